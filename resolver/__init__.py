@@ -1,0 +1,3 @@
+"""Resolver: from a GitHub issue to a small, correct pull request."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,102 @@
+"""Every error a person can meet, in one tree.
+
+    ResolverError                 1
+    +-- UsageError                2   the command line or the settings are wrong
+    +-- Refused                   5   permission or policy says no
+    |   +-- PolicyViolation       5   the change touches what it may not touch
+    +-- LimitReached              4   iterations, money or time are used up
+    +-- WorkspaceError            1   git on the host failed
+    +-- ForgeError                1   GitHub (or another forge) failed or said no
+    +-- SandboxError              1   the sandbox could not be started or was lost
+    +-- ModelError                1   the model endpoint failed
+    |   +-- ModelAuthError        1   the key is missing or not accepted
+    |   +-- ContextWindowExceeded 1   the conversation is too long: condense it
+    |   +-- ReplayExhausted       1   the recording has no further reply
+    +-- LogError                  1   an event log can't be read or written
+    +-- Stopped                   1   a person or a signal ended the run
+
+The number is the exit code of the command line. Each error says what happened
+and what to do next; `resolver.cli` prints both, the forge comment shows both.
+"""
+
+from typing import ClassVar
+
+
+class ResolverError(Exception):
+    """Root of the tree.
+
+    what: one sentence that says what was wrong and where.
+    next_step: one sentence that says what the reader can do about it.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, next_step: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.next_step = next_step
+
+
+class UsageError(ResolverError):
+    """The command line, the environment or a settings file is wrong."""
+
+    exit_code = 2
+
+
+class Refused(ResolverError):
+    """Somebody without the right asked, or a policy forbids the action."""
+
+    exit_code = 5
+
+
+class PolicyViolation(Refused):
+    """The change touches something that must not be published; the patch is kept."""
+
+
+class LimitReached(ResolverError):
+    """A limit of the run was reached.
+
+    limit: "iterations", "budget" or "time".
+    """
+
+    exit_code = 4
+
+    def __init__(self, limit: str, what: str, next_step: str = "") -> None:
+        super().__init__(what, next_step)
+        self.limit = limit
+
+
+class WorkspaceError(ResolverError):
+    """Git on the host failed."""
+
+
+class ForgeError(ResolverError):
+    """The forge could not be reached, or refused a request."""
+
+
+class SandboxError(ResolverError):
+    """The sandbox could not be started, or was lost during the run."""
+
+
+class ModelError(ResolverError):
+    """The model endpoint failed after all retries."""
+
+
+class ModelAuthError(ModelError):
+    """The model endpoint did not accept the key."""
+
+
+class ContextWindowExceeded(ModelError):
+    """The conversation does not fit into the model's context window."""
+
+
+class ReplayExhausted(ModelError):
+    """A replayed run asked for more replies than were recorded."""
+
+
+class LogError(ResolverError):
+    """An event log can't be read or written."""
+
+
+class Stopped(ResolverError):
+    """A person or a signal ended the run."""

@@ -1,0 +1,1 @@
+"""The event log: types, stream, stores and the state folded from them."""

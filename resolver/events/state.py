@@ -1,0 +1,116 @@
+"""State is derived: a fold over the events, and nothing else.
+
+The same events always give the same state; a prefix's events give the state at that time.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.log import RUNNABLE, Event
+from resolver.model import CheckedCommand, RunState, Tokens
+
+TAIL = 2_000
+"""Characters of output kept for a command in `State.commands`."""
+
+
+class State:
+    """What is true of the run after the events seen so far. Only `apply` changes it.
+
+    events: all of them, by id.
+    iterations: replies of the model so far.
+    cost: US dollars; None as soon as one reply's price is unknown.
+    priced: US dollars of the replies whose price is known (what the budget is held against).
+    pending: ids of runnable actions that have no observation yet.
+    commands: commands that ended, with exit codes, in order.
+    files_touched: repository paths written through the editor.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.run_state = RunState.LOADING
+        self.reason = ""
+        self.iterations = 0
+        self.tokens = Tokens()
+        self.priced = 0.0
+        self.unpriced = 0
+        self.started_at: datetime | None = None
+        self.last_at: datetime | None = None
+        self.last_error = ""
+        self.finish: a.Finish | None = None
+        self.pending: dict[int, EventBase] = {}
+        self.commands: list[CheckedCommand] = []
+        self.files_touched: list[str] = []
+        self.divergences: list[life.ReplayDiverged] = []
+        self.auto_replies = 0
+
+    @classmethod
+    def fold(cls, events: Iterable[Event]) -> "State":
+        """The state after `events`."""
+        state = cls()
+        for event in events:
+            state.apply(event)
+        return state
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars so far, None when some reply had no known price."""
+        return None if self.unpriced else self.priced
+
+    @property
+    def seconds(self) -> float:
+        """Wall time from the first event to the last."""
+        if self.started_at is None or self.last_at is None:
+            return 0.0
+        return (self.last_at - self.started_at).total_seconds()
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event."""
+        self.events.append(event)
+        self.started_at = self.started_at or event.timestamp
+        self.last_at = event.timestamp
+        if type(event) in RUNNABLE:
+            self.pending[event.id] = event
+        elif event.cause is not None:
+            self._settle(event)
+        match event:
+            case life.ModelReplied(completion=completion):
+                self.iterations += 1
+                self.tokens = self.tokens + completion.tokens
+                if completion.cost is None:
+                    self.unpriced += 1
+                else:
+                    self.priced += completion.cost
+            case life.ReplayDiverged():
+                self.divergences.append(event)
+            case o.ErrorObservation(content=content):
+                self.last_error = content
+            case o.AgentStateChanged(state=new, reason=reason):
+                self.run_state, self.reason = new, reason
+            case a.Finish():
+                self.finish = event
+            case a.Message(source=Source.USER):
+                self.auto_replies += 1 if event.cause is not None else 0
+            case _:
+                pass
+
+    def _settle(self, event: Event) -> None:
+        action = self.pending.pop(event.cause, None) if event.cause is not None else None
+        match action, event:
+            case a.CmdRun(is_input=False), o.CmdOutput():
+                self.commands.append(
+                    CheckedCommand(
+                        command=action.command,
+                        exit_code=event.exit_code,
+                        event_id=event.id,
+                        output_tail=event.content[-TAIL:],
+                    )
+                )
+            case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
+                if event.path not in self.files_touched:
+                    self.files_touched.append(event.path)
+            case _:
+                pass

@@ -1,0 +1,66 @@
+"""The two protocols of this room: `Machine` starts and stops, `Channel` carries the wire.
+
+`Runtime` (runtime.py) talks to any machine through them; docker.py and local.py are machines.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SandboxSpec(BaseModel):
+    """What a machine is made of and its bounds. Holds no secret: all of it is visible inside."""
+
+    model_config = ConfigDict(frozen=True)
+
+    image: str = Field(description="Docker image; not used by the local machine.")
+    run: str = Field(description="Id of the run, put on container and volume labels.")
+    memory: str = Field(default="4g", description="Memory limit, Docker notation.")
+    cpus: float = 2.0
+    pids: int = Field(default=1024, description="Most processes and threads.")
+    environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
+
+
+class Channel(Protocol):
+    """A byte stream to the action server's stdin and from its stdout."""
+
+    def send(self, data: bytes) -> None:
+        """Write all of it. Raises SandboxError when the other end is gone."""
+        ...
+
+    def receive(self) -> bytes:
+        """Next bytes of stdout, b"" at the end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Machine(Protocol):
+    """A place to run the action server in. Used as a context manager: leaving stops it."""
+
+    isolation: str
+    """One line for the log and the person: what separates the sandbox from the host."""
+
+    def __enter__(self) -> "Machine": ...
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop and remove everything, whatever happened."""
+        ...
+
+    def connect(self) -> Channel:
+        """Start the action server and return its stdin/stdout."""
+        ...
+
+    def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
+        """Unpack an (uncompressed) tar stream below the absolute sandbox `path`."""
+        ...
+
+    def get_archive(self, path: str) -> Iterator[bytes]:
+        """The file or folder at the absolute sandbox `path` as a tar stream."""
+        ...
+
+    @property
+    def scratch(self) -> str:
+        """Absolute sandbox path of a folder outside the repository for bundles and long outputs."""
+        ...

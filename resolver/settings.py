@@ -1,0 +1,282 @@
+"""Every knob, once. One model feeds the command line, the environment, the Action's inputs
+and `.github/resolver.yml`; docs/settings.md is generated from it.
+
+First wins: options, Action inputs (`INPUT_*`), environment (`RESOLVER_*` and the names people
+already have, like LLM_MODEL), `.github/resolver.yml` of the target's default branch (only the
+knobs marked `repository`), defaults.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from resolver.errors import UsageError
+from resolver.model import Limits
+
+REPOSITORY_FILE = ".github/resolver.yml"
+
+
+def knob(
+    default: Any,
+    description: str,
+    *names: str,
+    repository: bool = False,
+    option: bool = True,
+    **bounds: Any,
+) -> Any:
+    """A setting. `names`: further environment variables that set it; `repository`: may be set in
+    the repository's own file (never true for anything that decides where a secret goes);
+    `option`: has a command-line option (never true for a secret)."""
+    return Field(
+        default=default,
+        description=description,
+        json_schema_extra={"names": list(names), "repository": repository, "option": option},
+        **bounds,
+    )
+
+
+class Settings(BaseSettings):
+    """All settings of one run. Frozen; made once at a door and handed down."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    # model
+    model: str = knob(
+        "",
+        "Model, as litellm names it (`anthropic/...`, `openai/...`), or `replay:FILE`.",
+        "LLM_MODEL",
+    )
+    api_key: SecretStr | None = knob(
+        None, "Key of the model endpoint.", "LLM_API_KEY", option=False
+    )
+    base_url: str | None = knob(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
+    api_version: str | None = knob(
+        None, "API version, for Azure endpoints.", "LLM_API_VERSION", option=False
+    )
+    dialect: Literal["auto", "tools", "tags"] = knob(
+        "auto", "How the model acts: native tool calls, tags in text, or what the model can do."
+    )
+    temperature: float | None = knob(
+        None, "Sampling temperature; unset means the provider's default.", option=False, ge=0, le=2
+    )
+    model_timeout: float = knob(300.0, "Seconds one model call may take.", option=False, gt=0)
+    model_retries: int = knob(
+        5, "Attempts after a failed model call that may be tried again.", option=False, ge=0, le=20
+    )
+    input_cost_per_token: float | None = knob(
+        None,
+        "US dollars per input token, for a model that litellm has no price of.",
+        option=False,
+        ge=0,
+    )
+    output_cost_per_token: float | None = knob(
+        None,
+        "US dollars per output token, for a model that litellm has no price of.",
+        option=False,
+        ge=0,
+    )
+    agent: str = knob("CodeActAgent", "Agent that does the work.", option=False)
+
+    # bounds
+    max_iterations: int = knob(
+        100, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
+    )
+    max_budget: float = knob(5.0, "Most US dollars a run may cost.", repository=True, gt=0)
+    max_time: float = knob(3600.0, "Most seconds a run may take.", repository=True, gt=0)
+    command_timeout: float = knob(
+        120.0,
+        "Seconds a command may take unless the agent asks for more.",
+        repository=True,
+        option=False,
+        gt=0,
+        le=3600,
+    )
+
+    # sandbox
+    runtime: Literal["auto", "docker", "local"] = knob(
+        "auto",
+        "Where the agent works: a Docker container, or this machine. "
+        "`auto` is docker where an engine answers.",
+    )
+    image: str = knob(
+        "python:3.12-slim-bookworm", "Image of the sandbox: any Linux image.", repository=True
+    )
+    memory: str = knob("4g", "Memory limit of the sandbox.", option=False)
+    cpus: float = knob(2.0, "Cores the sandbox may use.", option=False, gt=0)
+    pids: int = knob(1024, "Processes and threads the sandbox may have.", option=False, ge=16)
+
+    # forge
+    github_token: SecretStr | None = knob(
+        None,
+        "Token that reads the issue, pushes the branch and opens the pull request.",
+        "GITHUB_TOKEN",
+        option=False,
+    )
+    github_api_url: str = knob(
+        "https://api.github.com", "REST API.", "GITHUB_API_URL", option=False
+    )
+    github_server_url: str = knob(
+        "https://github.com",
+        "Server that is cloned from and pushed to.",
+        "GITHUB_SERVER_URL",
+        option=False,
+    )
+    github_graphql_url: str = knob(
+        "https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL", option=False
+    )
+    mention: str = knob("@agent", "Word that asks for work in a comment.", option=False)
+    label: str = knob("agent", "Label that asks for work on an issue.", option=False)
+    allowed_users: tuple[str, ...] = knob(
+        (), "Logins that may start work without write access.", option=False
+    )
+    bot_login: str = knob(
+        "", "Login that Resolver writes as; asked of the forge when empty.", option=False
+    )
+    draft: bool = knob(False, "Open the pull request as a draft.", repository=True)
+    clone_depth: int = knob(
+        50, "Commits of history the agent sees; 0 means all.", repository=True, option=False, ge=0
+    )
+    protected_paths: tuple[str, ...] = knob(
+        (
+            ".github/workflows/**",
+            ".github/actions/**",
+            ".github/CODEOWNERS",
+            "CODEOWNERS",
+            "docs/CODEOWNERS",
+            ".github/resolver.yml",
+            ".gitmodules",
+        ),
+        "Paths a change must not touch; a change that does is kept, not published.",
+        option=False,
+    )
+    max_patch_bytes: int = knob(10_000_000, "Largest change that is published.", option=False, gt=0)
+    max_patch_files: int = knob(300, "Most files a published change may touch.", option=False, gt=0)
+
+    # server
+    webhook_secret: SecretStr | None = knob(
+        None, "Secret that signs the webhook's deliveries.", "GITHUB_WEBHOOK_SECRET", option=False
+    )
+    database_url: str = knob(
+        "sqlite:///resolver.db",
+        "Where deliveries and runs are kept (SQLite or PostgreSQL).",
+        option=False,
+    )
+    data_dir: str = knob(
+        "resolver-runs", "Folder of the server for the output of its runs.", option=False
+    )
+
+    @field_validator("mention")
+    @classmethod
+    def _mention_is_a_word(cls, value: str) -> str:
+        if not value or any(c.isspace() for c in value):
+            raise ValueError("the mention is one word, like @agent")
+        return value
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of a run."""
+        return Limits(
+            max_iterations=self.max_iterations, max_budget=self.max_budget, max_time=self.max_time
+        )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value there is, for the redactor."""
+        values = (self.api_key, self.github_token, self.webhook_secret)
+        return tuple(v.get_secret_value() for v in values if v and v.get_secret_value())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` gives: the environment is read there, by our names."""
+        return (init_settings,)
+
+
+def extra(field: FieldInfo) -> dict[str, Any]:
+    """The `knob` arguments of a field."""
+    return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
+
+
+def variable_names(name: str, field: FieldInfo) -> list[str]:
+    """Environment variables that set a knob, strongest first.
+
+    The runner upper-cases an input's name and keeps its hyphens, so both forms are read.
+    """
+    known = [*extra(field)["names"]]
+    inputs = [f"INPUT_{n.upper()}" for n in (name, *known)]
+    inputs += [n.replace("_", "-").replace("INPUT-", "INPUT_", 1) for n in inputs]
+    return [*inputs, f"RESOLVER_{name.upper()}", *known]
+
+
+def load_settings(
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    repository: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Settings from all sources. Raises UsageError that names the source and the knob.
+
+    options: values given on the command line; None means not given.
+    environment: defaults to the process's own.
+    repository: parsed `.github/resolver.yml` of the default branch.
+    """
+    environment = os.environ if environment is None else environment
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for name, field in Settings.model_fields.items():
+        chosen = _choose(name, field, options or {}, environment, repository or {})
+        if chosen is not None:
+            origin[name], values[name] = chosen
+    _check_repository_names(repository or {})
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        raise UsageError(
+            f"{origin.get(name, name)}: {first['msg'].removeprefix('Value error, ')}",
+            "see docs/settings.md for the values it takes",
+        ) from None
+
+
+def _choose(
+    name: str,
+    field: FieldInfo,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str],
+    repository: Mapping[str, Any],
+) -> tuple[str, Any] | None:
+    if options.get(name) is not None:
+        return f"--{name.replace('_', '-')}", options[name]
+    for variable in variable_names(name, field):
+        text = environment.get(variable, "").strip()
+        if text:
+            return variable, _split(field, text)
+    if name in repository and extra(field)["repository"]:
+        return f"{REPOSITORY_FILE}, {name}", repository[name]
+    return None
+
+
+def _split(field: FieldInfo, text: str) -> Any:
+    if field.annotation == tuple[str, ...]:
+        return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
+    return text
+
+
+def _check_repository_names(repository: Mapping[str, Any]) -> None:
+    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+    for name in repository:
+        if name not in allowed:
+            raise UsageError(
+                f"{REPOSITORY_FILE}: {name!r} can't be set there",
+                f"a repository may set: {', '.join(allowed)}",
+            )

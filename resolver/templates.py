@@ -1,0 +1,34 @@
+"""Renders the templates in prompts/: every word for a model or a person lives there.
+
+A missing variable is an error, not an empty string. Templates whose name ends in `.html.j2`
+are escaped; all others are text or markdown, and the caller escapes what others wrote.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+
+def folder() -> Path:
+    """Where prompts/ is: inside the installed package, or at the top of a checkout."""
+    installed = Path(__file__).parent / "prompts"
+    return installed if installed.is_dir() else Path(__file__).parent.parent / "prompts"
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(folder()),
+        undefined=StrictUndefined,
+        autoescape=lambda name: bool(name and name.endswith(".html.j2")),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(name: str, **values: Any) -> str:
+    """The template `prompts/<name>` with `values` filled in."""
+    return _environment().get_template(name).render(**values)
