@@ -145,7 +145,7 @@ class Completion(Noun):
 
 
 class RunState(StrEnum):
-    """States of a run. The last six are ends."""
+    """States of a run. The last seven are ends."""
 
     LOADING = "loading"
     RUNNING = "running"
@@ -157,6 +157,7 @@ class RunState(StrEnum):
     STOPPED = "stopped"
     STUCK = "stuck"
     LIMIT = "limit"
+    REFUSED = "refused"
 
 
 class Outcome(Noun):

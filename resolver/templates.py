@@ -22,7 +22,8 @@ def _environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(folder()),
         undefined=StrictUndefined,
-        autoescape=lambda name: bool(name and name.endswith(".html.j2")),
+        # Markdown and prompts are not HTML; pages are escaped.
+        autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

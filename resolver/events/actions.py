@@ -76,7 +76,7 @@ class McpCall(ActionBase):
     kind: Literal["mcp_call"] = "mcp_call"
     server: str
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Recall(ActionBase):

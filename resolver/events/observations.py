@@ -82,7 +82,7 @@ class DelegateResult(ObservationBase):
 
     kind: Literal["delegate_result"] = "delegate_result"
     state: RunState = RunState.FINISHED
-    outputs: dict[str, Any] = {}
+    outputs: dict[str, Any] = Field(default_factory=dict)
 
 
 class ErrorObservation(ObservationBase):

@@ -27,6 +27,7 @@ class State:
     pending: ids of runnable actions that have no observation yet.
     commands: commands that ended, with exit codes, in order.
     files_touched: repository paths written through the editor.
+    warned: what the run was warned about so far (`Warned.about`).
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,8 @@ class State:
         self.files_touched: list[str] = []
         self.divergences: list[life.ReplayDiverged] = []
         self.auto_replies = 0
+        self.warned: set[str] = set()
+        self.last_stuck_warning = -1
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> "State":
@@ -86,6 +89,10 @@ class State:
                     self.priced += completion.cost
             case life.ReplayDiverged():
                 self.divergences.append(event)
+            case life.Warned(about=about):
+                self.warned.add(about)
+                if about == "stuck":
+                    self.last_stuck_warning = event.id
             case o.ErrorObservation(content=content):
                 self.last_error = content
             case o.AgentStateChanged(state=new, reason=reason):

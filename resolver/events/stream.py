@@ -84,7 +84,6 @@ class EventStream:
                     self._tell_one(role, subscriber, essential, event)
         finally:
             self._telling = False
-            self._queue.clear()
 
     def _tell_one(self, role: str, subscriber: Subscriber, essential: bool, event: Event) -> None:
         if essential:

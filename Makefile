@@ -1,0 +1,48 @@
+# Everything a person types. `make demo` and `make test` need nothing done before.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: help demo test lint format docs clean
+
+help:
+	@echo "make demo    resolve a bundled issue in a bundled repository"
+	@echo "make test    run the whole test suite"
+	@echo "make lint    ruff, mypy, import rules"
+	@echo "make format  let ruff format the code"
+	@echo "make docs    write docs/settings.md from the settings model"
+	@echo "make clean   remove the virtual environment and caches"
+
+$(VENV)/.installed: pyproject.toml scripts/venv.sh
+	@sh scripts/venv.sh $(PYTHON) $(VENV)
+	@echo "installing resolver into $(VENV)"
+	@$(BIN)/pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "installing what the tests need"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/resolver demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed
+	$(BIN)/python scripts/settings_docs.py > docs/settings.md
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

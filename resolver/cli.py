@@ -1,0 +1,74 @@
+"""The command line. Starts fast: a command's module is imported when the command is run."""
+
+import importlib
+import sys
+
+import click
+
+from resolver import __version__
+from resolver.errors import ResolverError
+
+COMMANDS = {
+    "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
+    "action": "Run as a GitHub Action, on the event that started the job.",
+    "serve": "Serve the GitHub App's webhook and work on its deliveries.",
+    "trace": "Show an event log as markdown, HTML, text or JSON.",
+    "demo": "Resolve a bundled issue in a bundled repository.",
+    "doctor": "Check that this machine and these settings can run Resolver.",
+}
+"""Name of each command and its one line of help. Its code is `resolver.commands.<name>.command`."""
+
+
+class LazyCommands(click.Group):
+    """A group that knows its commands' names and imports them only when they run.
+
+    Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"resolver.commands.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="resolver")
+def cli() -> None:
+    """From a GitHub issue to a small, correct pull request, with proof and a readable trace.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
+    4 a limit was reached, 5 refused by permission or policy.
+    """
+
+
+def main() -> None:
+    """Entry point of the `resolver` script: errors become two lines and an exit code."""
+    try:
+        code = cli(standalone_mode=False)
+    except ResolverError as error:
+        print_error(error)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except click.Abort:
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def print_error(error: ResolverError) -> None:
+    """What went wrong, and below it what to do."""
+    click.echo(f"resolver: {error.what}", err=True)
+    if error.next_step:
+        click.echo(f"  -> {error.next_step}", err=True)

@@ -1,0 +1,1 @@
+"""What is known about a change, and how it is known."""
