@@ -14,9 +14,9 @@ from resolver.controller.stuck import find_repetition
 from resolver.errors import LimitReached, ResolverError, Stopped
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, Source
+from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
-from resolver.events.log import SANDBOX_ACTIONS, Event
+from resolver.events.log import SANDBOX_ACTIONS, Event, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.model import Limits, Outcome, RunState
@@ -31,7 +31,7 @@ MOST_AUTO_REPLIES = 3
 class Executor(Protocol):
     """Does a sandbox action. Raises SandboxError when the sandbox is lost."""
 
-    def execute(self, action: ActionBase) -> o.ObservationBase: ...
+    def execute(self, action: SandboxAction) -> Observation: ...
 
 
 class Condenser(Protocol):
@@ -125,7 +125,7 @@ class AgentController:
             case _:
                 pass
 
-    def _observe(self, action: ActionBase, observation: o.ObservationBase) -> None:
+    def _observe(self, action: ActionBase, observation: ObservationBase) -> None:
         self._stream.add(observation.model_copy(update={"cause": action.id}))
 
     def _execute(self, event: Event) -> None:

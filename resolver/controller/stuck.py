@@ -42,7 +42,7 @@ def find_repetition(events: Sequence[Event], since: int = 0) -> str | None:
     if _same(_words(events, since), MESSAGE_REPEATS):
         return "the same message"
     tail = steps[-2 * ALTERNATIONS :]
-    if tail == tail[:2] * ALTERNATIONS and tail[0] != tail[1]:
+    if len(set(tail)) == 2 and len(tail) == 2 * ALTERNATIONS and tail == tail[:2] * ALTERNATIONS:
         return "the same two actions in turn"
     return None
 

@@ -71,8 +71,10 @@ Event = KnownEvent | Unknown
 ACTION_TYPES: tuple[type[EventBase], ...] = get_args(Action)
 OBSERVATION_TYPES: tuple[type[EventBase], ...] = get_args(Observation)
 
-SANDBOX_ACTIONS = (a.CmdRun, a.IPythonRunCell, a.FileRead, a.FileWrite, a.FileEdit)
-"""Actions that run in the sandbox."""
+SandboxAction = a.CmdRun | a.IPythonRunCell | a.FileRead | a.FileWrite | a.FileEdit
+"""The actions that run in the sandbox."""
+
+SANDBOX_ACTIONS: tuple[type[SandboxAction], ...] = get_args(SandboxAction)
 
 RUNNABLE: dict[type[EventBase], type[EventBase]] = {
     a.CmdRun: o.CmdOutput,

@@ -1,0 +1,74 @@
+"""`resolver demo`: the main job on a bundled repository, with recorded replies or a live model."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from resolver.commands.options import settings_options
+from resolver.demo.repository_maker import HERE, make_repository
+from resolver.doors import current_environment, host_of, require_model, run_id, stop_on_signals
+from resolver.errors import UsageError
+from resolver.events.stream import utc_now
+from resolver.forge.local import LocalForge, local_trigger
+from resolver.output import Output
+from resolver.pipeline import Job, resolve
+from resolver.result import print_result
+from resolver.runtime.engine import has_image
+from resolver.settings import Settings, load_settings
+from resolver.templates import render
+from resolver.trace.progress import Progress
+
+RECORDING = HERE / "recording.jsonl"
+
+
+@click.command()
+@click.option("--live", is_flag=True, help="Ask a live model (LLM_MODEL, LLM_API_KEY).")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("resolver-demo"),
+    show_default=True,
+    help="Where the demo's repository and output are put.",
+)
+@settings_options
+def command(live: bool, folder: Path, **options: Any) -> int:
+    """Resolve a bundled issue in a bundled repository, without a forge.
+
+    The model's replies come from a recording, everything else is real: each command is run, each
+    edit is made, the tests pass or they don't. With --live a real model does the work.
+    """
+    environment = current_environment()
+    if not live:
+        options = {**options, "model": f"replay:{RECORDING}"}
+    settings = load_settings(options, environment)
+    require_model(settings)
+    if live and settings.api_key is None and settings.base_url is None:
+        raise UsageError("--live needs a model's key", "set LLM_API_KEY (and LLM_MODEL)")
+    now, host = utc_now(), host_of(environment)
+    if settings.runtime == "auto" and not has_image(host.environment, settings.image):
+        options = {**options, "runtime": "local"}
+    folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
+    repository, issue = make_repository(folder)
+    trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
+    console = Console()
+    console.print(_opening(settings, live, repository), markup=False, highlight=False)
+    job = Job(
+        trigger=trigger,
+        run=run_id(trigger.key, now),
+        output=Output(folder / "output"),
+        load=lambda repository: load_settings(options, environment, repository),
+        host=host,
+        progress=Progress(console),
+    )
+    with stop_on_signals():
+        record = resolve(job, LocalForge(issue, "main"))
+    console.print()
+    print_result(record, console)
+    return record.exit_code
+
+
+def _opening(settings: Settings, live: bool, repository: Path) -> str:
+    values = {"live": live, "model": settings.model, "repository": repository}
+    return render("run/demo.txt.j2", **values).rstrip()

@@ -1,0 +1,92 @@
+"""`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from resolver.commands.options import settings_options
+from resolver.doors import current_environment, github_forge, host_of, require_model
+from resolver.errors import ResolverError
+from resolver.runtime.engine import connect_engine, has_image
+from resolver.settings import Settings, load_settings
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. required: without it no run can start."""
+
+    good: bool
+    what: str
+    next_step: str = ""
+    required: bool = True
+
+
+@click.command()
+@click.option("--repository", help="OWNER/NAME to check the token against.")
+@settings_options
+def command(repository: str | None, **options: Any) -> int:
+    """Check that this machine and these settings can run Resolver. Changes nothing."""
+    environment = current_environment()
+    settings = load_settings(options, environment)
+    findings = list(_examine(settings, environment, repository))
+    for finding in findings:
+        mark = "ok     " if finding.good else ("missing" if finding.required else "note   ")
+        click.echo(f"{mark}  {finding.what}")
+        if not finding.good and finding.next_step:
+            click.echo(f"         -> {finding.next_step}")
+    return 1 if any(f.required and not f.good for f in findings) else 0
+
+
+def _examine(settings: Settings, environment: Any, repository: str | None) -> Iterator[Finding]:
+    for program in ("git", "bash"):
+        yield Finding(
+            shutil.which(program) is not None, program, f"install it: apt-get install {program}"
+        )
+    yield from _sandbox(settings, environment)
+    yield _asked("model", lambda: _model(settings))
+    has_key = settings.api_key is not None
+    yield Finding(
+        has_key, "key of the model (LLM_API_KEY)",
+        "set LLM_API_KEY, unless the provider's own variable is set", required=False,
+    )  # fmt: skip
+    token = settings.github_token is not None
+    yield Finding(token, "GitHub token", "set GITHUB_TOKEN to work on GitHub", required=False)
+    if token and repository:
+        yield _asked("account", lambda: github_forge(settings, repository).whoami())
+        may = github_forge(settings, repository).operator_may_push
+        yield _asked(f"push to {repository}", lambda: "allowed" if may() else None)
+
+
+def _sandbox(settings: Settings, environment: Any) -> Iterator[Finding]:
+    engine = _asked("Docker engine", lambda: _version(environment))
+    local = settings.runtime == "local"
+    yield Finding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
+    if engine.good and not local:
+        there = has_image(host_of(environment).environment, settings.image)
+        yield Finding(
+            there, f"image {settings.image}", "it is pulled at the first run", required=False
+        )
+
+
+def _model(settings: Settings) -> str:
+    require_model(settings)
+    return settings.model
+
+
+def _version(environment: Any) -> str:
+    client = connect_engine(environment)
+    try:
+        return str(client.version()["Version"])
+    finally:
+        client.close()
+
+
+def _asked(what: str, question: Callable[[], str | None]) -> Finding:
+    try:
+        answer = question()
+    except ResolverError as error:
+        return Finding(False, f"{what}: {error.what}", error.next_step)
+    return Finding(answer is not None, f"{what}: {answer or 'no'}")

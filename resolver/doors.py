@@ -1,0 +1,116 @@
+"""What all doors have in common: the machine, a run's id and trigger, the forge, the signals."""
+
+import hashlib
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+from resolver.assembly import Host
+from resolver.errors import Stopped, UsageError
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.forge import GitHubForge
+from resolver.model import Actor, Trigger, TriggerKind
+from resolver.settings import Settings
+
+_SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
+_URL = re.compile(r"https?://[^/]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
+
+
+def host_of(environment: Mapping[str, str]) -> Host:
+    """This machine, with the toolbox in the person's cache folder."""
+    home = environment.get("HOME", "/")
+    cache = environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    return Host(
+        environment=environment,
+        cache=Path(cache) / "resolver",
+        secrets=environment_secrets(environment),
+    )
+
+
+def run_id(key: str, now: datetime) -> str:
+    """A run's id: sortable by time, told apart by the key."""
+    return f"{now:%Y%m%d-%H%M%S}-{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+
+
+def parse_target(target: str) -> tuple[str, int] | None:
+    """OWNER/NAME and number of `OWNER/NAME#N` or of an issue's URL; None for anything else."""
+    found = _SHORT.fullmatch(target) or _URL.fullmatch(target)
+    return (found[1], int(found[2])) if found else None
+
+
+def command_line_trigger(repository: str, number: int, now: datetime) -> Trigger:
+    """A person with a token asks for issue `number` of OWNER/NAME, now."""
+    return Trigger(
+        key=f"command_line:{repository.lower()}#{number}:{now:%Y%m%d%H%M%S%f}",
+        kind=TriggerKind.COMMAND_LINE,
+        repository=repository,
+        number=number,
+        actor=Actor(login=""),
+        at=now,
+    )
+
+
+def github_forge(settings: Settings, repository: str) -> GitHubForge:
+    """The GitHub that the settings name. Raises UsageError without a token."""
+    if settings.github_token is None:
+        raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
+    access = GitHubAccess(
+        token=settings.github_token.get_secret_value(),
+        api_url=settings.github_api_url,
+        server_url=settings.github_server_url,
+        bot_login=settings.bot_login,
+    )
+    return GitHubForge(access, repository)
+
+
+def require_model(settings: Settings) -> None:
+    """Raise UsageError when no model is set, before anything is cloned or started."""
+    if not settings.model:
+        raise UsageError(
+            "no model is set",
+            "give --model, or set LLM_MODEL (and LLM_API_KEY), for example "
+            "LLM_MODEL=anthropic/claude-sonnet-4-5",
+        )
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Turn SIGTERM, SIGINT and SIGHUP into Stopped, so that a run ends with its log and a word.
+
+    Only the first one: a second SIGINT ends the process as usual.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Stopped(
+            f"the run was stopped by {signal.Signals(number).name}",
+            "start it again: what it did so far is in the event log",
+        )
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Values of the environment's variables that look like secrets by their names.
+
+    litellm reads keys like ANTHROPIC_API_KEY by itself; they have to be known to the redactor.
+    """
+    name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+    return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= 8)
+
+
+def current_environment() -> Mapping[str, str]:
+    """The process's environment, read once at a door."""
+    return dict(os.environ)

@@ -1,0 +1,79 @@
+"""outcome.json: the result of a run for programs. Field names are stable."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from resolver.events.lifecycle import ReplayDiverged
+from resolver.forge.report import Failure
+from resolver.model import Evidence, Outcome, Patch, Publication, RunState, Trigger
+
+FORMAT = 1
+
+_STATES = {
+    "refused": RunState.REFUSED,
+    "policy": RunState.REFUSED,
+    "limit": RunState.LIMIT,
+    "stopped": RunState.STOPPED,
+}
+
+
+def outcome_json(
+    *,
+    run: str,
+    trigger: Trigger,
+    model: str,
+    base: str | None,
+    outcome: Outcome | None,
+    patch: Patch | None,
+    publication: Publication,
+    evidence: Evidence,
+    failure: Failure | None,
+    exit_code: int,
+    divergences: Sequence[ReplayDiverged],
+) -> dict[str, Any]:
+    """Every field is always there; null or empty where a run did not come so far."""
+    state, reason = _state(outcome, failure, publication)
+    published = publication.model_dump(mode="json")
+    return {
+        "format": FORMAT,
+        "run": run,
+        "state": state.value,
+        "reason": reason,
+        "next_step": failure.next_step if failure else "",
+        "limit": outcome.limit if outcome else None,
+        "exit_code": exit_code,
+        "key": trigger.key,
+        "repository": trigger.repository,
+        "number": trigger.number,
+        "model": model,
+        "base": base,
+        "commit": publication.commit,
+        "tree": patch.tree if patch else None,
+        "branch": publication.branch,
+        "pull_request": published["pull_request"],
+        "comment_url": publication.comment_url,
+        "repeated": publication.repeated,
+        "iterations": outcome.iterations if outcome else 0,
+        "cost": outcome.cost if outcome else 0.0,
+        "tokens": (outcome.tokens if outcome else Outcome(state=state).tokens).model_dump(),
+        "seconds": outcome.seconds if outcome else 0.0,
+        "task_completed": outcome.task_completed if outcome else False,
+        "message": outcome.message if outcome else "",
+        "files": [f.model_dump() for f in patch.files] if patch else [],
+        "evidence": evidence.model_dump(mode="json"),
+        "divergences": [
+            d.model_dump(include={"recorded_id", "field", "recorded", "found"}) for d in divergences
+        ],
+    }
+
+
+def _state(
+    outcome: Outcome | None, failure: Failure | None, publication: Publication
+) -> tuple[RunState, str]:
+    """State and reason; a failure outweighs how the agent ended."""
+    if failure is not None:
+        return _STATES.get(failure.kind, RunState.ERROR), failure.what
+    if outcome is None:
+        return RunState.FINISHED, "an earlier run of the same request did it"
+    reason = outcome.reason or ("" if publication.pull_request else "finished without a change")
+    return outcome.state, reason or "finished"

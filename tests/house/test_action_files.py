@@ -1,0 +1,51 @@
+"""action.yml, the workflows, the generated docs and the package's face."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resolver.settings import Settings, load_settings, variable_names
+from scripts.settings_docs import settings_page
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml"],
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows",
+         ".github/workflows/agent.yml", ".github/workflows/ci.yml"],
+        ["zizmor", "--offline", "--no-progress", "."],
+    ],
+    ids=["action schema", "workflow schema", "workflow security"],
+)  # fmt: skip
+def test_the_published_checkers_are_content(command: list[str]) -> None:
+    result = subprocess.run(
+        [TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_input_of_the_action_sets_a_knob() -> None:
+    names = {n for k, f in Settings.model_fields.items() for n in variable_names(k, f)}
+    for name in ACTION["inputs"]:
+        assert f"INPUT_{name.upper()}" in names, name
+
+
+def test_the_inputs_defaults_are_the_settings_defaults() -> None:
+    given = {
+        f"INPUT_{name.upper()}": str(value["default"])
+        for name, value in ACTION["inputs"].items()
+        if "default" in value and "${{" not in str(value["default"])
+    }
+    assert load_settings({}, given) == load_settings({}, {})
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
