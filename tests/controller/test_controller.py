@@ -1,0 +1,242 @@
+"""The loop: what each action leads to, and how a run ends."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from resolver.agents.dummy import DummyAgent
+from resolver.controller.controller import AgentController
+from resolver.errors import ModelAuthError, SandboxError, Stopped
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import Condensation, ModelReplied, Warned
+from resolver.events.log import Observation, SandboxAction
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.memory.condenser import Condenser, NoCondenser
+from resolver.model import Completion, Limits, Outcome, RunState
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sandbox:
+    """Answers each command with its own words."""
+
+    def __init__(self, fail: Exception | None = None) -> None:
+        self.fail = fail
+
+    def execute(self, action: SandboxAction) -> Observation:
+        if self.fail:
+            raise self.fail
+        return o.CmdOutput(content=f"did {getattr(action, 'command', action.kind)}", exit_code=0)
+
+
+class Paid(DummyAgent):
+    """A scripted agent each step of which costs a dollar."""
+
+    def __init__(self, actions: Sequence[ActionBase], stream: EventStream) -> None:
+        super().__init__(actions)
+        self._paid = stream
+
+    def step(self, state: State) -> ActionBase:
+        self._paid.add(ModelReplied(completion=Completion(model="m", cost=1.0)))
+        return super().step(state)
+
+
+class Raising(DummyAgent):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def step(self, state: State) -> ActionBase:
+        raise self._error
+
+
+class Forgetful:
+    """A condenser that can forget once."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def condense(self, state: State) -> Condensation | None:
+        wanted = bool(state.events) and isinstance(state.events[-1], a.CondensationRequest)
+        if not wanted or not self.left:
+            return None
+        self.left -= 1
+        return Condensation(forgotten=(0,), summary="short")
+
+
+class Run:
+    """One run in memory; `seconds` pass at each look at the clock."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        ticks = count()
+        self.now: Callable[[], datetime] = lambda: START + timedelta(seconds=seconds * next(ticks))
+        self.store = MemoryStore()
+        self.stream = EventStream(self.store, now=self.now)
+        self.state = State()
+        self.stream.subscribe("state", self.state.apply, essential=True)
+
+    def go(
+        self,
+        agent: DummyAgent,
+        limits: Limits | None = None,
+        sandbox: Sandbox | None = None,
+        condenser: Condenser | None = None,
+    ) -> Outcome:
+        controller = AgentController(
+            agent,
+            self.stream,
+            self.state,
+            sandbox or Sandbox(),
+            condenser or NoCondenser(),
+            limits or Limits(),
+            self.now,
+        )
+        return controller.run()
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.store]
+
+    def of(self, kind: type) -> list:
+        return [event for event in self.store if isinstance(event, kind)]
+
+
+def test_an_action_is_answered_by_its_observation_and_finish_ends_the_run() -> None:
+    run = Run()
+    outcome = run.go(DummyAgent([a.CmdRun(command="ls"), a.Finish(message="all done")]))
+    assert run.kinds() == [
+        "agent_state_changed", "cmd_run", "cmd_output", "finish", "agent_state_changed",
+    ]  # fmt: skip
+    assert run.of(o.CmdOutput)[0].cause == run.of(a.CmdRun)[0].id
+    assert (outcome.state, outcome.message) == (RunState.FINISHED, "all done")
+    assert outcome.task_completed
+
+
+def test_finishing_without_completion_is_told() -> None:
+    outcome = Run().go(DummyAgent([a.Finish(message="half", task_completed=False)]))
+    assert outcome.state is RunState.FINISHED
+    assert not outcome.task_completed
+
+
+def test_reject_ends_the_run_with_its_reason() -> None:
+    outcome = Run().go(DummyAgent([a.Reject(reason="that is no bug")]))
+    assert (outcome.state, outcome.reason) == (RunState.REJECTED, "that is no bug")
+
+
+def test_thoughts_and_words_are_answered_and_the_run_goes_on() -> None:
+    run = Run()
+    run.go(DummyAgent([a.Think(content="hm"), a.Message(content="hello"), a.Finish(message="")]))
+    assert len(run.of(o.Null)) == 2
+
+
+def test_an_invalid_reply_is_answered_with_what_was_wrong() -> None:
+    run = Run()
+    run.go(DummyAgent([a.Invalid(reason="there is no tool `bsh`"), a.Finish(message="")]))
+    assert run.of(o.ErrorObservation)[0].content == "there is no tool `bsh`"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [a.BrowseURL(url="http://x"), a.McpCall(server="s", name="n"), a.Delegate(agent="x", task="y")],
+)
+def test_what_this_version_does_not_offer_is_said_and_does_not_end_the_run(action) -> None:
+    run = Run()
+    outcome = run.go(DummyAgent([action, a.Finish(message="")]))
+    assert run.of(o.ErrorObservation)[0].code == "unavailable"
+    assert outcome.state is RunState.FINISHED
+
+
+def test_an_agent_that_waits_is_told_to_go_on_a_bounded_number_of_times() -> None:
+    run = Run()
+    asking = [a.Message(content=f"what about {w}?", wait_for_response=True) for w in "abcdef"]
+    outcome = run.go(DummyAgent(asking))
+    assert outcome.state is RunState.STOPPED
+    assert len([m for m in run.of(a.Message) if m.source == "user"]) == 3
+
+
+def test_the_iteration_limit_ends_the_run_after_so_many_replies() -> None:
+    run = Run()
+    steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
+    outcome = run.go(Paid(steps, run.stream), Limits(max_iterations=5, max_budget=99))
+    assert (outcome.state, outcome.limit) == (RunState.LIMIT, "iterations")
+    assert outcome.iterations == 5
+    assert [w.about for w in run.of(Warned)] == ["limit:iterations"]
+
+
+def test_the_budget_ends_the_run_before_the_next_call() -> None:
+    run = Run()
+    steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
+    outcome = run.go(Paid(steps, run.stream), Limits(max_budget=3.0))
+    assert (outcome.state, outcome.limit, outcome.cost) == (RunState.LIMIT, "budget", 3.0)
+
+
+def test_time_ends_the_run() -> None:
+    run = Run(seconds=1.0)
+    steps = [a.CmdRun(command=f"step {w}") for w in "abcdefghijklmnopqrstuvwxyz"]
+    outcome = run.go(DummyAgent(steps), Limits(max_time=30))
+    assert (outcome.state, outcome.limit) == (RunState.LIMIT, "time")
+
+
+def test_going_in_circles_is_told_first_and_stopped_then() -> None:
+    run = Run()
+    outcome = run.go(DummyAgent([a.CmdRun(command="ls")] * 20))
+    assert outcome.state is RunState.STUCK
+    assert [w.about for w in run.of(Warned)] == ["stuck"]
+    assert len(run.of(a.CmdRun)) == 8
+
+
+def test_after_the_stuck_warning_another_way_is_fine() -> None:
+    run = Run()
+    same, other = a.CmdRun(command="ls"), a.CmdRun(command="pytest")
+    outcome = run.go(DummyAgent([*[same] * 4, other, a.Finish(message="ok")]))
+    assert outcome.state is RunState.FINISHED
+
+
+def test_a_conversation_that_does_not_fit_is_condensed_and_goes_on() -> None:
+    run = Run()
+    agent = DummyAgent([a.CondensationRequest(), a.Finish(message="ok")])
+    outcome = run.go(agent, condenser=Forgetful())
+    assert outcome.state is RunState.FINISHED
+    assert len(run.of(Condensation)) == 1
+
+
+def test_a_conversation_that_can_not_shrink_ends_the_run_with_an_error() -> None:
+    outcome = Run().go(DummyAgent([a.CondensationRequest()]))
+    assert outcome.state is RunState.ERROR
+    assert "context" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "says"),
+    [
+        (ModelAuthError("the key was refused", "set LLM_API_KEY"), RunState.ERROR, "LLM_API_KEY"),
+        (Stopped("stopped by SIGTERM"), RunState.STOPPED, "SIGTERM"),
+        (ZeroDivisionError("oops"), RunState.ERROR, "a fault of Resolver itself"),
+    ],
+)
+def test_an_error_of_the_agent_ends_the_run_and_never_escapes(error, state, says) -> None:
+    outcome = Run().go(Raising(error))
+    assert outcome.state is state
+    assert says in outcome.reason
+
+
+def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:
+    run = Run()
+    lost = Sandbox(SandboxError("the container was killed", "look at its memory limit"))
+    outcome = run.go(DummyAgent([a.CmdRun(command="make")]), sandbox=lost)
+    assert outcome.state is RunState.ERROR
+    assert "the container was killed" in outcome.reason
+    assert list(run.state.pending) == [run.of(a.CmdRun)[0].id]
+
+
+def test_the_outcome_can_be_read_off_the_log_alone() -> None:
+    run = Run()
+    run.go(Paid([a.CmdRun(command="ls"), a.Finish(message="x")], run.stream))
+    again = State.fold(run.store)
+    assert again.run_state is run.state.run_state
+    assert (again.cost, again.iterations) == (2.0, 2)
