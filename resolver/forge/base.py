@@ -1,0 +1,55 @@
+"""Forge: where issues and pull requests live. The protocol, nothing else.
+
+`github/` is GitHub and GitHub Enterprise Server, `local.py` a checkout on this machine.
+"""
+
+from typing import Protocol
+
+from resolver.forge.report import Report
+from resolver.model import Publication, PullRequest, Task, Trigger
+
+
+class Forge(Protocol):
+    """One repository. Every write is bound to it and to the trigger's own issue.
+
+    All methods raise ForgeError, with the missing permission named where that is the cause.
+    """
+
+    def whoami(self) -> str:
+        """Login that this forge writes as."""
+        ...
+
+    def permission(self, login: str) -> str:
+        """What `login` may do here: "admin", "maintain", "write", "triage", "read" or "none"."""
+        ...
+
+    def operator_may_push(self) -> bool:
+        """True when the owner of the token may push."""
+        ...
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        """Show at once that the request was seen. Never raises: a run doesn't hang on it."""
+        ...
+
+    def read(self, trigger: Trigger) -> Task:
+        """The issue as the requester saw it, with hidden text taken out."""
+        ...
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        """What an earlier run of the same key has published, None when it may run (again).
+
+        `comment_url` is None when that run died between its pull request and its comment.
+        """
+        ...
+
+    def branches(self, prefix: str) -> set[str]:
+        """Names of the branches that start with `prefix`."""
+        ...
+
+    def open_pull_request(self, report: Report, branch: str) -> PullRequest:
+        """The pull request of `branch`: the open one if there is one, else a new one."""
+        ...
+
+    def comment(self, report: Report) -> str:
+        """Tell how the run ended, in one comment per key. Returns its URL, "" when local."""
+        ...

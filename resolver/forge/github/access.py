@@ -1,0 +1,233 @@
+"""The way to GitHub: the client, its bounded retries, and its failures in words.
+
+Nothing here knows issues or pull requests; `reading.py` and `publishing.py` do.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
+
+import github
+import requests
+from github.GithubRetry import GithubRetry
+from urllib3.connectionpool import ConnectionPool
+from urllib3.response import BaseHTTPResponse
+
+from resolver.errors import ForgeError, UsageError
+
+_REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
+
+_MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
+_RATE_LIMITED = frozenset({403, 429})
+_TROUBLE = frozenset({500, 502, 503, 504})
+
+
+class ServerTrouble(ForgeError):
+    """GitHub failed or the connection was lost: what was asked may have been done or not."""
+
+
+class BoundedRetry(GithubRetry):
+    """Retries that never wait longer than a bound and never do a thing twice.
+
+    A POST is sent again only where GitHub has refused it for its rate limit; after a 5xx or a
+    lost connection it may have been done.
+    """
+
+    def is_retry(
+        self,
+        method: str,
+        status_code: int,
+        has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
+    ) -> bool:
+        if not self.total:
+            return False
+        if status_code in _RATE_LIMITED:
+            return True
+        return method.upper() in _MAY_BE_REPEATED and status_code in _TROUBLE
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: BaseHTTPResponse | None = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> Self:
+        """Give up at once when GitHub asks to wait longer than the bound."""
+        wait = self.get_retry_after(response) if response is not None else None
+        if response is not None and wait and wait > (self.max_rate_limit_wait or 0):
+            response.drain_conn()
+            raise github.RateLimitExceededException(
+                response.status, {"message": "rate limit"}, dict(response.headers)
+            )
+        again = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+        return cast(Self, again)
+
+
+@dataclass(frozen=True)
+class GitHubAccess:
+    """Where GitHub is and as whom we speak. Times in seconds.
+
+    bot_login: the login we write as; asked of GitHub when empty.
+    """
+
+    token: str = field(repr=False)
+    api_url: str = "https://api.github.com"
+    server_url: str = "https://github.com"
+    bot_login: str = ""
+    timeout: int = 30
+    attempts: int = 4
+    longest_wait: float = 90.0
+    backoff: float = 1.0
+    pause_between_writes: float = 1.0
+
+    def client(self) -> github.Github:
+        """A PyGithub client that asks for nothing before it must. Raises UsageError."""
+        for name, url in (("GITHUB_API_URL", self.api_url), ("GITHUB_SERVER_URL", self.server_url)):
+            parts = urlsplit(url)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
+                raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
+        if not self.token:
+            raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
+        return github.Github(
+            auth=github.Auth.Token(self.token),
+            base_url=self.api_url.rstrip("/"),
+            timeout=self.timeout,
+            user_agent="resolver",
+            per_page=100,
+            retry=BoundedRetry(
+                total=self.attempts,
+                backoff_factor=self.backoff,
+                secondary_rate_wait=min(60.0, self.longest_wait),
+                max_rate_limit_wait=self.longest_wait,
+                raise_on_status=False,
+                allowed_methods=_MAY_BE_REPEATED,
+            ),
+            seconds_between_requests=None,
+            seconds_between_writes=self.pause_between_writes or None,
+            lazy=True,
+        )
+
+    @contextmanager
+    def asking(self, what: str, permission: str = "") -> Iterator[None]:
+        """Everything that goes wrong inside becomes a ForgeError.
+
+        what: the thing tried, like "read issue 3 of o/r"; permission: what the token needs for
+        it, like "issues: write". The token is never in the words.
+        """
+        try:
+            yield
+        except github.GithubException as error:
+            raise self._told(error, what, permission) from None
+        except requests.RequestException as error:
+            raise ServerTrouble(
+                f"could not {what}: no answer from {urlsplit(self.api_url).hostname} "
+                f"({type(error).__name__})",
+                "check the network and GITHUB_API_URL, then try again",
+            ) from None
+        except (
+            AssertionError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            github.BadAttributeException,
+        ) as error:
+            detail = self._clean(f"{type(error).__name__}: {error}")
+            raise ForgeError(
+                f"could not {what}: the answer is not one of GitHub's API ({detail})",
+                "check that GITHUB_API_URL is the address of the REST API",
+            ) from None
+
+    def _told(self, error: github.GithubException, what: str, permission: str) -> ForgeError:
+        status = error.status
+        headers = {k.lower(): v for k, v in (error.headers or {}).items()}
+        said = self._clean(_message(error.data))
+        told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
+        if _is_rate_limit(error, headers):
+            return ForgeError(
+                f"could not {what}: GitHub's rate limit is reached", _when_free(headers)
+            )
+        if status >= 500:
+            return ServerTrouble(told, "try again later; https://www.githubstatus.com may know")
+        return ForgeError(told, _next_step(status, said, headers, permission))
+
+    def _clean(self, text: str) -> str:
+        text = " ".join(text.split())
+        return text.replace(self.token, "[token]")[:300] if self.token else text[:300]
+
+
+def check_repository(repository: str) -> str:
+    """`repository` if it has the form OWNER/NAME, else UsageError."""
+    if not _REPOSITORY.fullmatch(repository):
+        raise UsageError(f"{repository!r} is not a repository", "give it as OWNER/NAME")
+    return repository
+
+
+def _message(data: Any) -> str:
+    """GitHub's own words: `message`, and what it says of single fields."""
+    if isinstance(data, bytes):
+        try:
+            data = json.loads(data)
+        except ValueError:
+            return ""
+    if not isinstance(data, Mapping):
+        return ""
+    said = [str(data.get("message") or "")]
+    for detail in data.get("errors") or []:
+        if isinstance(detail, Mapping):
+            named = " ".join(str(detail.get(k) or "") for k in ("resource", "field", "code"))
+            said.append(str(detail.get("message") or named.strip()))
+        else:
+            said.append(str(detail))
+    return "; ".join(part for part in said if part)
+
+
+def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
+    return (
+        isinstance(error, github.RateLimitExceededException)
+        or error.status == 429
+        or (error.status == 403 and "retry-after" in headers)
+        or (error.status == 403 and headers.get("x-ratelimit-remaining") == "0")
+    )
+
+
+def _when_free(headers: Mapping[str, str]) -> str:
+    wait = headers.get("retry-after", "")
+    if wait.isdigit():
+        return f"try again in {wait} seconds"
+    reset = headers.get("x-ratelimit-reset", "")
+    if reset.isdigit():
+        moment = datetime.fromtimestamp(int(reset), UTC)
+        return f"try again after {moment:%H:%M:%S} UTC"
+    return "try again later"
+
+
+def _next_step(status: int, said: str, headers: Mapping[str, str], permission: str) -> str:
+    words = said.lower()
+    needs = f"give the token the permission `{permission}`" if permission else "check the token"
+    if status == 401:
+        return "GITHUB_TOKEN is wrong or has expired: set a valid one"
+    if status == 403 and "not permitted to create or approve pull requests" in words:
+        return (
+            "allow it under Settings > Actions > General > Workflow permissions "
+            "(Allow GitHub Actions to create and approve pull requests)"
+        )
+    if status == 403 and "x-github-sso" in headers:
+        return "authorize the token for the organization's single sign-on"
+    if status == 403 and "archived" in words:
+        return "the repository is archived and read-only: unarchive it first"
+    if status == 403:
+        return needs
+    if status in {404, 410}:
+        return f"check that it exists and that the token can see it; {needs}"
+    if status == 422:
+        return "GitHub found the request invalid; the words in brackets say why"
+    return "check GITHUB_API_URL and the token"

@@ -1,0 +1,157 @@
+"""GitHubForge: one repository of GitHub or of a GitHub Enterprise Server, behind the protocol.
+
+Every write goes to the trigger's own issue in this repository, nowhere else.
+"""
+
+import logging
+from functools import cached_property
+
+import github
+from github.Issue import Issue
+from github.Repository import Repository
+
+from resolver.errors import ForgeError, UsageError
+from resolver.forge.github import publishing
+from resolver.forge.github.access import GitHubAccess, check_repository
+from resolver.forge.github.reading import read_task
+from resolver.forge.markers import ending_of
+from resolver.forge.report import Ending, Report
+from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
+from resolver.model import Publication, PullRequest, Task, Trigger
+
+logger = logging.getLogger("resolver.forge")
+
+ACTIONS_LOGIN = "github-actions[bot]"
+"""Who writes with the token that GitHub gives to an Action; that token may not ask who it is."""
+
+
+class GitHubForge:
+    """A `Forge`. One per run; its client may not be shared between threads.
+
+    Raises UsageError when repository, token or addresses can't be used.
+    """
+
+    def __init__(self, access: GitHubAccess, repository: str) -> None:
+        self._access = access
+        self._name = check_repository(repository)
+        self._client = access.client()
+
+    def whoami(self) -> str:
+        return self._own_login
+
+    @cached_property
+    def _own_login(self) -> str:
+        if self._access.bot_login:
+            return self._access.bot_login
+        with self._access.asking("ask whose token this is"):
+            try:
+                return self._client.get_user().login
+            except github.GithubException as error:
+                # an installation's token has no user; a wrong token is 401
+                if error.status not in {403, 404}:
+                    raise
+        return ACTIONS_LOGIN
+
+    def permission(self, login: str) -> str:
+        with self._access.asking(f"read the permission of {login}", "metadata: read"):
+            return self._repository.get_collaborator_permission(login)
+
+    def operator_may_push(self) -> bool:
+        with self._access.asking(f"read {self._name}", "metadata: read"):
+            rights = self._repository.complete().raw_data.get("permissions") or {}
+        return bool(rights.get("push"))
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        try:
+            with self._access.asking("react to the request", "issues: write"):
+                issue = self._issue(trigger)
+                if trigger.comment_id is not None:
+                    issue.get_comment(trigger.comment_id).create_reaction("eyes")
+                else:
+                    issue.create_reaction("eyes")
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+
+    def read(self, trigger: Trigger) -> Task:
+        self._number(trigger)
+        return read_task(self._access, self._repository, trigger, self.whoami())
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        own = self.whoami()
+        with self._access.asking("look for an earlier run", "pull-requests: read"):
+            pull = publishing.pull_request_of_run(self._repository, own, trigger)
+        with self._access.asking("look for an earlier run", "issues: read"):
+            comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
+            ending = ending_of(comment.body or "", trigger.key) if comment else None
+            told = comment.html_url if comment and ending and ending.is_final else None
+            if pull is None:
+                return Publication(comment_url=told, repeated=True) if told else None
+            if ending is not Ending.PULL_REQUEST:
+                told = None
+            return Publication(
+                branch=pull.head.ref,
+                commit=pull.head.sha,
+                pull_request=publishing.described(pull),
+                comment_url=told,
+                repeated=True,
+            )
+
+    def branches(self, prefix: str) -> set[str]:
+        with self._access.asking(f"list the branches of {self._name}", "contents: read"):
+            return publishing.branch_names(self._repository, prefix)
+
+    def open_pull_request(self, report: Report, branch: str) -> PullRequest:
+        self._number(report.trigger)
+        if report.task is None:
+            raise UsageError("a pull request needs the task it answers", "read the issue first")
+        base = report.task.base_branch
+        title, body = pull_request_title(report), pull_request_body(report)
+        what = f"open a pull request from {branch} to {base}"
+        pull = publishing.once(
+            self._access,
+            what,
+            "pull-requests: write",
+            lambda: publishing.open_pull_request_of(self._repository, branch),
+            lambda: publishing.create_pull_request(
+                self._repository, base=base, head=branch, title=title, body=body, draft=report.draft
+            ),
+        )
+        with self._access.asking(what, "pull-requests: write"):
+            return publishing.described(pull)
+
+    def comment(self, report: Report) -> str:
+        trigger, own = report.trigger, self.whoami()
+        issue, body = self._issue(trigger), comment_body(report)
+        refused = report.ending is Ending.REFUSED
+        what = f"comment on {self._name}#{trigger.number}"
+        comment = publishing.once(
+            self._access,
+            what,
+            "issues: write",
+            lambda: (
+                publishing.refusal_of(issue, own, trigger.actor.login)
+                if refused
+                else publishing.comment_of_run(issue, own, trigger)
+            ),
+            lambda: issue.create_comment(body),
+        )
+        with self._access.asking(what, "issues: write"):
+            if not refused and comment.body != body:
+                comment.edit(body)
+            return comment.html_url
+
+    @cached_property
+    def _repository(self) -> Repository:
+        return self._client.get_repo(self._name)
+
+    def _issue(self, trigger: Trigger) -> Issue:
+        return self._repository.get_issue(self._number(trigger))
+
+    def _number(self, trigger: Trigger) -> int:
+        """The trigger's issue; UsageError when it isn't one of this repository."""
+        if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
+            raise UsageError(
+                f"the request is not about an issue of {self._name}",
+                "give OWNER/NAME#N of the same repository",
+            )
+        return trigger.number

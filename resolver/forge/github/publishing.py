@@ -1,0 +1,139 @@
+"""Writing to GitHub: pull requests and comments, each found before it is made.
+
+What is found again is trusted only when our own account wrote it.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+from urllib.parse import quote
+
+import github
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.PullRequest import PullRequest as GitHubPullRequest
+from github.Repository import Repository
+
+from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.reading import login_of, newest_comments
+from resolver.forge.markers import ending_of, is_refusal_of
+from resolver.model import PullRequest, Trigger, TriggerKind
+
+_SEARCHED_COMMENTS = 500
+_SEARCHED_PULLS = 200
+
+Thing = TypeVar("Thing")
+
+
+def searched_since(trigger: Trigger) -> datetime | None:
+    """What we wrote for an event is newer than the event. A command line's moment comes from
+    this machine's clock, which GitHub's need not agree with: everything is searched."""
+    return None if trigger.kind is TriggerKind.COMMAND_LINE else trigger.at
+
+
+def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
+    """Our own comments among the newest, newest first."""
+    comments = newest_comments(issue, _SEARCHED_COMMENTS, since)
+    return [c for c in reversed(comments) if login_of(c).casefold() == own.casefold()]
+
+
+def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
+    """The comment that tells how the run of this key ended."""
+    for comment in own_comments(issue, own, searched_since(trigger)):
+        if ending_of(comment.body or "", trigger.key):
+            return comment
+    return None
+
+
+def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
+    """Our refusal of this person in this thread."""
+    for comment in own_comments(issue, own, None):
+        if is_refusal_of(comment.body or "", login):
+            return comment
+    return None
+
+
+def pull_request_of_run(
+    repository: Repository, own: str, trigger: Trigger
+) -> GitHubPullRequest | None:
+    """The pull request that a run of this key has opened, whatever its state."""
+    since = searched_since(trigger)
+    pulls = repository.get_pulls(state="all", sort="created", direction="desc")
+    for pull in islice(pulls, _SEARCHED_PULLS):
+        if since is not None and pull.created_at < since:
+            return None
+        if _is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
+            return pull
+    return None
+
+
+def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullRequest | None:
+    """The open pull request of a branch of this repository (not of a fork)."""
+    owner = repository.full_name.split("/", 1)[0]
+    for pull in repository.get_pulls(state="open", head=f"{owner}:{branch}"):
+        if pull.head.ref == branch:
+            return pull
+    return None
+
+
+def create_pull_request(
+    repository: Repository, *, base: str, head: str, title: str, body: str, draft: bool
+) -> GitHubPullRequest:
+    """A new pull request; not as a draft where the repository's plan has no drafts."""
+    try:
+        return repository.create_pull(base, head, title=title, body=body, draft=draft)
+    except github.GithubException as error:
+        if not (draft and error.status == 422 and "draft" in str(error.data).lower()):
+            raise
+    return repository.create_pull(base, head, title=title, body=body, draft=False)
+
+
+def once(
+    access: GitHubAccess,
+    what: str,
+    permission: str,
+    find: Callable[[], Thing | None],
+    create: Callable[[], Thing],
+) -> Thing:
+    """The thing that `find` finds, else a new one.
+
+    After a failure that may hide a success (5xx, lost connection) it is looked for again before
+    it is made again, so that there are never two.
+    """
+    with access.asking(what, permission):
+        found = find()
+    if found is not None:
+        return found
+    try:
+        with access.asking(what, permission):
+            return create()
+    except ServerTrouble:
+        with access.asking(what, permission):
+            return find() or create()
+
+
+def described(pull: GitHubPullRequest) -> PullRequest:
+    """The pull request as the rest of the program knows it."""
+    return PullRequest(
+        title=pull.title,
+        body=pull.body or "",
+        number=pull.number,
+        url=pull.html_url,
+        draft=bool(pull.draft),
+    )
+
+
+def _is_ours(pull: GitHubPullRequest, own: str) -> bool:
+    user = pull.raw_data.get("user") or {}
+    return str(user.get("login") or "").casefold() == own.casefold()
+
+
+def branch_names(repository: Repository, prefix: str) -> set[str]:
+    """Names of the branches that start with `prefix`.
+
+    Asked for directly: this list has no pages, and PyGithub would ask for some.
+    """
+    path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
+    _, refs = repository.requester.requestJsonAndCheck("GET", path)
+    return {str(ref["ref"]).removeprefix("refs/heads/") for ref in refs}

@@ -1,0 +1,268 @@
+"""Taking out of an issue what people who read it on GitHub don't see, before a model reads it.
+
+Invisible characters, HTML comments and hidden elements, attributes and link titles, unused link
+and footnote definitions. Code stays as it is: there all of this is visible. What is taken out
+is counted, in words for a person.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from resolver.forge.invisible import without_invisible
+from resolver.forge.markdown import markdown_parser
+
+_ROUNDS = 8
+"""Passes over a text whose parts form something hidden again when joined."""
+
+_TAG = re.compile(
+    r"""<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)
+    (?P<attributes>(?:\s(?:[^<>"']|"[^"]{0,1000}"|'[^']{0,1000}'){0,1000})?)/?>""",
+    re.X,
+)
+_ATTRIBUTE = re.compile(
+    r"""([A-Za-z_:][\w:.-]*)(?:\s*=\s*("[^"]{0,1000}"|'[^']{0,1000}'|[^\s"'=<>`]{1,1000}))?"""
+)
+_SHOWN_ATTRIBUTES = {"href", "src", "open", "align", "width", "height", "colspan", "rowspan"}
+_HIDDEN_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0|font-size\s*:\s*0|"
+    r"(?<![\w-])color\s*:\s*(?:transparent|white|\#fff)",
+    re.I,
+)
+_HIDDEN_ELEMENTS = {
+    "script", "style", "template", "noscript", "iframe", "object", "title", "head", "svg",
+    "noembed", "noframes", "datalist",
+}  # fmt: skip
+_LINK_TITLE = re.compile(
+    r"""(\]\([ \t\n]{0,10}<?[^()\s<>]{0,2000}>?)[ \t\n]{1,10}
+    (?:"[^"\n]{0,2000}"|'[^'\n]{0,2000}')[ \t\n]{0,10}\)""",
+    re.X,
+)
+_FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
+_LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
+
+Region = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A text as a person sees it. removed: what was taken out, like "2 HTML comments"."""
+
+    text: str
+    removed: tuple[str, ...] = ()
+
+
+def strip_hidden(text: str) -> Cleaned:
+    """`text` without what GitHub doesn't show. Doing it twice changes nothing more."""
+    found: Counter[str] = Counter()
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    seen = without_invisible(text)
+    found["invisible character"] += len(text) - len(seen)
+    for _ in range(_ROUNDS):
+        before, seen = seen, _strip_markup(seen, _code(seen), found)
+        seen = _strip_definitions(seen, found)
+        if seen == before:
+            break
+    if _still_hidden(seen):
+        # the code that was spared is not code to the parser: nothing is spared now
+        for _ in range(_ROUNDS):
+            before, seen = seen, _strip_definitions(_strip_markup(seen, [], found), found)
+            if seen == before:
+                break
+    if _still_hidden(seen):
+        found["text that hides other text"] += 1
+        seen = seen.replace("<", "&lt;")
+    return Cleaned(seen, tuple(_counted(n, thing) for thing, n in found.items() if n))
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _still_hidden(text: str) -> bool:
+    tokens = markdown_parser().parse(text)
+    html = [t.content for t in tokens if t.type == "html_block"]
+    html += [c.content for t in tokens for c in t.children or [] if c.type == "html_inline"]
+    return any(
+        "<!" in part or "<?" in part or any(_hides(tag) for tag in _TAG.finditer(part))
+        for part in html
+    )
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
+
+
+def _code(text: str) -> list[Region]:
+    """Where the code blocks and code spans are."""
+    starts = _line_starts(text)
+    regions: list[Region] = []
+    for token in markdown_parser().parse(text):
+        if token.map is None:
+            continue
+        first, last = (min(starts[min(line, len(starts) - 1)], len(text)) for line in token.map)
+        if token.type in {"fence", "code_block"}:
+            regions.append((first, last))
+        elif token.type in {"inline", "tr_open"}:
+            regions.extend(_code_spans(text, first, last))
+    return sorted(regions)
+
+
+def _code_spans(text: str, start: int, end: int) -> list[Region]:
+    """Code spans between two offsets: the leftmost of escape, code span and HTML tag wins."""
+    spans: list[Region] = []
+    runs: dict[int, list[int]] = {}
+    for run in re.compile("`+").finditer(text, start, end):
+        runs.setdefault(len(run[0]), []).append(run.start())
+    position = start
+    while position < end:
+        character = text[position]
+        if character == "\\":
+            position += 2
+        elif character == "`":
+            length = len(re.compile("`+").match(text, position, end)[0])  # type: ignore[index]
+            closers = runs.get(length, [])
+            index = bisect_right(closers, position + length - 1)
+            if index < len(closers):
+                spans.append((position, closers[index] + length))
+                position = closers[index] + length
+            else:
+                position += length
+        elif character == "<":
+            tag = _TAG.match(text, position, end)
+            position = tag.end() if tag else position + 1
+        else:
+            position += 1
+    return spans
+
+
+def _strip_markup(text: str, spared: list[Region], found: Counter[str]) -> str:
+    kept: list[str] = []
+    starts = [region[0] for region in spared]
+    copied = 0
+    position = text.find("<")
+    while position != -1:
+        inside = bisect_right(starts, position) - 1
+        if inside >= 0 and position < spared[inside][1]:
+            position = text.find("<", spared[inside][1])
+            continue
+        end, instead = _hidden_at(text, position, found)
+        if end > position:
+            kept += [text[copied:position], instead]
+            copied = end
+        position = text.find("<", max(end, position + 1))
+    result = "".join([*kept, text[copied:]])
+    if spared and kept:
+        return result  # offsets have moved; titles are for the next round
+    return _strip_titles(result, spared, found)
+
+
+def _strip_titles(text: str, spared: list[Region], found: Counter[str]) -> str:
+    def shortened(match: re.Match[str]) -> str:
+        if any(first <= match.start() < last for first, last in spared):
+            return match[0]
+        found["link title"] += 1
+        return f"{match[1]})"
+
+    return _LINK_TITLE.sub(shortened, text)
+
+
+def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]:
+    """Where the hidden thing at `position` ends and what stands for it; `position` if nothing."""
+    for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")):
+        if text.startswith(opening, position):
+            found["HTML comment"] += 1
+            end = text.find(closing, position + len(opening))
+            return (_end_of_open(text, position) if end == -1 else end + len(closing)), ""
+    tag = _TAG.match(text, position)
+    if tag is None:
+        return position, ""
+    if _hides(tag):
+        end = _end_of_element(text, tag)
+        found["hidden element"] += 1
+        return end, ""
+    shown = _shown_attributes(tag)
+    if shown == tag[0]:
+        return position, ""
+    found["HTML tag with attributes that aren't shown"] += 1
+    return tag.end(), shown
+
+
+def _end_of_open(text: str, position: int) -> int:
+    """An unterminated comment hides the rest when it starts a line, else it is one paragraph's."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    if _LINE_LEAD.fullmatch(line):
+        return len(text)
+    end = text.find("\n\n", position)
+    return len(text) if end == -1 else end
+
+
+def _hides(tag: re.Match[str]) -> bool:
+    if tag["close"]:
+        return False
+    if tag["name"].lower() in _HIDDEN_ELEMENTS:
+        return True
+    for name, value in _ATTRIBUTE.findall(tag["attributes"]):
+        if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN_STYLE.search(value)):
+            return True
+    return False
+
+
+def _end_of_element(text: str, tag: re.Match[str]) -> int:
+    if tag[0].endswith("/>"):
+        return tag.end()
+    depth = 1
+    same = re.compile(rf"<(/?){re.escape(tag['name'])}\b[^<>]{{0,2000}}>", re.I)
+    for other in same.finditer(text, tag.end()):
+        depth += -1 if other[1] else 1
+        if depth == 0:
+            return other.end()
+    # GitHub shows an unclosed <script> as text; an unclosed hidden element hides all the rest
+    return tag.end() if tag["name"].lower() in _HIDDEN_ELEMENTS else len(text)
+
+
+def _shown_attributes(tag: re.Match[str]) -> str:
+    if not tag["attributes"].strip():
+        return tag[0]
+    attributes = _ATTRIBUTE.findall(tag["attributes"])
+    if all(name.lower() in _SHOWN_ATTRIBUTES for name, _ in attributes):
+        return tag[0]
+    shown = [
+        f" {name}={value}" if value else f" {name}"
+        for name, value in attributes
+        if name.lower() in _SHOWN_ATTRIBUTES
+    ]
+    return f"<{tag['close']}{tag['name']}{''.join(shown)}>"
+
+
+def _strip_definitions(text: str, found: Counter[str]) -> str:
+    """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
+    environment: dict[str, Any] = {}
+    tokens = markdown_parser().parse(text, environment)
+    used = {
+        child.meta.get("label")
+        for token in tokens
+        for child in token.children or []
+        if child.type in {"link_open", "image"}
+    }
+    lines = text.split("\n")
+    definitions = [(k, d) for k, d in environment.get("references", {}).items()]
+    definitions += [(None, d) for d in environment.get("duplicate_refs", [])]
+    for label, definition in definitions:
+        first, last = definition["map"]
+        if label not in used:
+            found["unused link definition"] += 1
+            lines[first:last] = [""] * (last - first)
+        elif definition["title"]:
+            found["link title"] += 1
+            lines[first:last] = [f"[{label}]: <{definition['href']}>"] + [""] * (last - first - 1)
+
+    def unused(match: re.Match[str]) -> str:
+        if text.count(f"[^{match[1]}]") > 1:
+            return match[0]
+        found["unused footnote"] += 1
+        return ""
+
+    return _FOOTNOTE.sub(unused, "\n".join(lines))

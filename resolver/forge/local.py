@@ -1,0 +1,103 @@
+"""A checkout on this machine as a forge: the issue is a file, the pull request only its text."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from resolver.errors import UsageError
+from resolver.forge.escape import shortened
+from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.report import Report
+from resolver.forge.wording import pull_request_body, pull_request_title
+from resolver.model import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
+
+MAX_ISSUE_FILE = 1_000_000
+"""Bytes of an issue file; a larger one is a mistake."""
+
+
+def local_trigger(repository: Path, *, run: str, login: str, at: datetime) -> Trigger:
+    """The wish to work on a checkout. The run's id is the key: a person asked just now."""
+    return Trigger(
+        key=f"local:{run}",
+        kind=TriggerKind.LOCAL,
+        repository=str(repository),
+        actor=Actor(login=login),
+        at=at,
+    )
+
+
+def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
+    """The Task in a file: its first line that isn't empty is the title (`# Title` or plain), the
+    rest is the body. Raises UsageError when there is no such text."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}", "give an issue file with --issue") from None
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder", "give a file with --issue") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", "check the file") from None
+    if len(data) > MAX_ISSUE_FILE:
+        raise UsageError(f"{path} is larger than {MAX_ISSUE_FILE:,} bytes", "shorten it")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text", "write the issue as text") from None
+    if "\0" in text:
+        raise UsageError(f"{path} is a binary file", "write the issue as text")
+    cleaned = strip_hidden(text)
+    lines = cleaned.text.strip().splitlines()
+    title = lines[0].lstrip("#").strip() if lines else ""
+    if not title:
+        raise UsageError(f"{path} holds no title", "write the issue's title on its first line")
+    return Task(
+        trigger=trigger,
+        title=shortened(title, 256),
+        body="\n".join(lines[1:]).strip(),
+        author=trigger.actor.login,
+        left_out=(f"hidden in the issue: {', '.join(cleaned.removed)}",) if cleaned.removed else (),
+        base_branch=base_branch,
+        source=trigger.repository,
+    )
+
+
+@dataclass(frozen=True)
+class LocalForge:
+    """A `Forge` without a forge: nothing is asked, nothing is sent.
+
+    branch_names: the branches of the checkout, so that a new one can be told from them.
+    """
+
+    issue_file: Path
+    base_branch: str
+    branch_names: Collection[str] = ()
+
+    def whoami(self) -> str:
+        return ""
+
+    def permission(self, login: str) -> str:  # noqa: ARG002 - whoever can write the files may
+        return "write"
+
+    def operator_may_push(self) -> bool:
+        return True
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        """Nobody waits for a sign: the terminal shows the run."""
+
+    def read(self, trigger: Trigger) -> Task:
+        return read_issue_file(self.issue_file, trigger, self.base_branch)
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:  # noqa: ARG002
+        return None
+
+    def branches(self, prefix: str) -> set[str]:
+        return {name for name in self.branch_names if name.startswith(prefix)}
+
+    def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
+        return PullRequest(
+            title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
+        )
+
+    def comment(self, report: Report) -> str:  # noqa: ARG002 - the terminal tells it
+        return ""

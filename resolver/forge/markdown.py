@@ -1,0 +1,11 @@
+"""The one markdown parser of this program: what GitHub shows, as CommonMark defines it."""
+
+from functools import cache
+
+from markdown_it import MarkdownIt
+
+
+@cache
+def markdown_parser() -> MarkdownIt:
+    """CommonMark with tables and strikethrough; a link's tokens keep the label they came from."""
+    return MarkdownIt("commonmark", {"store_labels": True}).enable(["table", "strikethrough"])

@@ -1,0 +1,95 @@
+"""Report: everything that is told about a run when it ends, whatever the ending.
+
+Data only. The words are in prompts/comments/, put together in `resolver.forge.wording`.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from resolver.errors import LimitReached, PolicyViolation, Refused, ResolverError, Stopped
+from resolver.model import Evidence, Noun, Outcome, Patch, PullRequest, RunState, Task, Trigger
+
+
+class Ending(StrEnum):
+    """How a run ended, as its comment says it. The value names the comment's template."""
+
+    PULL_REQUEST = "pull_request"
+    NO_CHANGE = "no_change"
+    REJECTED = "rejected"
+    LIMIT = "limit"
+    STUCK = "stuck"
+    STOPPED = "stopped"
+    POLICY = "policy"
+    REFUSED = "refused"
+    ERROR = "error"
+
+    @property
+    def is_final(self) -> bool:
+        """True when running again with the same key must do nothing; the other endings may be
+        tried again on purpose, and their comment is then rewritten in place."""
+        return self in {Ending.PULL_REQUEST, Ending.NO_CHANGE, Ending.REJECTED}
+
+
+class Failure(Noun):
+    """The error that ended a run, in words for a person."""
+
+    kind: Literal["error", "refused", "policy", "limit", "stopped"]
+    what: str
+    next_step: str = ""
+
+
+def failure_of(error: ResolverError) -> Failure:
+    """The error as a report tells it."""
+    kind: Literal["error", "refused", "policy", "limit", "stopped"] = "error"
+    if isinstance(error, PolicyViolation):
+        kind = "policy"
+    elif isinstance(error, Refused):
+        kind = "refused"
+    elif isinstance(error, LimitReached):
+        kind = "limit"
+    elif isinstance(error, Stopped):
+        kind = "stopped"
+    return Failure(kind=kind, what=error.what, next_step=error.next_step)
+
+
+class Report(Noun):
+    """What a run came to. Made in the pipeline at each ending, read by the forge.
+
+    Only `trigger` and `run` are always there; the rest is as far as the run came.
+    """
+
+    trigger: Trigger
+    run: str
+    model: str = ""
+    mention: str = Field(default="@agent", description="How a person asks again.")
+    task: Task | None = None
+    outcome: Outcome | None = None
+    patch: Patch | None = None
+    evidence: Evidence | None = None
+    branch: str | None = None
+    pull_request: PullRequest | None = None
+    failure: Failure | None = None
+    draft: bool = False
+    warnings: tuple[str, ...] = Field(
+        default=(), description="What the reader should know, like weak isolation."
+    )
+    trace_markdown: str = Field(
+        default="", repr=False, description="As `resolver.trace` renders it for a comment, folded."
+    )
+    log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended; a failure outweighs what came before it."""
+        if self.failure is not None:
+            return Ending(self.failure.kind)
+        if self.pull_request is not None:
+            return Ending.PULL_REQUEST
+        state = self.outcome.state if self.outcome else RunState.ERROR
+        if state is RunState.FINISHED:
+            return Ending.NO_CHANGE
+        if state in {RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}:
+            return Ending(state.value)
+        return Ending.ERROR

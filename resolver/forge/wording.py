@@ -1,0 +1,203 @@
+"""The words of pull requests and comments: prompts/comments/ filled in, within GitHub's bounds.
+
+Everything that a model or a user wrote is made inert here; the templates add only our own words.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resolver.forge.escape import code_span, fence, one_line, shortened, title, visible
+from resolver.forge.fitting import MAX_BODY, fit
+from resolver.forge.markers import refusal_marker, run_marker
+from resolver.forge.prose import safe_markdown
+from resolver.forge.report import Ending, Report
+from resolver.model import CheckedCommand, FileChange, RunState, TriggerKind
+from resolver.templates import render
+from resolver.trace.markdown import utf16_length
+from resolver.trace.plain import duration, money
+
+TRACE_ROOM = 45_000
+"""Room that a comment has for its trace, in UTF-16 units, next to everything else."""
+
+_STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is shown: size of the message, then counts, then size of a command's output."""
+
+    message: int
+    files: int
+    commands: int
+    output: int
+    lines: int
+
+
+LEVELS = (
+    Detail(message=12_000, files=100, commands=15, output=1_500, lines=30),
+    Detail(message=4_000, files=30, commands=8, output=400, lines=10),
+    Detail(message=1_000, files=10, commands=3, output=100, lines=5),
+)
+
+
+def pull_request_title(report: Report) -> str:
+    """The first line of the agent's message if it reads like a title, else the issue's title.
+
+    1 to 256 characters.
+    """
+    issue = report.trigger.number
+    message = visible(report.outcome.message) if report.outcome else ""
+    first = next((line for line in message.splitlines() if line.strip()), "").strip()
+    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first).strip()
+    words = len(plain.split())
+    if (
+        3 <= words <= 14
+        and len(plain) <= 80
+        and not first.startswith("#")
+        and plain[-1] not in ":?"
+    ):
+        return title(plain.rstrip("."), own_issue=issue)
+    asked = report.task.title if report.task else ""
+    return title(f"Fix #{issue}: {asked}" if issue is not None else asked, own_issue=issue)
+
+
+def pull_request_body(report: Report) -> str:
+    """The pull request's text, at most 65,536 characters, every tag closed."""
+    local = report.trigger.kind is TriggerKind.LOCAL
+    marker = "" if local else run_marker(report.trigger.key, Ending.PULL_REQUEST)
+    return _filled("comments/pull_request_body.md.j2", report, marker, with_trace=False)
+
+
+def comment_body(report: Report) -> str:
+    """The one comment that tells how the run ended, at most 65,536 characters."""
+    ending = report.ending
+    if ending is Ending.REFUSED:
+        marker = refusal_marker(report.trigger.actor.login)
+    else:
+        marker = run_marker(report.trigger.key, ending)
+    return _filled(f"comments/{ending.value}.md.j2", report, marker, with_trace=True)
+
+
+def _filled(template: str, report: Report, marker: str, *, with_trace: bool) -> str:
+    """The template with as much detail as fits; a trace gets all the room that is left."""
+    trace = report.trace_markdown.strip() if with_trace else ""
+    for detail in LEVELS:
+        values = _values(report, detail)
+        text = _rendered(template, marker, values, "")
+        room = MAX_BODY - utf16_length(text) - 500
+        if room >= min(utf16_length(trace), TRACE_ROOM):
+            break
+    return _rendered(template, marker, values, fit(trace, room)) if trace else text
+
+
+def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
+    text = render(template, **values, trace=trace).strip()
+    text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
+    return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
+
+
+def _values(report: Report, detail: Detail) -> dict[str, Any]:
+    outcome, trigger, failure = report.outcome, report.trigger, report.failure
+    issue = trigger.number
+    files = report.patch.files if report.patch else ()
+    evidence = report.evidence
+    commands = evidence.commands if evidence else ()
+    message = outcome.message if outcome else ""
+    return {
+        "issue": issue,
+        "closes": issue is not None and outcome is not None and _is_whole(report),
+        "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
+        "summary_is_cut": utf16_length(message) > detail.message,
+        "unfinished": outcome is not None and not _is_whole(report),
+        "reason": _sentence(outcome.reason) if outcome else "",
+        "files": [_file(change) for change in files[: detail.files]],
+        "files_left_out": max(0, len(files) - detail.files),
+        "independent": bool(evidence and evidence.independent),
+        "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
+        "commands_left_out": max(0, len(commands) - detail.commands),
+        "pull_request": report.pull_request,
+        "pull_request_title": one_line(report.pull_request.title) if report.pull_request else "",
+        "branch": code_span(shortened(report.branch or "", 300)),
+        "commit": code_span(report.patch.commit or "") if report.patch else "",
+        "run": code_span(report.run),
+        "numbers": _numbers(report),
+        "requester": code_span(trigger.actor.login),
+        "login": one_line(trigger.actor.login, 100),
+        "instruction": one_line(trigger.instruction, 300),
+        "by_label": trigger.kind is TriggerKind.ISSUE_LABELED,
+        "local": trigger.kind is TriggerKind.LOCAL,
+        "mention": code_span(report.mention),
+        "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
+        "warnings": _lines(report.warnings, detail.lines),
+        "what": _sentence(failure.what if failure else ""),
+        "next_step": _capital(_sentence(failure.next_step if failure else "")),
+        "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
+    }
+
+
+def _is_whole(report: Report) -> bool:
+    outcome = report.outcome
+    return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
+
+
+def _numbers(report: Report) -> list[tuple[str, str]]:
+    """What the run cost, as names and values."""
+    outcome = report.outcome
+    if outcome is None:
+        return []
+    tokens = outcome.tokens
+    cached = f", {tokens.cached:,} of it cached" if tokens.cached else ""
+    rows = [
+        ("Cost", "unknown price" if outcome.cost is None else money(outcome.cost)),
+        ("Steps", f"{outcome.iterations:,}"),
+        ("Time", duration(outcome.seconds)),
+        ("Tokens", f"{tokens.input:,} in{cached}, {tokens.output:,} out"),
+    ]
+    if report.model:
+        rows.append(("Model", code_span(shortened(report.model, 100), in_table=True)))
+    return rows
+
+
+def _file(change: FileChange) -> dict[str, str]:
+    binary = change.additions is None or change.deletions is None
+    mode = (
+        f", mode {change.old_mode} → {change.new_mode}"
+        if change.status == "modified" and change.old_mode != change.new_mode
+        else ""
+    )
+    return {
+        "path": code_span(shortened(change.path, 300), in_table=True),
+        "status": _STATUS[change.status] + mode,
+        "lines": "binary" if binary else f"+{change.additions} −{change.deletions}",
+    }
+
+
+def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
+    ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
+    output = visible(command.output_tail).strip("\n")
+    line = shortened(" ".join(visible(command.command).split()), 200)
+    return {
+        "command": code_span(line),
+        "html": html.escape(line),
+        "mark": "✓" if command.exit_code == 0 else "✗",
+        "ended": ended,
+        "output": fence(output[-limit:]) if output.strip() else "",
+    }
+
+
+def _lines(lines: Sequence[str], most: int) -> list[str]:
+    shown = [one_line(line, 300) for line in lines[:most]]
+    return shown + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
+
+
+def _sentence(text: str) -> str:
+    """`text` as one inert line that ends with a stop."""
+    line = one_line(text, 800)
+    return line if not line or line[-1] in ".!?…" else f"{line}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

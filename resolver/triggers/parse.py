@@ -1,0 +1,140 @@
+"""From a GitHub event to a Trigger, or to the reason why there is none. No network here.
+
+Whether the person may start work is asked afterwards, in `resolver.triggers.permission`.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from resolver.model import Actor, Snapshot, Trigger, TriggerKind
+from resolver.triggers.mention import find_instruction
+from resolver.triggers.payloads import Event, Issue, IssueCommentEvent, IssuesEvent, User
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """The event asks for nothing. reason: one line for the log."""
+
+    reason: str
+
+
+def parse_event(
+    name: str,
+    payload: Mapping[str, Any],
+    *,
+    mention: str,
+    label: str,
+    bot_login: str = "",
+    allowed_users: Collection[str] = (),
+) -> Trigger | Ignored:
+    """What the event `name` (X-GitHub-Event, GITHUB_EVENT_NAME) asks for.
+
+    bot_login: our own account, never listened to; allowed_users: bots that are.
+    The trigger's key is made from the event itself, not from the delivery: a redelivery, a copy
+    under another delivery id and a re-run of the same workflow all give the same key.
+    """
+    try:
+        if name == "issue_comment":
+            return _from_comment(
+                IssueCommentEvent.model_validate(payload), mention, bot_login, allowed_users
+            )
+        if name == "issues":
+            return _from_label(IssuesEvent.model_validate(payload), label, bot_login, allowed_users)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return Ignored(f"the {name} payload isn't one: {where}: {first['msg']}")
+    return Ignored(f"{name} events start no work")
+
+
+def _from_comment(
+    event: IssueCommentEvent, mention: str, bot_login: str, allowed_users: Collection[str]
+) -> Trigger | Ignored:
+    if event.action != "created":
+        return Ignored(f"the comment was {event.action}, only a new one starts work")
+    author = event.comment.user
+    if author is None or author.id != event.sender.id:
+        return Ignored("the comment's author didn't send it")
+    ignored = _not_a_person(author, bot_login, allowed_users)
+    if ignored:
+        return ignored
+    instruction = find_instruction(event.comment.body or "", mention)
+    if instruction is None:
+        return Ignored(f"the comment doesn't mention {mention}")
+    return _trigger(
+        event,
+        key=f"issue_comment:{event.comment.id}",
+        kind=TriggerKind.ISSUE_COMMENT,
+        at=event.comment.created_at,
+        instruction=instruction,
+        comment_id=event.comment.id,
+    )
+
+
+def _from_label(
+    event: IssuesEvent, label: str, bot_login: str, allowed_users: Collection[str]
+) -> Trigger | Ignored:
+    if event.action != "labeled":
+        return Ignored(f"the issue was {event.action}, only a label starts work")
+    if event.label is None or event.label.name.casefold() != label.casefold():
+        return Ignored(f"the label isn't {label}")
+    if event.issue.state != "open":
+        return Ignored("the issue is closed")
+    ignored = _not_a_person(event.sender, bot_login, allowed_users)
+    if ignored:
+        return ignored
+    at = event.issue.updated_at
+    return _trigger(
+        event,
+        key=f"labeled:{event.issue.id}:{event.label.name}:{_utc(at).isoformat()}",
+        kind=TriggerKind.ISSUE_LABELED,
+        at=at,
+    )
+
+
+def _not_a_person(account: User, bot_login: str, allowed_users: Collection[str]) -> Ignored | None:
+    login = account.login.casefold()
+    if bot_login and login == bot_login.casefold():
+        return Ignored("it's our own")
+    if login in {user.casefold() for user in allowed_users}:
+        return None
+    if account.type != "User" or login.endswith("[bot]"):
+        return Ignored(f"{account.login} isn't a person")
+    return None
+
+
+def _trigger(
+    event: Event,
+    *,
+    key: str,
+    kind: TriggerKind,
+    at: datetime,
+    instruction: str = "",
+    comment_id: int | None = None,
+) -> Trigger:
+    issue, sender = event.issue, event.sender
+    return Trigger(
+        key=key,
+        kind=kind,
+        repository=event.repository.full_name,
+        number=issue.number,
+        is_pull_request=issue.pull_request is not None,
+        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        instruction=instruction,
+        at=_utc(at),
+        comment_id=comment_id,
+        snapshot=_snapshot(issue),
+    )
+
+
+def _snapshot(issue: Issue) -> Snapshot:
+    author = issue.user.login if issue.user else ""
+    return Snapshot(title=issue.title, body=issue.body or "", author=author)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,68 @@
+"""The fields of GitHub's webhook payloads that are read, and no others.
+
+Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`).
+"""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Payload(BaseModel):
+    """Fields that aren't named here are let through unread: GitHub adds some all the time."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class User(Payload):
+    """An account. `type` is "User", "Bot" or "Organization"."""
+
+    login: str
+    id: int
+    type: str = "User"
+
+
+class Label(Payload):
+    name: str
+
+
+class Repository(Payload):
+    full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
+
+
+class Issue(Payload):
+    """An issue, or a pull request when `pull_request` is there. A deleted account is None."""
+
+    id: int
+    number: int = Field(gt=0)
+    title: str
+    body: str | None = None
+    user: User | None = None
+    state: str = "open"
+    updated_at: datetime
+    pull_request: dict[str, Any] | None = None
+
+
+class IssueComment(Payload):
+    id: int
+    body: str | None = None
+    user: User | None = None
+    created_at: datetime
+
+
+class Event(Payload):
+    """What both events have. `sender` is the account that caused the event."""
+
+    action: str
+    issue: Issue
+    repository: Repository
+    sender: User
+
+
+class IssueCommentEvent(Event):
+    comment: IssueComment
+
+
+class IssuesEvent(Event):
+    label: Label | None = None

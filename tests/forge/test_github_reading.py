@@ -1,0 +1,254 @@
+"""Reading issues from a GitHub over a real socket: what the requester saw, and no more."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from resolver.errors import ForgeError, UsageError
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.forge import GitHubForge
+from resolver.model import Actor, Snapshot, Trigger, TriggerKind
+from resolver.triggers.parse import parse_event
+from tests.forge import reports
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue
+
+NAME = "octo/demo"
+BOT = "resolver[bot]"
+
+
+def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubForge:
+    values: dict[str, Any] = {
+        "token": token or github.token_for(BOT, NAME),
+        "api_url": github.api_url,
+        "server_url": github.server_url,
+        "bot_login": BOT,
+        "backoff": 0.0,
+        "pause_between_writes": 0.0,
+    }
+    return GitHubForge(GitHubAccess(**{**values, **changes}), NAME)
+
+
+@pytest.fixture
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"README.md": "hello"})
+    github.grant("alice", NAME, "write")
+    return github.create_issue(NAME, "It breaks", "Please **help**", author="mallory")
+
+
+@pytest.fixture
+def asked(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
+    """A comment of alice that asks, as the trigger that the event gives."""
+
+    def ask(body: str = "@agent fix it") -> Trigger:
+        github.advance(10)
+        comment = github.add_comment(issue, body, "alice")
+        return triggered(github, comment)
+
+    return ask
+
+
+def triggered(github: GitHubServer, comment: Comment) -> Trigger:
+    found = parse_event(
+        "issue_comment",
+        github.event_issue_comment(comment),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(found, Trigger)
+    github.advance(10)
+    return found
+
+
+def test_the_task_holds_what_the_requester_saw(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_label(issue, "bug")
+    github.add_comment(issue, "me too", "carol")
+    task = forge_for(github).read(asked())
+    assert (task.title, task.body, task.author) == ("It breaks", "Please **help**", "mallory")
+    assert task.labels == ("bug",)
+    assert [(c.author, c.body) for c in task.comments] == [
+        ("carol", "me too"),
+        ("alice", "@agent fix it"),
+    ]
+    assert task.base_branch == "main"
+    assert task.source == f"{github.server_url}/{NAME}.git"
+    assert task.left_out == ()
+
+
+def test_what_is_written_or_edited_later_is_left_out_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    early = github.add_comment(issue, "harmless", "mallory")
+    trigger = asked()
+    github.edit_issue(issue, title="EVIL", body="EVIL")
+    github.edit_comment(early, "EVIL")
+    github.add_comment(issue, "EVIL", "mallory")
+    task = forge_for(github).read(trigger)
+    assert "EVIL" not in task.model_dump_json()
+    assert (task.title, task.body) == ("It breaks", "Please **help**")
+    told = "\n".join(task.left_out)
+    assert "title was edited after" in told
+    assert "text was edited after" in told
+    assert "a comment of mallory that was edited after the request" in told
+    assert "a comment of mallory that was written after the request" in told
+
+
+def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, issue: Issue) -> None:
+    github.advance(10)
+    before = github.add_comment(issue, "before", "carol")
+    comment = github.add_comment(issue, "@agent fix", "alice")
+    after = github.add_comment(issue, "after", "mallory")
+    before.created_at = before.updated_at = comment.created_at
+    after.created_at = after.updated_at = comment.created_at
+    task = forge_for(github).read(triggered(github, comment))
+    assert [c.body for c in task.comments] == ["before", "@agent fix"]
+
+
+def test_hidden_text_is_taken_out_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.edit_issue(issue, title="Bre\u200baks", body="seen <!-- SECRET -->")
+    github.add_comment(issue, "ok\U000e0041 <div hidden>SECRET</div>", "mallory")
+    task = forge_for(github).read(asked())
+    assert task.title == "Breaks"
+    assert task.body == "seen"
+    assert task.comments[0].body == "ok"
+    told = "\n".join(task.left_out)
+    assert "1 HTML comment" in told
+    assert "1 hidden element" in told
+
+
+def test_our_own_comments_are_not_shown_to_the_model(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, "I opened a pull request", BOT)
+    github.add_comment(issue, "I am no bot", "resolver")
+    task = forge_for(github).read(asked())
+    assert [c.author for c in task.comments] == ["resolver", "alice"]
+    assert task.left_out == ("our own earlier comment",)
+
+
+def test_all_pages_of_comments_are_read_and_the_newest_of_very_many(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for number in range(250):
+        github.add_comment(issue, f"comment {number}", "carol")
+    first = forge_for(github).read(asked())
+    assert len(first.comments) == 251
+    for number in range(250, 400):
+        github.add_comment(issue, f"comment {number}", "carol")
+    task = forge_for(github).read(asked())
+    assert [c.body for c in task.comments[-3:]] == ["comment 398", "comment 399", "@agent fix it"]
+    assert len(task.comments) == 300
+    assert "102 older comments: only the newest are read" in task.left_out
+
+
+def test_long_texts_are_cut_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for _ in range(12):
+        github.add_comment(issue, "x" * 60_000, "mallory")
+    task = forge_for(github).read(asked())
+    assert sum(len(c.body) for c in task.comments) <= 200_000
+    assert task.comments[-1].body == "@agent fix it"
+    assert any("older comments: the thread is too long" in line for line in task.left_out)
+
+
+def test_the_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
+    github.add_comment(issue, "just now", "carol")
+    trigger = reports.trigger(
+        kind=TriggerKind.COMMAND_LINE,
+        number=issue.number,
+        comment_id=None,
+        actor=Actor(login="me"),
+    )
+    task = forge_for(github).read(trigger)
+    assert [c.body for c in task.comments] == ["just now"]
+    assert task.left_out == ()
+
+
+def test_a_pull_request_is_known_as_one(github: GitHubServer, issue: Issue) -> None:
+    github.commit(NAME, "topic", {"a": "b"})
+    pull = github.create_pull(NAME, "topic", "Change", "body", author="alice")
+    trigger = reports.trigger(kind=TriggerKind.COMMAND_LINE, number=pull.number)
+    assert forge_for(github).read(trigger).trigger.is_pull_request
+
+
+def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: Any) -> None:
+    trigger = asked()
+    issue.state = "closed"
+    with pytest.raises(ForgeError, match=f"{NAME}#{issue.number} is closed"):
+        forge_for(github).read(trigger)
+
+
+def test_a_missing_issue_is_told(github: GitHubServer, issue: Issue) -> None:
+    with pytest.raises(ForgeError, match="could not read issue 999") as told:
+        forge_for(github).read(reports.trigger(number=999))
+    assert "check that it exists" in told.value.next_step
+
+
+def test_a_missing_repository_is_told(github: GitHubServer) -> None:
+    with pytest.raises(ForgeError, match="could not read octo/demo: GitHub answered 404"):
+        forge_for(github, github.token_for(BOT)).read(reports.trigger())
+
+
+def test_another_repository_than_the_triggers_is_never_touched(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    other = reports.trigger(repository="octo/other", number=issue.number)
+    with pytest.raises(UsageError):
+        forge.read(other)
+    with pytest.raises(UsageError):
+        forge.comment(reports.report(trigger=other))
+    assert github.writes() == []
+
+
+@pytest.mark.parametrize("name", ["demo", "a/b/c", "../x", "a/..", "a b/c", "a/b?x=1", ""])
+def test_a_name_that_is_no_repository_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError):
+        GitHubForge(GitHubAccess(token="t"), name)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"token": ""}, {"api_url": "x"}, {"server_url": "http://u:p@h"}]
+)
+def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        GitHubForge(GitHubAccess(**{"token": "t", **changes}), NAME)
+
+
+@pytest.mark.parametrize(
+    ("role", "level"),
+    [("admin", "admin"), ("maintain", "write"), ("write", "write"), ("triage", "read"),
+     ("read", "read")],
+)  # fmt: skip
+def test_the_permission_is_the_forges_answer(
+    github: GitHubServer, issue: Issue, role: str, level: str
+) -> None:
+    github.grant("bob", NAME, role, association="MEMBER")
+    assert forge_for(github).permission("bob") == level
+
+
+def test_the_operators_right_to_push_is_asked(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github, github.token_for("alice")).operator_may_push()
+    assert not forge_for(github, github.token_for("carol")).operator_may_push()
+
+
+def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github, bot_login="me").whoami() == "me"
+    assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
+    actions = github.token_for("github-actions[bot]", NAME)
+    assert forge_for(github, actions, bot_login="").whoami() == "github-actions[bot]"
+
+
+def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
+    github.edit_issue(issue, body="one\r\ntwo")
+    trigger = reports.trigger(
+        number=issue.number, snapshot=Snapshot(title="It breaks", body="one\ntwo\n")
+    )
+    assert not any("edited" in line for line in forge_for(github).read(trigger).left_out)

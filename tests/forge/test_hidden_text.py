@@ -1,0 +1,172 @@
+"""What people don't see is taken out; what they see stays."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.forge.hidden_text import Cleaned, strip_hidden
+from resolver.forge.invisible import is_invisible, without_invisible
+from resolver.forge.markdown import markdown_parser
+
+PIECES = [
+    "<!--",
+    "-->",
+    "<!",
+    "--",
+    ">",
+    "<",
+    "`",
+    "``",
+    "```",
+    "\n",
+    "\n\n",
+    "    ",
+    "\\",
+    "\\`",
+    "[//]: # (",
+    ")",
+    "[a]: /u 'evil'",
+    "[a]",
+    "<div hidden>",
+    "</div>",
+    "<b>",
+    "</b>",
+    '<a title="',
+    '">',
+    "<?",
+    "?>",
+    "<![CDATA[",
+    "]]>",
+    "<script>",
+    "</script>",
+    "> ",
+    "- ",
+    "\u200b",
+    "\U000e0041",
+    "\u202e",
+    "words",
+    "👩‍👧",
+    "| a |\n| - |\n",
+    "[^1]: note",
+    "~~~\n",
+    "<span style='display:none'>",
+    "</span>",
+    "\ufe0f",
+    "\r\n",
+    "<details>",
+    "\t",
+]
+SOUP = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+
+
+def hidden_html(text: str) -> list[str]:
+    tokens = markdown_parser().parse(text)
+    html = [t.content for t in tokens if t.type == "html_block"]
+    html += [c.content for t in tokens for c in t.children or [] if c.type == "html_inline"]
+    return [part for part in html if "<!--" in part or "hidden" in part or "display" in part]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- SECRET -->",
+        "<!-- SECRET\n\nover paragraphs -->",
+        "<!-- <!-- SECRET -->",
+        "\n\n[//]: # (SECRET)\n\n",
+        "\n\n[comment]: <> (SECRET)\n\n",
+        "<div hidden>SECRET</div>",
+        "<div hidden><div>a</div>\n\nSECRET</div>",
+        '<span style="display: none">SECRET</span>',
+        "<template>SECRET</template>",
+        '<img alt="SECRET" src="a.png">',
+        '[link](http://example.com "SECRET")',
+        "\n\n[^unused]: SECRET\n\n",
+        "<?SECRET?>",
+        '<a title="`"><!-- SECRET --></a>`',
+    ],
+)
+def test_hidden_text_is_taken_out_and_counted(hidden: str) -> None:
+    cleaned = strip_hidden(f"before {hidden} after")
+    assert cleaned.text.startswith("before")
+    assert "SECRET" not in cleaned.text
+    assert cleaned.removed
+
+
+@pytest.mark.parametrize("hidden", ["<!-- SECRET and no end", "text <!-- SECRET and no end"])
+def test_a_comment_without_end_hides_its_rest(hidden: str) -> None:
+    assert "SECRET" not in strip_hidden(hidden).text
+
+
+def test_a_comment_that_forms_when_another_is_taken_out_goes_too() -> None:
+    assert not hidden_html(strip_hidden("<!-<!-- x -->- SECRET -->").text)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "`<!-- shown -->`",
+        "```html\n<!-- shown -->\n```",
+        "    <!-- shown -->",
+        "List<String> and a < b && c > d",
+        "A table:\n\n| a | `<!-- x -->` |\n| - | - |\n| 1 | 2 |",
+        "used[^1]\n\n[^1]: shown",
+        "[text][label]\n\n[label]: http://example.com",
+    ],
+)
+def test_what_people_see_stays(shown: str) -> None:
+    assert strip_hidden(shown) == Cleaned(shown)
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        *"\u200b\u200c\u200e\u2060\u2064\u00ad\u180e\u3164\u2800\u202e\u2066\ufeff\ufe0e",
+        "\U000e0041",
+        "\U000e0100",
+        "\ufe0f",
+        "\u200d",
+        "\x1b",
+        "\x00",
+        "\ud800",
+    ],
+)
+def test_an_invisible_character_goes(character: str) -> None:
+    assert strip_hidden(f"a{character}b").text == "ab"
+    assert strip_hidden(f"a{character}b").removed == ("1 invisible character",)
+
+
+@pytest.mark.parametrize("emoji", ["👩‍👩‍👧‍👦", "❤️", "🏳️‍🌈", "1️⃣", "👍🏽", "🇩🇪"])
+def test_emoji_stay_as_they_are(emoji: str) -> None:
+    assert without_invisible(f"a {emoji} b") == f"a {emoji} b"
+
+
+@given(st.text(max_size=200))
+def test_nothing_invisible_is_left_but_emoji_glue(text: str) -> None:
+    left = without_invisible(text)
+    assert not {c for c in left if is_invisible(c)} - {"\u200d", "\ufe0f"}
+    assert without_invisible(left) == left
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOUP)
+def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) -> None:
+    cleaned = strip_hidden(soup)
+    assert not hidden_html(cleaned.text)
+    assert strip_hidden(cleaned.text).text == cleaned.text
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<" * 65_000,
+        "<!-" * 20_000 + "-->" * 20_000,
+        "<a " * 20_000,
+        "`<" * 30_000,
+        '<a b="' * 9_000,
+        "<div hidden>" * 5_000,
+        "[](a " * 12_000,
+    ],
+)
+@pytest.mark.timeout(30)
+def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
+    strip_hidden(hostile)

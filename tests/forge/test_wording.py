@@ -1,0 +1,249 @@
+"""Every ending has its words; they fit, they are closed, and they carry their marker."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.errors import (
+    ForgeError,
+    LimitReached,
+    ModelError,
+    PolicyViolation,
+    Refused,
+    ResolverError,
+    Stopped,
+)
+from resolver.forge.fitting import MAX_BODY, fit, is_closed
+from resolver.forge.markdown import markdown_parser
+from resolver.forge.markers import ending_of, is_refusal_of, refusal_marker, run_marker
+from resolver.forge.report import Ending, Report, failure_of
+from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
+from resolver.model import PullRequest, RunState, TriggerKind
+from resolver.trace.markdown import utf16_length
+from tests.forge import reports
+
+PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
+TRACE = (
+    "<details>\n<summary>How it was made</summary>\n\n#### 1. Look\n\n```\nls\n```\n\n</details>"
+)
+
+
+def ended(ending: Ending) -> Report:
+    errors: dict[Ending, ResolverError] = {
+        Ending.LIMIT: LimitReached("budget", "the $5.00 are spent", "raise the budget"),
+        Ending.STOPPED: Stopped("a person cancelled it", "ask again"),
+        Ending.POLICY: PolicyViolation("it touches .github/workflows/ci.yml", "leave it out"),
+        Ending.REFUSED: Refused("alice may not", "ask somebody"),
+        Ending.ERROR: ModelError("the model is gone", "check the key"),
+    }
+    states = {Ending.STUCK: RunState.STUCK, Ending.REJECTED: RunState.REJECTED}
+    if ending in errors:
+        return reports.report(failure=failure_of(errors[ending]), trace_markdown=TRACE)
+    if ending in states:
+        outcome = reports.outcome(state=states[ending], reason="so it is", task_completed=False)
+        return reports.report(outcome=outcome, trace_markdown=TRACE)
+    pull = PULL if ending is Ending.PULL_REQUEST else None
+    return reports.report(pull_request=pull, trace_markdown=TRACE)
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) -> None:
+    report = ended(ending)
+    body = comment_body(report)
+    assert report.ending is ending
+    assert utf16_length(body) <= MAX_BODY
+    assert is_closed(body)
+    if ending is Ending.REFUSED:
+        assert is_refusal_of(body, "Alice")
+    else:
+        assert ending_of(body, report.trigger.key) is ending
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (Ending.PULL_REQUEST, ["#13", "https://github.com/octo/demo/pull/13", "How it was made"]),
+        (Ending.NO_CHANGE, ["without changing anything", "Fixed the parser", "@agent"]),
+        (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
+        (Ending.STUCK, ["going in circles", "so it is"]),
+        (Ending.STOPPED, ["stopped", "a person cancelled it"]),
+        (Ending.POLICY, ["did not publish", ".github/workflows/ci.yml", "`a.py`"]),
+        (Ending.REFUSED, ["alice may not", "Ask somebody"]),
+        (Ending.REJECTED, ["did not do this", "so it is"]),
+        (Ending.ERROR, ["the model is gone", "Check the key"]),
+    ],
+)
+def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[str]) -> None:
+    body = comment_body(ended(ending))
+    for word in words:
+        assert word in body
+
+
+def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:
+    error = ForgeError("it is gone", "look elsewhere")
+    report = Report(trigger=reports.trigger(), run="r", failure=failure_of(error))
+    assert "it is gone" in comment_body(report)
+
+
+def test_a_refusal_tells_nothing_but_the_refusal() -> None:
+    assert len(comment_body(ended(Ending.REFUSED))) < 400
+
+
+def test_a_pull_request_found_by_a_later_run_is_told_without_numbers() -> None:
+    body = comment_body(Report(trigger=reports.trigger(), run="r", pull_request=PULL))
+    assert "[#13]" in body
+    assert "may not be complete" not in body
+
+
+def test_a_request_without_a_login_is_worded_without_one() -> None:
+    nobody = reports.trigger(actor=reports.Actor(login=""))
+    refused = failure_of(Refused("the token may not push", "use another"))
+    assert "Sorry, I can't" in comment_body(Report(trigger=nobody, run="r", failure=refused))
+    assert "Asked by" not in pull_request_body(reports.report(trigger=nobody))
+
+
+def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> None:
+    body = pull_request_body(reports.report())
+    for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
+        assert words in body
+    assert "own words" in body
+    assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
+
+
+def test_the_agents_own_runs_are_never_called_verified() -> None:
+    body = pull_request_body(reports.report())
+    assert "not independently verified" in body
+    assert "**Verified" not in body
+
+
+def test_independent_runs_are_called_verified() -> None:
+    evidence = reports.evidence().model_copy(update={"independent": True})
+    assert "**Verified:**" in pull_request_body(reports.report(evidence=evidence))
+
+
+def test_no_evidence_is_said() -> None:
+    assert "Not verified" in pull_request_body(reports.report(evidence=None))
+
+
+def test_an_unknown_price_is_said() -> None:
+    report = reports.report(outcome=reports.outcome(cost=None))
+    assert "unknown price" in pull_request_body(report)
+
+
+def test_unfinished_work_does_not_close_the_issue() -> None:
+    body = pull_request_body(reports.report(outcome=reports.outcome(task_completed=False)))
+    assert "Fixes #12" not in body
+    assert "For #12" in body
+    assert "may not be complete" in body
+
+
+def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
+    asked = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/work/x")
+    body = pull_request_body(reports.report(trigger=asked))
+    assert "#12" not in body
+    assert "<!--" not in body
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ("Handle empty input in the parser.\n\nMore.", "Handle empty input in the parser"),
+        ("## Summary\n\nI fixed it", "Fix #12: It breaks"),
+        ("Done!", "Fix #12: It breaks"),
+        ("", "Fix #12: It breaks"),
+        ("Here is what I changed:", "Fix #12: It breaks"),
+        ("x" * 500, "Fix #12: It breaks"),
+        ("**Fix** the `parser` for @bob", "Fix the parser for @\u2060bob"),
+    ],
+)
+def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) -> None:
+    assert pull_request_title(reports.report(outcome=reports.outcome(message))) == title
+
+
+@pytest.mark.parametrize(
+    "key", ["a", "-->", "x -->\n<script>", "\ud800", "k" * 10_000, "labeled:1:a b:2026-01-01"]
+)
+def test_a_marker_is_found_again_whatever_the_key(key: str) -> None:
+    marker = run_marker(key, Ending.LIMIT)
+    assert ending_of(f"{marker}\n\ntext", key) is Ending.LIMIT
+    assert ending_of(f"{marker}\n\ntext", key + "x") is None
+    assert marker.count("-->") == 1
+
+
+def test_a_marker_counts_only_at_the_start() -> None:
+    assert ending_of(f"hello {run_marker('k', Ending.LIMIT)}", "k") is None
+    assert not is_refusal_of(f"> {refusal_marker('a')}", "a")
+
+
+HUGE = [
+    "x" * 5_000_000,
+    "```\n" + "line\n" * 200_000 + "```",
+    "`" * 70_000,
+    "😀" * 70_000,
+    "汉字" * 70_000,
+    "<details>" * 9_000,
+    "</details>\n\n" * 9_000,
+    "<!-- never closed\n" * 9_000,
+    "a\n\n" * 60_000,
+    "\n\n".join(
+        f"<details>\n<summary>{i}</summary>\n\n```\n{i}\n```\n\n</details>" for i in range(3000)
+    ),
+    "> " * 30_000,
+    "- a\n" * 20_000,
+]
+
+
+@pytest.mark.parametrize("trace", HUGE, ids=range(len(HUGE)))
+@pytest.mark.timeout(60)
+def test_a_trace_of_any_size_and_shape_fits_and_is_closed(trace: str) -> None:
+    body = comment_body(reports.report(pull_request=PULL, trace_markdown=trace))
+    assert utf16_length(body) <= MAX_BODY
+    assert is_closed(body)
+    assert "#13" in body
+
+
+@pytest.mark.parametrize("text", HUGE, ids=range(len(HUGE)))
+@pytest.mark.timeout(60)
+def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) -> None:
+    paths = [f"{'d' * 200}/{i}.py" for i in range(2_000)]
+    report = reports.report(
+        outcome=reports.outcome(text),
+        patch=reports.patch(*paths),
+        evidence=reports.evidence(*[text[:60_000]] * 50),
+        task=reports.task(reports.trigger(), left_out=tuple([text[:5_000]] * 200)),
+    )
+    body = pull_request_body(report)
+    assert utf16_length(body) <= MAX_BODY
+    assert is_closed(body)
+    assert "Fixes #12" in body
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["word ", "\n\n", "```\n", "<details>\n\n", "</details>\n\n", "<!--", "- ", "> "]
+        ),
+        max_size=40,
+    ).map("".join),
+    st.integers(min_value=300, max_value=2_000),
+)
+def test_a_fitted_trace_is_short_and_closed(text: str, limit: int) -> None:
+    fitted = fit(text * 5, limit)
+    assert utf16_length(fitted) <= limit
+    assert is_closed(fitted)
+
+
+def test_a_long_trace_keeps_its_first_and_last_blocks() -> None:
+    blocks = [f"#### {i}\n\n```\n{'x' * 300}\n```" for i in range(200)]
+    fitted = fit("\n\n".join(blocks), 10_000)
+    assert "#### 0\n" in fitted
+    assert "#### 199\n" in fitted
+    assert "left out" in fitted
+
+
+def test_a_file_name_cannot_break_the_table() -> None:
+    body = pull_request_body(reports.report(patch=reports.patch("a|b`c.py", "x\ny\u202e.py")))
+    tokens = markdown_parser().parse(body)
+    cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
+    assert cells == ["``a|b`c.py``", "`x y.py`"]
