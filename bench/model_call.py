@@ -1,0 +1,72 @@
+"""Cost on our side of one model call, by length of the conversation: ours against bare httpx.
+
+    python bench/model_call.py [MESSAGES ...]
+
+Prints one JSON line a length, medians in milliseconds over a scripted endpoint on loopback.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from resolver.llm.litellm_model import LiteLLMModel, ModelConfig
+from tests.parts.model_endpoint import ModelEndpoint, reply
+
+CALLS = 9
+PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}}
+FUNCTION = {"name": "execute_bash", "description": "Run.", "parameters": PARAMETERS}
+TOOLS = [{"type": "function", "function": FUNCTION}]
+
+
+def conversation(length: int) -> list[dict[str, Any]]:
+    """A system message, a task, and pairs of a tool call and 1,000 characters of output."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You fix issues."},
+        {"role": "user", "content": "Fix it."},
+    ]
+    for step in range((length - 2) // 2):
+        function = {"name": "execute_bash", "arguments": json.dumps({"command": f"echo {step}"})}
+        call = {"id": f"c{step}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{step}", "content": "x" * 1000})
+    return messages
+
+
+def median_ms(call: Callable[[], object]) -> float:
+    """Median of several calls, after one that is not counted."""
+    call()
+    took = []
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        call()
+        took.append((time.perf_counter() - started) * 1000)
+    return round(statistics.median(took), 1)
+
+
+def main() -> None:
+    with ModelEndpoint() as endpoint, httpx.Client() as client:
+        endpoint.answer_with(lambda _: reply("done"))
+        config = ModelConfig(model="gpt-4o", base_url=endpoint.url)
+        model = LiteLLMModel(config, on_retry=lambda *_: None)
+        address = f"{endpoint.url}/chat/completions"
+        for length in [int(text) for text in sys.argv[1:]] or [10, 100, 500, 2000]:
+            messages = conversation(length)
+            body = {"model": "gpt-4o", "messages": messages, "tools": TOOLS}
+            row = {
+                "messages": length,
+                "httpx_ms": median_ms(lambda body=body: client.post(address, json=body).json()),
+                "resolver_ms": median_ms(lambda given=messages: model.complete(given, TOOLS)),
+            }
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

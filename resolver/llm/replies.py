@@ -1,0 +1,69 @@
+"""From litellm's response object to our nouns. What an endpoint says of itself is not trusted:
+counts are bounded, and an answer without a message is none.
+"""
+
+from typing import Any
+
+from resolver.model import Completion, RequestedToolCall, Tokens
+
+
+def completion_of(
+    response: Any, *, model: str, tokens: Tokens, cost: float | None
+) -> Completion | None:
+    """The first choice of a response; None when there is none.
+
+    model: the name the user gave, whatever the endpoint calls itself.
+    """
+    choices: Any = getattr(response, "choices", None) or ()
+    message = getattr(choices[0], "message", None) if choices else None
+    if message is None:
+        return None
+    return Completion(
+        model=model,
+        text=_text(getattr(message, "content", None)),
+        reasoning=_text(getattr(message, "reasoning_content", None)),
+        tool_calls=tuple(_tool_call(call) for call in getattr(message, "tool_calls", None) or ()),
+        finish_reason=_text(getattr(choices[0], "finish_reason", None)),
+        tokens=tokens,
+        cost=cost,
+    )
+
+
+def tokens_of(response: Any) -> Tokens:
+    """The counts of a response; zeros where it gives none."""
+    usage = getattr(response, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    read = _count(usage, "prompt_tokens")
+    return Tokens(
+        input=read,
+        output=_count(usage, "completion_tokens"),
+        cached=min(_count(details, "cached_tokens"), read),
+    )
+
+
+def written_to_cache(response: Any) -> int:
+    """Input tokens that the provider wrote to its prompt cache, which some charge more for."""
+    tokens = tokens_of(response)
+    written = _count(getattr(response, "usage", None), "cache_creation_input_tokens")
+    return min(written, tokens.input - tokens.cached)
+
+
+def _count(counts: Any, name: str) -> int:
+    value = getattr(counts, name, None)
+    return max(0, value) if isinstance(value, int) else 0
+
+
+def _text(content: Any) -> str:
+    """Words of a message: most providers give text, some give blocks of it."""
+    if isinstance(content, list):
+        return "".join(_text(block.get("text")) for block in content if isinstance(block, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _tool_call(call: Any) -> RequestedToolCall:
+    function = getattr(call, "function", None)
+    return RequestedToolCall(
+        id=_text(getattr(call, "id", None)),
+        name=_text(getattr(function, "name", None)),
+        arguments=_text(getattr(function, "arguments", None)),
+    )

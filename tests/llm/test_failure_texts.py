@@ -1,0 +1,107 @@
+"""Reading what an endpoint says: any text and any header must give a clean, short, keyless line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.llm.failures import Call, failure_of, retry_after
+
+KEY = "sk-canary-3f9a1b27c4d85e60"
+CALL = Call(model="m", timeout=1.0, key=KEY, base_url="http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "3"}, 3.0),
+        ({"retry-after": " 0.25 "}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e9"}, None),
+        (
+            {
+                "Retry-After": "Sat, 21 Nov 2026 09:00:30 GMT",
+                "Date": "Sat, 21 Nov 2026 09:00:00 GMT",
+            },
+            30.0,
+        ),
+        (
+            {
+                "Retry-After": "Sat, 21 Nov 2026 08:00:00 GMT",
+                "Date": "Sat, 21 Nov 2026 09:00:00 GMT",
+            },
+            0.0,
+        ),
+        ({"Retry-After": "Sat, 21 Nov 2026 09:00:30 GMT"}, None),
+        (
+            {
+                "Retry-After": "Sat, 21 Nov 2026 09:00:30 -0000",
+                "Date": "Sat, 21 Nov 2026 09:00:00 GMT",
+            },
+            None,
+        ),
+    ],
+)
+def test_the_wait_that_is_asked_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+@given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "date"]), st.text()))
+def test_any_header_gives_a_wait_or_none(headers: dict[str, str]) -> None:
+    seconds = retry_after(headers)
+    assert seconds is None or 0 <= seconds < float("inf")
+
+
+words = st.text(max_size=200)
+
+
+@given(
+    st.integers(200, 599),
+    st.one_of(
+        words,
+        st.builds(lambda a, b: f"{a}{KEY}{b}", words, words),
+        st.builds(lambda a: json.dumps({"error": {"message": a}}), words),
+        st.builds(
+            lambda a: f"litellm.APIError: {a}\nTraceback (most recent call last):\n x", words
+        ),
+        st.builds(lambda a: f"<html><script>{a}</script>{a}{KEY}</html>", words),
+    ),
+)
+def test_any_text_gives_a_short_line_without_the_key(status: int, text: str) -> None:
+    failure = failure_of(CALL, status, text, {})
+    shown = failure.error.what + failure.reason + failure.error.next_step
+    assert KEY not in shown
+    assert len(failure.error.what) < 600
+    assert failure.error.what.isprintable()
+    assert failure.error.next_step
+
+
+def test_a_key_written_with_escapes_is_found() -> None:
+    escaped = "".join(f"\\u{ord(c):04x}" for c in KEY)
+    failure = failure_of(CALL, 400, f'{{"error": {{"message": "bad {escaped}"}}}}', {})
+    assert failure.error.what.endswith("bad [key] (status 400)")
+
+
+def test_deep_nesting_is_no_crash() -> None:
+    failure = failure_of(CALL, 400, '{"error": ' * 100_000, {})
+    assert "status 400" in failure.error.what
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "too hot"}},
+        {"error": "too hot"},
+        {"message": "too hot"},
+        {"detail": "too hot"},
+    ],
+)
+def test_the_message_is_found_wherever_a_server_keeps_it(body: dict[str, object]) -> None:
+    failure = failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
+    assert failure.reason == "too hot (status 422)"

@@ -1,0 +1,334 @@
+"""What goes wrong between here and the model, provoked over a real socket."""
+
+import json
+
+import pytest
+
+from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from tests.llm.conftest import KEY, Build
+from tests.parts.model_endpoint import (
+    Answer,
+    ModelEndpoint,
+    cut_connection,
+    drip,
+    error,
+    garbage,
+    html,
+    raw,
+    redirect,
+    reply,
+    slow,
+)
+
+HELLO = [{"role": "user", "content": "hello"}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "execute_bash",
+            "description": "Run a command.",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+        },
+    }
+]
+# One for each way that litellm takes to an endpoint.
+EACH_PATH = pytest.mark.parametrize(
+    "name", ["gpt-4o", "my-own-model", "anthropic/claude-sonnet-4-5", "azure/gpt-4o"]
+)
+TRANSIENT = {
+    "rate limit": error(429, "slow down"),
+    "request timeout": error(408),
+    "conflict": error(409),
+    "server error": error(500),
+    "bad gateway": html(502),
+    "unavailable": error(503),
+    "overloaded": error(529),
+    "connection cut before the answer": cut_connection(),
+    "connection cut in the answer": cut_connection(5),
+    "garbage": garbage(),
+    "a web page": html(),
+    "an empty body": raw(b""),
+    "null": raw(b"null"),
+    "a list": raw(b"[]"),
+    "no choices": raw(b'{"id": "x"}'),
+    "an empty list of choices": raw(b'{"id": "x", "choices": []}'),
+}
+
+
+@EACH_PATH
+@pytest.mark.parametrize("failing", TRANSIENT.values(), ids=TRANSIENT.keys())
+def test_a_passing_failure_is_tried_again(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, failing: Answer
+) -> None:
+    model_endpoint.script(failing, reply("at last"))
+    built = asked(name)
+    assert built.model.complete(HELLO, TOOLS).text == "at last"
+    assert built.waits == [1.0]
+    assert [(attempt, wait) for attempt, wait, _ in built.retries] == [(1, 1.0)]
+    assert model_endpoint.requests[0].body == model_endpoint.requests[1].body
+
+
+@EACH_PATH
+def test_retry_after_is_honoured(model_endpoint: ModelEndpoint, asked: Build, name: str) -> None:
+    model_endpoint.script(
+        error(429, retry_after=17), error(503, retry_after="0.5"), reply("at last")
+    )
+    built = asked(name)
+    built.model.complete(HELLO)
+    assert built.waits == [17.0, 0.5]
+
+
+def test_retry_after_is_bounded(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(error(429, retry_after=86_400), reply("at last"))
+    built = asked()
+    built.model.complete(HELLO)
+    assert built.waits == [120.0]
+
+
+def test_waits_grow_to_a_bound(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(*[error(500)] * 8, reply("at last"))
+    built = asked(retries=8)
+    built.model.complete(HELLO)
+    assert built.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+
+
+def test_the_attempts_are_counted(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.answer_with(lambda _: error(500, "still broken"))
+    built = asked(retries=3)
+    with pytest.raises(ModelError, match=r"no usable answer: still broken \(status 500\)") as told:
+        built.model.complete(HELLO)
+    assert len(model_endpoint.requests) == 4
+    assert len(built.retries) == 3
+    assert "LLM_BASE_URL" in told.value.next_step
+
+
+def test_without_retries_there_is_one_attempt(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(error(429), reply("not asked for"))
+    built = asked(retries=0)
+    with pytest.raises(ModelError, match="429"):
+        built.model.complete(HELLO)
+    assert len(model_endpoint.requests) == 1
+    assert built.waits == []
+
+
+def test_the_reason_of_a_retry_says_what_the_endpoint_said(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(error(429, "slow down, please"), reply("at last"))
+    built = asked()
+    built.model.complete(HELLO)
+    assert built.retries == [(1, 1.0, "slow down, please (status 429)")]
+
+
+def test_what_sleep_raises_ends_the_call(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    class StoppedInTest(Exception):
+        pass
+
+    def stop(_: float) -> None:
+        raise StoppedInTest
+
+    model_endpoint.script(error(500))
+    with pytest.raises(StoppedInTest):
+        asked(sleep=stop).model.complete(HELLO)
+
+
+@EACH_PATH
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_not_accepted_fails_at_once(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
+) -> None:
+    model_endpoint.script(error(status, "Incorrect API key provided"))
+    built = asked(name)
+    with pytest.raises(ModelAuthError, match="did not accept the key") as told:
+        built.model.complete(HELLO)
+    assert "LLM_API_KEY" in told.value.next_step
+    assert built.waits == []
+    assert len(model_endpoint.requests) == 1
+
+
+def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(error(401, "no key"))
+    with pytest.raises(ModelAuthError, match="none is set") as told:
+        asked(api_key=None).model.complete(HELLO)
+    assert told.value.next_step == "set LLM_API_KEY"
+
+
+@pytest.mark.parametrize(
+    "found", ["Missing credentials. Please pass one", "Missing Gemini API key. Set the variable"]
+)
+def test_a_key_that_litellm_misses_is_not_waited_for(
+    model_endpoint: ModelEndpoint, asked: Build, found: str
+) -> None:
+    model_endpoint.script(error(500, found), error(500, found), reply("at last"))
+    with pytest.raises(ModelAuthError, match="none is set"):
+        asked(api_key=None).model.complete(HELLO)
+    built = asked()
+    assert built.model.complete(HELLO).text == "at last"
+    assert len(built.waits) == 1
+
+
+@EACH_PATH
+def test_a_conversation_that_is_too_long_is_told_apart(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
+) -> None:
+    said = "This model's maximum context length is 8192 tokens"
+    model_endpoint.script(error(400, said, code="context_length_exceeded"))
+    with pytest.raises(ContextWindowExceeded, match="8192"):
+        asked(name).model.complete(HELLO)
+    assert len(model_endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "the request exceeds the available context size. try increasing the context size",
+        "This endpoint's maximum context length is 32768 tokens",
+        "Input is too long for requested model.",
+    ],
+)
+def test_other_servers_words_for_too_long_are_known(
+    model_endpoint: ModelEndpoint, asked: Build, said: str
+) -> None:
+    model_endpoint.script(error(400, said))
+    with pytest.raises(ContextWindowExceeded):
+        asked("my-own-model").model.complete(HELLO)
+
+
+@EACH_PATH
+def test_an_unknown_model_fails_at_once_and_says_what_to_check(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
+) -> None:
+    model_endpoint.script(error(404, "The model does not exist"))
+    with pytest.raises(ModelError, match="The model does not exist") as told:
+        asked(name).model.complete(HELLO)
+    assert "LLM_MODEL" in told.value.next_step
+    assert len(model_endpoint.requests) == 1
+
+
+def test_a_name_without_provider_and_base_url_says_how_to_name_it(asked: Build) -> None:
+    with pytest.raises(ModelError, match="names no provider") as told:
+        asked("my-own-model", base_url=None).model.complete(HELLO)
+    assert "openai/NAME" in told.value.next_step
+
+
+def test_a_refusal_of_tools_names_the_other_dialect(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(error(400, "my-own-model does not support tools"))
+    with pytest.raises(ModelError) as told:
+        asked("my-own-model").model.complete(HELLO, TOOLS)
+    assert "--dialect tags" in told.value.next_step
+
+
+def test_without_tools_the_other_dialect_is_not_named(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(error(400, "tools of the trade"))
+    with pytest.raises(ModelError) as told:
+        asked("my-own-model").model.complete(HELLO)
+    assert "--dialect" not in told.value.next_step
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [error(402, "pay first"), error(429, "You exceeded your current quota, check your plan")],
+)
+def test_an_empty_account_is_not_asked_again(
+    model_endpoint: ModelEndpoint, asked: Build, failing: Answer
+) -> None:
+    model_endpoint.script(failing)
+    with pytest.raises(ModelError, match="no credit"):
+        asked().model.complete(HELLO)
+    assert len(model_endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("late", [slow(5), drip(0.02)], ids=["silent", "byte by byte"])
+@EACH_PATH
+def test_an_answer_that_takes_too_long_is_given_up(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, late: Answer
+) -> None:
+    model_endpoint.script(late)
+    built = asked(name, timeout=0.15, retries=0)
+    with pytest.raises(ModelError, match=r"no whole answer within 0\.15 seconds"):
+        built.model.complete(HELLO)
+
+
+@EACH_PATH
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_neither_key_nor_words_follow_a_redirect(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
+) -> None:
+    with ModelEndpoint() as other:
+        other.answer_with(lambda _: reply("stolen"))
+        model_endpoint.script(redirect(f"{other.url}/chat/completions", status))
+        with pytest.raises(ModelError, match="redirects") as told:
+            asked(name).model.complete(HELLO)
+        assert other.requests == []
+        assert other.url in told.value.what
+
+
+def test_an_endless_answer_is_cut(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(raw(json.dumps({"choices": "x" * 10_000_000}).encode()))
+    with pytest.raises(ModelError, match="larger than 10,000,000 bytes"):
+        asked(retries=0).model.complete(HELLO)
+
+
+def test_an_endpoint_that_is_not_there_is_an_error_in_words(asked: Build) -> None:
+    with ModelEndpoint() as gone:
+        url = gone.url
+    built = asked(base_url=url, retries=1)
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1") as told:
+        built.model.complete(HELLO)
+    assert len(built.waits) == 1
+    assert "LLM_BASE_URL" in told.value.next_step
+
+
+def test_the_error_shows_the_words_and_not_the_markup_of_a_page(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(html(503))
+    with pytest.raises(ModelError) as told:
+        asked(retries=0).model.complete(HELLO)
+    assert "a web page instead of an answer: Please log in" in told.value.what
+    assert "<" not in told.value.what
+
+
+def test_a_long_explanation_is_cut(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(error(400, "why? " * 1000))
+    with pytest.raises(ModelError) as told:
+        asked().model.complete(HELLO)
+    assert len(told.value.what) < 500
+
+
+def test_a_password_in_the_base_url_is_not_shown(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    url = model_endpoint.url.replace("http://", "http://user:hunter2@")
+    model_endpoint.script(error(404, "no such model"))
+    with pytest.raises(ModelError) as told:
+        asked(base_url=url).model.complete(HELLO)
+    assert "hunter2" not in told.value.what
+
+
+@EACH_PATH
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+def test_an_endpoint_that_repeats_the_key_does_not_get_it_shown(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
+) -> None:
+    model_endpoint.answer_with(lambda _: error(status, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))
+    built = asked(name, retries=1)
+    with pytest.raises(ModelError) as told:
+        built.model.complete(HELLO)
+    assert KEY not in repr(told.value) + told.value.what + told.value.next_step
+    assert KEY not in repr(built.retries)
+
+
+def test_the_error_carries_nothing_of_litellm_with_it(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(error(401, f"bad {KEY}"))
+    with pytest.raises(ModelAuthError) as told:
+        asked().model.complete(HELLO)
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None

@@ -1,0 +1,316 @@
+"""What is asked and what comes back, over a real socket and through litellm."""
+
+import copy
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from resolver.llm.litellm_model import LiteLLMModel, ModelConfig
+from resolver.model import RequestedToolCall, Tokens
+from tests.llm.conftest import KEY, Build
+from tests.parts.model_endpoint import (
+    ModelEndpoint,
+    Usage,
+    empty,
+    raw,
+    reply,
+    tool_call,
+    tool_calls,
+)
+
+HELLO = [{"role": "system", "content": "You fix issues."}, {"role": "user", "content": "hello"}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "execute_bash",
+            "description": "Run a command.",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+        },
+    }
+]
+
+
+def chat(content: dict[str, Any], **more: Any) -> bytes:
+    message = {"role": "assistant", **content}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
+    return json.dumps({**body, "choices": [choice], **more}).encode()
+
+
+def test_a_reply_in_words_comes_whole(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("Bonjour, ça va? 🙂\n", reasoning="be polite"))
+    completion = asked().model.complete(HELLO)
+    assert completion.text == "Bonjour, ça va? 🙂\n"
+    assert completion.reasoning == "be polite"
+    assert completion.finish_reason == "stop"
+    assert completion.model == "gpt-4o"
+
+
+def test_messages_and_tools_are_sent_as_given(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    messages = [
+        *HELLO,
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {
+                    "id": "call_a",
+                    "type": "function",
+                    "function": {"name": "execute_bash", "arguments": '{"command": "ls"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_a", "content": "a.py\n\tb.py  "},
+    ]
+    before = copy.deepcopy(messages)
+    model_endpoint.script(reply("seen"))
+    asked().model.complete(messages, TOOLS)
+    sent = model_endpoint.requests[0].body
+    assert sent["messages"] == before
+    assert sent["tools"] == TOOLS
+    assert messages == before
+
+
+@pytest.mark.parametrize("arguments", ['{"command": "ls"}', '{"command": ', "", "no json ☃"])
+def test_arguments_of_a_tool_call_come_as_the_model_wrote_them(
+    model_endpoint: ModelEndpoint, asked: Build, arguments: str
+) -> None:
+    model_endpoint.script(tool_call("execute_bash", arguments, text="I look."))
+    completion = asked().model.complete(HELLO, TOOLS)
+    assert completion.text == "I look."
+    assert completion.tool_calls == (
+        RequestedToolCall(id="call_1", name="execute_bash", arguments=arguments),
+    )
+
+
+def test_several_tool_calls_keep_their_order(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(tool_calls([("b", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 3})]))
+    completion = asked().model.complete(HELLO, TOOLS)
+    assert [(c.id, c.name) for c in completion.tool_calls] == [
+        ("call_1", "b"),
+        ("call_2", "a"),
+        ("call_3", "b"),
+    ]
+
+
+def test_tokens_and_cost_count_the_cached_ones(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("x", usage=Usage(prompt=1000, completion=50, cached=800)))
+    completion = asked().model.complete(HELLO)
+    assert completion.tokens == Tokens(input=1000, output=50, cached=800)
+    # gpt-4o: 2.50, 1.25 (cached) and 10.00 dollars a million.
+    assert completion.cost == pytest.approx(200 * 2.5e-6 + 800 * 1.25e-6 + 50 * 1e-5)
+
+
+def test_anthropic_counts_cached_tokens_as_input(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x", usage=Usage(prompt=1000, completion=50, cached=800)))
+    completion = asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
+    assert completion.tokens == Tokens(input=1000, output=50, cached=800)
+    assert completion.cost == pytest.approx(200 * 3e-6 + 800 * 0.3e-6 + 50 * 15e-6)
+
+
+def test_the_cost_of_an_unknown_model_is_unknown(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    assert asked("my-own-model").model.complete(HELLO).cost is None
+    assert asked("anthropic/claude-of-2031").model.complete(HELLO).cost is None
+
+
+def test_an_unknown_model_costs_what_is_configured(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x", usage=Usage(prompt=1000, completion=100)))
+    model = asked("my-own-model", input_cost_per_token=1e-6, output_cost_per_token=1e-5).model
+    assert model.complete(HELLO).cost == pytest.approx(0.002)
+    assert model.price_of(Tokens(input=10, output=1)) == pytest.approx(2e-5)
+
+
+def test_a_price_can_be_asked_for(asked: Build) -> None:
+    tokens = Tokens(input=1_000_000, output=0, cached=400_000)
+    assert asked().model.price_of(tokens) == pytest.approx(0.6 * 2.5 + 0.4 * 1.25)
+    assert asked("my-own-model").model.price_of(tokens) is None
+
+
+def test_an_endpoint_cannot_make_itself_cheap_by_another_models_name(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
+    model_endpoint.script(raw(chat({"content": "x"}, model="gpt-4o-mini", usage=usage)))
+    assert asked().model.complete(HELLO).cost == pytest.approx(2.5)
+
+
+def test_an_endpoint_cannot_give_money_back_by_negative_counts(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    usage = {"prompt_tokens": -1_000_000, "completion_tokens": -5, "total_tokens": -1_000_005}
+    model_endpoint.script(raw(chat({"content": "x"}, usage=usage)))
+    completion = asked().model.complete(HELLO)
+    assert completion.tokens == Tokens()
+    assert completion.cost is None
+
+
+def test_without_counts_the_cost_is_unknown(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(raw(chat({"content": "x"})))
+    assert asked().model.complete(HELLO).cost is None
+
+
+def test_latency_is_from_the_first_request_to_the_reply(model_endpoint: ModelEndpoint) -> None:
+    ticks = itertools.count(100.0, 2.5)
+    model = LiteLLMModel(
+        ModelConfig(model="gpt-4o", base_url=model_endpoint.url),
+        on_retry=lambda *_: None,
+        clock=lambda: next(ticks),
+    )
+    model_endpoint.script(reply("x"))
+    assert model.complete(HELLO).latency == 2.5
+
+
+def test_a_name_without_provider_at_a_base_url_speaks_openais_api(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    asked("qwen3-coder").model.complete(HELLO)
+    asked("Qwen/Qwen3-Coder", base_url=model_endpoint.url).model.complete(HELLO)
+    assert [r.path for r in model_endpoint.requests] == ["/v1/chat/completions"] * 2
+    assert [r.body["model"] for r in model_endpoint.requests] == ["qwen3-coder", "Qwen/Qwen3-Coder"]
+
+
+def test_the_key_is_sent_to_the_configured_endpoint(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    asked().model.complete(HELLO)
+    asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
+    assert model_endpoint.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert model_endpoint.requests[1].headers["x-api-key"] == KEY
+
+
+def test_temperature_and_seed_are_sent_when_set(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    asked(temperature=0.0, seed=7).model.complete(HELLO)
+    asked().model.complete(HELLO)
+    first, second = (request.body for request in model_endpoint.requests)
+    assert (first["temperature"], first["seed"]) == (0.0, 7)
+    assert "temperature" not in second
+    assert "seed" not in second
+
+
+def test_a_temperature_that_the_model_does_not_take_is_left_out(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"))
+    asked("o3", temperature=0.3).model.complete(HELLO)
+    assert "temperature" not in model_endpoint.requests[0].body
+
+
+def test_azure_gets_its_version_and_deployment(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("x"))
+    asked("azure/gpt-4o", api_version="2024-10-21").model.complete(HELLO)
+    path = "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21"
+    assert model_endpoint.requests[0].path == path
+
+
+def test_an_unknown_claude_may_write_more_than_a_page(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    asked("anthropic/claude-of-2031").model.complete(HELLO)
+    asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
+    assert [r.body["max_tokens"] for r in model_endpoint.requests] == [32_000, 64_000]
+
+
+def test_anthropic_gets_cache_marks_and_openai_none(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
+    asked().model.complete(HELLO)
+    marked, plain = (json.dumps(request.body) for request in model_endpoint.requests)
+    assert marked.count("cache_control") == 2
+    assert "cache_control" not in plain
+
+
+def test_nothing_is_put_in_the_mouth_of_a_model_that_only_called_a_tool(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    function = {"name": "execute_bash", "arguments": "{}"}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    messages = [
+        *HELLO,
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "out"},
+    ]
+    model_endpoint.script(reply("x"))
+    asked("anthropic/claude-sonnet-4-5").model.complete(messages, TOOLS)
+    said = model_endpoint.requests[0].body["messages"][1]["content"]
+    assert [block["type"] for block in said] == ["tool_use"]
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_tools"),
+    [
+        ("gpt-4o", True),
+        ("anthropic/claude-sonnet-4-5", True),
+        ("gpt-3.5-turbo-16k", False),  # litellm knows it, without tools
+        ("my-own-model", True),
+        ("ollama_chat/my-own-model", False),
+    ],
+)
+def test_whether_a_model_takes_tools(asked: Build, name: str, takes_tools: bool) -> None:
+    assert asked(name).model.supports_tools is takes_tools
+
+
+def test_an_empty_reply_is_asked_for_once_more_with_a_hint(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(empty(), tool_call("execute_bash", {"command": "ls"}))
+    built = asked()
+    completion = built.model.complete(HELLO, TOOLS)
+    assert completion.tool_calls[0].name == "execute_bash"
+    sent = model_endpoint.requests[1].body["messages"]
+    assert sent[:-1] == HELLO
+    assert sent[-1]["role"] == "user"
+    assert "empty" in sent[-1]["content"]
+    assert built.retries == [(1, 0.0, "the reply was empty")]
+
+
+def test_a_cut_reply_is_asked_for_once_more_with_a_hint(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("half a fi", finish_reason="length"), reply("shorter"))
+    completion = asked().model.complete(HELLO)
+    assert completion.text == "shorter"
+    assert "cut off" in model_endpoint.requests[1].body["messages"][-1]["content"]
+
+
+def test_both_replies_are_paid_for(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    usage = Usage(prompt=100, completion=10, cached=20)
+    model_endpoint.usage = usage
+    model_endpoint.script(empty(), reply("x"), reply("y"))
+    model = asked().model
+    twice, once = model.complete(HELLO), model.complete(HELLO)
+    assert twice.tokens == Tokens(input=200, output=20, cached=40)
+    assert once.cost is not None
+    assert twice.cost == pytest.approx(2 * once.cost)
+
+
+def test_a_reply_that_stays_empty_is_handed_on(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(empty(), reply(None))
+    completion = asked().model.complete(HELLO)
+    assert (completion.text, completion.tool_calls) == ("", ())
+    assert len(model_endpoint.requests) == 2
+
+
+def test_a_reply_that_stays_cut_is_handed_on_as_such(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    cut = reply("half", finish_reason="length")
+    model_endpoint.script(cut, cut)
+    assert asked().model.complete(HELLO).finish_reason == "length"

@@ -1,0 +1,35 @@
+"""From a configuration to a model."""
+
+import pytest
+
+from resolver.errors import UsageError
+from resolver.llm.litellm_model import ModelConfig
+from resolver.llm.registry import make_model
+from tests.parts.model_endpoint import ModelEndpoint, reply
+
+
+def make(**config: str) -> object:
+    return make_model(ModelConfig(**config), on_retry=lambda *_: None, sleep=lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_no_model_is_an_error_that_says_how_to_set_one(name: str) -> None:
+    with pytest.raises(UsageError, match="no model is set") as told:
+        make(model=name)
+    assert "LLM_MODEL" in told.value.next_step
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "file:///etc/passwd", "http://", "x"])
+def test_a_base_url_that_is_no_address_is_an_error(url: str) -> None:
+    with pytest.raises(UsageError, match="base URL"):
+        make(model="m", base_url=url)
+
+
+def test_a_made_model_answers(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.script(reply("here"))
+    model = make_model(
+        ModelConfig(model="m", base_url=model_endpoint.url),
+        on_retry=lambda *_: None,
+        sleep=lambda _: None,
+    )
+    assert model.complete([{"role": "user", "content": "hello"}]).text == "here"

@@ -1,0 +1,48 @@
+"""The model that repeats a recording."""
+
+import pytest
+
+from resolver.errors import ReplayExhausted
+from resolver.llm.base import RecordedModel
+from resolver.llm.replay import ReplayModel
+from resolver.model import Completion, Tokens
+
+RECORDED = [
+    Completion(model="gpt-4o", text=text, tokens=Tokens(input=10, output=2), cost=0.5, latency=3.0)
+    for text in ("one", "two")
+]
+
+
+def test_replies_come_in_the_recorded_order() -> None:
+    model = ReplayModel(RECORDED)
+    assert [model.complete([]).text, model.complete([]).text] == ["one", "two"]
+
+
+def test_a_repeated_reply_keeps_its_tokens_and_costs_nothing() -> None:
+    completion = ReplayModel(RECORDED).complete([])
+    assert completion == RECORDED[0].model_copy(update={"cost": 0.0, "latency": 0.0})
+    assert completion.tokens == Tokens(input=10, output=2)
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 model replies"), (1, "1 model reply ")])
+def test_a_recording_that_is_used_up_says_so(count: int, words: str) -> None:
+    model = ReplayModel(RECORDED[:count])
+    for _ in range(count):
+        model.complete([])
+    with pytest.raises(ReplayExhausted, match=words) as told:
+        model.complete([])
+    assert "event log" in told.value.next_step
+
+
+def test_a_recorded_models_replies_are_reported_before_they_are_used() -> None:
+    reported: list[Completion] = []
+    model = RecordedModel(ReplayModel(RECORDED, supports_tools=False), reported.append)
+    assert model.complete([]) is reported[0]
+    assert (model.name, model.supports_tools) == ("replay", False)
+
+
+def test_a_failed_call_reports_nothing() -> None:
+    reported: list[Completion] = []
+    with pytest.raises(ReplayExhausted):
+        RecordedModel(ReplayModel([]), reported.append).complete([])
+    assert reported == []
