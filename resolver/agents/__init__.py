@@ -1,0 +1,1 @@
+"""The agents, and the protocol by which a model acts: native tool calls or tags."""

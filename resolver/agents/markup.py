@@ -1,0 +1,211 @@
+"""Finds tag blocks in a model's text: where they start and end, attributes, content verbatim.
+
+Knows no tool. Content is never decoded; a tag inside a code fence or inline code of the prose is
+text. Whatever could be read in two ways is a fault, since a guess would run the wrong thing.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, unescape
+
+_SPECIAL = {"&quot;": '"', "&apos;": "'", "&#10;": "\n", "&#13;": "\r", "&#9;": "\t"}
+_ATTRIBUTE = re.compile(r"""\s+([\w-]+)\s*=\s*(?:"([^"<\n]*)"|'([^'<\n]*)')""")
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One tag with its content. `children` only where the grammar says that it has some."""
+
+    name: str
+    attributes: dict[str, str]
+    content: str
+    children: tuple["Block", ...] = ()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a text can't be read, in words for the model."""
+
+    reason: str
+
+
+@dataclass
+class Found:
+    """What a text holds. prose: what is outside of blocks. fenced: tags stood in code fences."""
+
+    blocks: list[Block] = field(default_factory=list)
+    prose: list[str] = field(default_factory=list)
+    fenced: bool = False
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The tags there are.
+
+    parents: tags whose content is nothing but `children` tags.
+    """
+
+    names: Collection[str]
+    parents: Collection[str] = ()
+    children: Collection[str] = ()
+
+    @property
+    def any_tag(self) -> re.Pattern[str]:
+        """An opening or closing tag of any of the names."""
+        return re.compile(rf"</?(?:{_choice(self.names)})(?=[\s/>])")
+
+
+def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> Found | Fault:
+    """The blocks of `text` in order.
+
+    cut: the text was ended by an output limit. Otherwise a last block at the start of a line may
+    lack its closing tag, as a stop sequence leaves it.
+    """
+    return _Scanner(text, grammar, cut).scan()
+
+
+def write_block(name: str, attributes: dict[str, str], content: str) -> str:
+    """The block as text; `find_blocks` gives the same back, whatever the content."""
+    word = _free_word(name, content)
+    marks = attributes | ({"end": word} if word else {})
+    entities = {value: key for key, value in _SPECIAL.items()}
+    written = "".join(f' {key}="{escape(value, entities)}"' for key, value in marks.items())
+    close = f"</{name} {word}>" if word else f"</{name}>"
+    return f"<{name}{written}>{content}{close}"
+
+
+def _choice(names: Collection[str]) -> str:
+    return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+
+
+def _free_word(name: str, content: str) -> str:
+    if f"<{name}" not in content and f"</{name}" not in content:
+        return ""
+    number = 1
+    while f"END{number}" in content:
+        number += 1
+    return f"END{number}"
+
+
+class _Scanner:
+    """One pass over a text."""
+
+    def __init__(self, text: str, grammar: Grammar, cut: bool) -> None:
+        self._text = text
+        self._grammar = grammar
+        self._cut = cut
+        self._tag = grammar.any_tag
+        names = _choice(grammar.names)
+        self._next = re.compile(
+            rf"(?P<fence>^[ \t>]*(?:`{{3,}}|~{{3,}}))|(?P<ticks>`+)"
+            rf"|<(?P<close>/?)(?P<name>{names})(?=[\s/>])",
+            re.MULTILINE,
+        )
+
+    def scan(self) -> Found | Fault:
+        found = Found()
+        position = start = 0
+        while match := self._next.search(self._text, position):
+            if match["fence"]:
+                position = self._fence_end(match)
+                found.fenced |= bool(self._tag.search(self._text, match.start(), position))
+            elif match["ticks"]:
+                position = self._inline_end(match)
+            elif match["close"]:
+                name = match["name"]
+                return Fault(f"</{name}> closes nothing: the text before it has no open <{name}>")
+            else:
+                found.prose.append(self._text[start : match.start()])
+                read = self._read(match["name"], match.start())
+                if isinstance(read, Fault):
+                    return read
+                block, position = read
+                found.blocks.append(block)
+                start = position
+        found.prose.append(self._text[start:])
+        return found
+
+    def _fence_end(self, match: re.Match[str]) -> int:
+        fence = match["fence"].lstrip(" \t>")
+        close = re.compile(rf"^[ \t>]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE)
+        end = close.search(self._text, match.end())
+        return end.end() if end else len(self._text)
+
+    def _inline_end(self, match: re.Match[str]) -> int:
+        ticks = match["ticks"]
+        paragraph = self._text.find("\n\n", match.end())
+        limit = paragraph if paragraph >= 0 else len(self._text)
+        close = re.compile(rf"(?<!`){ticks}(?!`)").search(self._text, match.end(), limit)
+        return close.end() if close else match.end()
+
+    def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | Fault:
+        opened = self._open_tag(name, at)
+        if isinstance(opened, Fault):
+            return opened
+        attributes, position, closed = opened
+        word = attributes.pop("end", "")
+        close = f"</{name} {word}>" if word else f"</{name}>"
+        if closed:
+            return Block(name, attributes, ""), position
+        if name in self._grammar.parents:
+            return self._read_children(name, attributes, position, close, at)
+        end = self._text.find(close, position)
+        if end < 0:
+            whole = None if inner else self._until_the_end(at, position)
+            if whole is None:
+                return Fault(f"<{name}> is not closed: {close} is missing")
+            return Block(name, attributes, whole), len(self._text)
+        content = self._text[position:end]
+        if not word and re.search(rf"<{name}[\s/>]", content):
+            return Fault(
+                f"<{name}> stands inside <{name}>, so its end is not clear: when the content "
+                f'holds that tag, write <{name} end="WORD"> ... </{name} WORD>'
+            )
+        return Block(name, attributes, content), end + len(close)
+
+    def _open_tag(self, name: str, at: int) -> tuple[dict[str, str], int, bool] | Fault:
+        position = at + 1 + len(name)
+        attributes: dict[str, str] = {}
+        while match := _ATTRIBUTE.match(self._text, position):
+            value = match[2] if match[2] is not None else match[3]
+            if match[1] in attributes:
+                return Fault(f"the attribute {match[1]} of <{name}> is given twice")
+            attributes[match[1]] = unescape(value, _SPECIAL)
+            position = match.end()
+        end = re.compile(r"\s*(/?)>").match(self._text, position)
+        if end is None:
+            return Fault(
+                f'the opening tag <{name}> is malformed: attributes are written name="value"'
+            )
+        return attributes, end.end(), bool(end[1])
+
+    def _until_the_end(self, at: int, position: int) -> str | None:
+        """The content of a last block without its closing tag; None when that is no safe guess."""
+        content = self._text[position:]
+        starts_line = not self._text[self._text.rfind("\n", 0, at) + 1 : at].strip()
+        if self._cut or not starts_line or self._tag.search(content):
+            return None
+        return content
+
+    def _read_children(
+        self, name: str, attributes: dict[str, str], position: int, close: str, at: int
+    ) -> tuple[Block, int] | Fault:
+        children: list[Block] = []
+        child = re.compile(rf"\s*<({_choice(self._grammar.children)})(?=[\s/>])")
+        while match := child.match(self._text, position):
+            read = self._read(match[1], match.start(1) - 1, inner=True)
+            if isinstance(read, Fault):
+                return read
+            block, position = read
+            children.append(block)
+        end = re.compile(rf"\s*{re.escape(close)}").match(self._text, position)
+        if end:
+            return Block(name, attributes, "", tuple(children)), end.end()
+        if self._text[position:].strip():
+            inside = ", ".join(f"<{c}>" for c in self._grammar.children)
+            return Fault(f"<{name}> holds nothing but {inside}, and ends with {close}")
+        if self._until_the_end(at, position) is None:
+            return Fault(f"<{name}> is not closed: {close} is missing")
+        return Block(name, attributes, "", tuple(children)), len(self._text)

@@ -1,0 +1,43 @@
+"""The agents by name, in one explicit table."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from resolver.agents.base import Agent
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.dummy import DummyAgent
+from resolver.errors import UsageError
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+
+
+def make_agent(name: str, model: Model, dialect: Literal["auto", "tools", "tags"]) -> Agent:
+    """The agent of that name. Raises UsageError that lists the known ones.
+
+    dialect: "auto" takes native tool calls where the model has them.
+    """
+    make = AGENTS.get(name)
+    if make is None:
+        raise UsageError(f"there is no agent {name!r}", f"the agents are: {', '.join(AGENTS)}")
+    return make(model, choose_dialect(model, dialect))
+
+
+def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Dialect:
+    """How this model acts."""
+    if wanted == "auto":
+        return "tools" if model.supports_tools else "tags"
+    return wanted
+
+
+def _code_act(model: Model, dialect: Dialect) -> Agent:
+    return CodeActAgent(model, ConversationMemory(dialect), dialect)
+
+
+def _dummy(model: Model, dialect: Dialect) -> Agent:  # noqa: ARG001 - it asks no model
+    return DummyAgent()
+
+
+AGENTS: dict[str, Callable[[Model, Dialect], Agent]] = {
+    "CodeActAgent": _code_act,
+    "DummyAgent": _dummy,
+}

@@ -1,0 +1,40 @@
+"""The system prompt: the house rules, and the tag dialect where there are no native tools."""
+
+from resolver.agents.arguments import MAX_TIMEOUT
+from resolver.agents.tags import write_tags
+from resolver.events import actions as a
+from resolver.memory.conversation import Dialect
+from resolver.templates import render
+
+_EXAMPLES = {
+    "bash": a.CmdRun(command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"),
+    "slow": a.CmdRun(command="make test", timeout=900.0),
+    "input": a.CmdRun(command="C-c", is_input=True),
+    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
+    "create": a.FileWrite(path="tests/test_dots.py", content="from parser import parse\n"),
+    "replace": a.FileEdit(
+        command="str_replace",
+        path="src/parser.py",
+        old_str="    return text.split('.')",
+        new_str="    return [part for part in text.split('.') if part]",
+    ),
+    "insert": a.FileEdit(
+        command="insert", path="src/parser.py", insert_line=0, new_str="import re"
+    ),
+    "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
+    "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
+    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
+    "finish": a.Finish(message="What was wrong: ..."),
+}
+"""Written by the same code that the parser is tested against, so they can't be wrong."""
+
+
+def system_text(dialect: Dialect) -> str:
+    """The system prompt of the CodeAct agent."""
+    return render(
+        "agent/system.md.j2",
+        dialect=dialect,
+        examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
+        most_seconds=int(MAX_TIMEOUT),
+    ).strip()

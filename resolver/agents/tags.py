@@ -1,0 +1,161 @@
+"""The tag dialect: `<execute_bash>...</execute_bash>` and its kin to actions, and back.
+
+Total: any text gives actions, nothing (prose only), or one `Invalid` that teaches. When one
+block can't be read, none is run.
+"""
+
+import re
+
+from resolver.agents.arguments import TOOLS
+from resolver.agents.markup import Block, Fault, Grammar, find_blocks, write_block
+from resolver.agents.tool_calls import action_of, did_you_mean
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.model import JsonObject
+from resolver.templates import render
+
+_CONTENT = {
+    "execute_bash": ("execute_bash", "command"),
+    "execute_ipython": ("execute_ipython_cell", "code"),
+    "execute_ipython_cell": ("execute_ipython_cell", "code"),
+    "think": ("think", "thought"),
+    "finish": ("finish", "message"),
+}
+"""Tag to its tool and to the argument that its content is."""
+
+_EDITOR = "str_replace_editor"
+_ABSENT = ("execute_browse", "browser", "delegate")
+"""Tags of the protocol that have nothing behind them in this version."""
+
+TAG_NAMES = ("execute_bash", "execute_ipython", _EDITOR, "think", "finish")
+"""Tags that are offered."""
+
+GRAMMAR = Grammar(
+    names=(*_CONTENT, _EDITOR, *_ABSENT),
+    parents=(_EDITOR,),
+    children=tuple(TOOLS[_EDITOR].model_fields),
+)
+_ANY_OPEN = re.compile(r"^[ \t]*<([a-z_]+)(?: [^<>\n]*)?>", re.MULTILINE)
+_LEAST_ALIKE = 5
+
+
+def parse_tags(text: str, cut: bool = False) -> tuple[ActionBase, ...]:
+    """The actions of a reply in order, the prose as thought of the first; () when it has none.
+
+    cut: the provider ended the reply at its output limit.
+    """
+    thinking, rest = _split_reasoning(text)
+    found = find_blocks(rest, GRAMMAR, cut)
+    if isinstance(found, Fault):
+        return (_invalid([found.reason], cut),)
+    if not found.blocks:
+        problem = _near_miss(rest, found.fenced)
+        return (_invalid([problem], cut),) if problem else ()
+    actions: list[ActionBase] = []
+    for block in found.blocks:
+        outcome = _action_of_block(block)
+        if isinstance(outcome, tuple):
+            return (_invalid(list(outcome), cut),)
+        actions.append(outcome)
+    prose = (part.strip() for part in (thinking, *found.prose))
+    thought = "\n\n".join(part for part in prose if part)
+    return (actions[0].model_copy(update={"thought": thought}), *actions[1:])
+
+
+def write_tags(action: ActionBase) -> str:
+    """The action as a model writes it; `parse_tags` gives the same action back.
+
+    Only for actions that this dialect has; KeyError for others.
+    """
+    match action:
+        case a.CmdRun(command=command, timeout=timeout, is_input=is_input):
+            attributes = {} if timeout is None else {"timeout": _number(timeout)}
+            attributes |= {"is_input": "true"} if is_input else {}
+            return write_block("execute_bash", attributes, f"\n{command}\n")
+        case a.IPythonRunCell(code=code):
+            return write_block("execute_ipython", {}, f"\n{code}\n")
+        case a.Think(content=content):
+            return write_block("think", {}, f"\n{content}\n")
+        case a.Finish(message=message, task_completed=completed):
+            attributes = {} if completed else {"task_completed": "false"}
+            return write_block("finish", attributes, f"\n{message}\n")
+        case a.FileRead(path=path, view_range=lines):
+            children = {} if lines is None else {"view_range": f"[{lines[0]}, {lines[1]}]"}
+            return _write_editor("view", path, children)
+        case a.FileWrite(path=path, content=content):
+            return _write_editor("create", path, {"file_text": content})
+        case a.FileEdit(command=command, path=path):
+            given = {
+                "insert_line": action.insert_line,
+                "old_str": action.old_str,
+                "new_str": action.new_str,
+            }
+            children = {k: str(v) for k, v in given.items() if v is not None}
+            return _write_editor(command, path, children)
+        case _:
+            raise KeyError(type(action).__name__)
+
+
+def _number(value: float) -> str:
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
+    # file_text ends where its tag closes, so that a file without a last newline can be written
+    inner = "".join(
+        write_block(name, {}, f"\n{text}" if name == "file_text" else f"\n{text}\n") + "\n"
+        for name, text in children.items()
+    )
+    return write_block(_EDITOR, {"command": command, "path": path}, f"\n{inner}")
+
+
+def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
+    if block.name in _ABSENT:
+        return (f"<{block.name}> is not available in this run",)
+    arguments: JsonObject = dict(block.attributes)
+    if block.name == _EDITOR:
+        pairs = [(child.name, _unwrapped(child)) for child in block.children]
+        tool = _EDITOR
+    else:
+        tool, key = _CONTENT[block.name]
+        pairs = [(key, _unwrapped(block))]
+    for key, value in pairs:
+        if key in arguments:
+            return (f"{key} is given twice in <{block.name}>",)
+        arguments[key] = value
+    return action_of(tool, arguments)
+
+
+def _unwrapped(block: Block) -> str:
+    """The content without the newline after the opening tag and the one before the closing tag.
+
+    A file's text keeps its last newline: that is part of the file.
+    """
+    content = block.content.removeprefix("\n")
+    return content if block.name == "file_text" else content.removesuffix("\n")
+
+
+def _split_reasoning(text: str) -> tuple[str, str]:
+    """Reasoning that a model's chat template left in the reply, ended by a `</think>` that
+    nothing opened; what it drafts in there is not an action."""
+    before, close, after = text.partition("</think>")
+    if not close or "<think" in before:
+        return "", text
+    inside_a_block = isinstance(find_blocks(before, GRAMMAR, cut=True), Fault)
+    return ("", text) if inside_a_block else (before, after)
+
+
+def _near_miss(text: str, fenced: bool) -> str:
+    if fenced:
+        return "a tag inside a code fence is text and is not run: write it without the fence"
+    for match in _ANY_OPEN.finditer(text):
+        hint = did_you_mean(match[1], TAG_NAMES) if len(match[1]) >= _LEAST_ALIKE else ""
+        if hint and f"</{match[1]}>" in text:
+            return f"there is no tag <{match[1]}>{hint}"
+    return ""
+
+
+def _invalid(problems: list[str], cut: bool) -> a.Invalid:
+    reason = render("agent/invalid_tags.md.j2", problems=problems, tags=TAG_NAMES, cut=cut)
+    return a.Invalid(reason=reason.strip())

@@ -1,0 +1,89 @@
+"""Native tool calls to actions. Total: whatever a model writes becomes an action; what can't be
+read becomes `Invalid`, whose reason says what was wrong and shows the right form."""
+
+import difflib
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from resolver.agents.arguments import TOOLS
+from resolver.agents.tools import TOOL_NAMES, usage
+from resolver.events.actions import Invalid
+from resolver.events.base import ActionBase, ToolCall
+from resolver.memory.text import cut_middle
+from resolver.model import JsonObject, RequestedToolCall
+from resolver.templates import render
+
+EXCERPT = 300
+"""Characters of a model's own words that are quoted back to it."""
+
+
+def action_of_call(call: RequestedToolCall, cut: bool = False) -> ActionBase:
+    """The action that one tool call asks for.
+
+    cut: the provider ended the reply at its output limit, so arguments may be incomplete.
+    """
+    arguments = _object_of(call.arguments)
+    outcome = (arguments,) if isinstance(arguments, str) else action_of(call.name, arguments)
+    if isinstance(outcome, tuple):
+        reason = render(
+            "agent/invalid_call.md.j2",
+            tool=call.name[:EXCERPT],
+            problems=outcome,
+            usage=usage(call.name) if call.name in TOOLS else "",
+            tools=TOOL_NAMES,
+            cut=cut,
+        )
+        outcome = Invalid(reason=reason.strip())
+    origin = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
+    return outcome.model_copy(update={"tool_call": origin})
+
+
+def action_of(name: str, arguments: JsonObject) -> ActionBase | tuple[str, ...]:
+    """The action of a tool by its name and arguments, or what is wrong with them."""
+    tool = TOOLS.get(name)
+    if tool is None:
+        return (f"there is no tool {cut_middle(name, EXCERPT)!r}{did_you_mean(name, TOOL_NAMES)}",)
+    try:
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return ("an argument holds half of a surrogate pair (\\ud800 to \\udfff), not a character",)
+    try:
+        return tool.model_validate(arguments).action()
+    except ValidationError as error:
+        return tuple(_problem(e, list(tool.model_fields)) for e in error.errors())
+
+
+def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
+    """A question that names the known word nearest to `name`; empty when none is near."""
+    near = difflib.get_close_matches(name[:EXCERPT], known, 1, 0.5)
+    near += [k for k in known if len(name) > 2 and name in k]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _object_of(text: str) -> JsonObject | str:
+    """The arguments as an object, or what is wrong with the text. No text means no arguments."""
+    if not text.strip():
+        return {}
+    try:
+        value: Any = json.loads(text, strict=False)  # a raw newline in a string is clear enough
+    except (ValueError, RecursionError) as error:
+        return f"the arguments are not valid JSON: {error}: {cut_middle(text, EXCERPT)}"
+    if not isinstance(value, dict):
+        return f"the arguments are not a JSON object: {cut_middle(text, EXCERPT)}"
+    return value
+
+
+def _problem(error: Any, known: list[str]) -> str:
+    name = str(error["loc"][0]) if error["loc"] else ""
+    match error["type"]:
+        case "missing":
+            return f"{name} is missing"
+        case "extra_forbidden":
+            shown = cut_middle(name, EXCERPT)
+            return f"there is no argument {shown!r}{did_you_mean(name, known)}"
+        case _:
+            message = error["msg"].removeprefix("Value error, ")
+            got = f" (got {cut_middle(repr(error['input']), 80)})" if name else ""
+            return f"{name}: {message}{got}" if name else str(message)

@@ -1,0 +1,154 @@
+"""Events to chat messages (OpenAI's form), for both dialects.
+
+The messages of a growing log only grow: what was sent stays byte for byte, so that a provider's
+prompt cache holds, and the cost of a step depends on what is new alone.
+"""
+
+import json
+import re
+from typing import Literal
+
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import ModelReplied
+from resolver.events.state import State
+from resolver.memory.shown import action_text, note_text, result_text
+from resolver.memory.turns import History, Turn
+from resolver.model import JsonObject, RequestedToolCall
+from resolver.templates import render
+
+Dialect = Literal["tools", "tags"]
+
+MAX_OBSERVATION = 32_000
+"""Characters of one observation that are shown. What the sandbox has cut to its own bound fits
+with the note in its middle; this one is for all that comes from elsewhere."""
+
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class ConversationMemory:
+    """The conversation of one agent, derived from the state and nothing else.
+
+    dialect: "tools" gives tool calls with their results; "tags" gives plain text both ways.
+    max_observation: most characters shown of one observation.
+    """
+
+    def __init__(self, dialect: Dialect = "tools", max_observation: int = MAX_OBSERVATION) -> None:
+        self._dialect = dialect
+        self._limit = max_observation
+        self._history = History()
+        self._closed: list[JsonObject] = []
+        self._closed_turns = 0
+        self._summary_told = False
+
+    def messages(self, state: State) -> list[JsonObject]:
+        """The messages to send next. The list is the caller's; the messages are shared and must
+        not be changed."""
+        if self._history.look(state):
+            self._closed, self._closed_turns, self._summary_told = [], 0, False
+        turns = self._history.turns
+        for turn in turns[self._closed_turns : -1]:
+            self._add_turn(self._closed, turn)
+        self._closed_turns = len(turns) - 1
+        told = self._summary_told
+        out = list(self._closed)
+        self._add_turn(out, turns[-1])
+        self._summary_told = told
+        system = self._history.system
+        head = [{"role": "system", "content": system.content}] if system else []
+        return head + out
+
+    def _add_turn(self, out: list[JsonObject], turn: Turn) -> None:
+        forgotten = self._history.forgotten
+        if turn.ids & forgotten:
+            self._add_summary(out)
+        elif self._dialect == "tools":
+            self._add_tool_turn(out, turn)
+        else:
+            self._add_text_turn(out, turn)
+        for note in turn.notes:
+            if note.id not in forgotten:
+                _add_user(out, note_text(note, self._limit))
+
+    def _add_summary(self, out: list[JsonObject]) -> None:
+        if not self._summary_told and self._history.summary:
+            text = render("agent/condensed.md.j2", summary=self._history.summary).strip()
+            _add_user(out, text)
+        self._summary_told = True
+
+    def _add_tool_turn(self, out: list[JsonObject], turn: Turn) -> None:
+        calls = _calls(turn)
+        if not calls:
+            self._add_text_turn(out, turn)
+            return
+        text = turn.reply.completion.text if turn.reply else turn.actions[0].thought
+        out.append({"role": "assistant", "content": text.strip() or None, "tool_calls": calls})
+        for index, call in enumerate(calls):
+            content = result_text(turn, index, self._limit) or "[done]"
+            out.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+    def _add_text_turn(self, out: list[JsonObject], turn: Turn) -> None:
+        if turn.reply:
+            _add_assistant(out, _reply_text(turn.reply))
+        for index, action in enumerate(turn.actions):
+            if not turn.reply:
+                _add_assistant(out, f"{action.thought}\n{action_text(action)}".strip())
+            text = result_text(turn, index, self._limit)
+            if text:
+                number = f" {index + 1} of {len(turn.actions)}" if len(turn.actions) > 1 else ""
+                _add_user(out, f"OBSERVATION{number}:\n{text}")
+
+
+def _reply_text(reply: ModelReplied) -> str:
+    """The reply as text: as it was, with tool calls (which this dialect has none of) spelt out."""
+    completion = reply.completion
+    calls = (f"{call.name}({call.arguments})" for call in completion.tool_calls)
+    return "\n".join([*([completion.text] if completion.text.strip() else []), *calls])
+
+
+def _add_assistant(out: list[JsonObject], text: str) -> None:
+    out.append({"role": "assistant", "content": text if text.strip() else "[empty reply]"})
+
+
+def _add_user(out: list[JsonObject], text: str) -> None:
+    """Add the text as a user message, or to the one at the end: some models want strict turns,
+    and none takes an empty one."""
+    if not text.strip():
+        return
+    if out and out[-1]["role"] == "user":
+        out[-1] = {"role": "user", "content": f"{out[-1]['content']}\n\n{text}"}
+    else:
+        out.append({"role": "user", "content": text})
+
+
+def _calls(turn: Turn) -> list[JsonObject]:
+    """The turn's tool calls in the form every provider accepts: unique ids, plain names,
+    arguments that are a JSON object. What was wrong is told in the call's result."""
+    if turn.reply:
+        requested = list(turn.reply.completion.tool_calls)
+        origin = turn.reply.id
+    else:
+        requested = [call for x in turn.actions if (call := _call_of(x))]
+        origin = turn.actions[0].id if turn.actions else 0
+    calls: list[JsonObject] = []
+    for index, call in enumerate(requested):
+        taken = {c["id"] for c in calls}
+        id_ = call.id if call.id.strip() and call.id not in taken else f"call_{origin}_{index}"
+        function = {
+            "name": _ODD.sub("_", call.name)[:64] or "unknown",
+            "arguments": _object_text(call.arguments),
+        }
+        calls.append({"id": id_, "type": "function", "function": function})
+    return calls
+
+
+def _call_of(action: ActionBase) -> RequestedToolCall | None:
+    call = action.tool_call
+    return RequestedToolCall(**call.model_dump()) if call else None
+
+
+def _object_text(arguments: str) -> str:
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return "{}"
+    return arguments if isinstance(value, dict) else "{}"

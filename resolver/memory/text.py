@@ -1,0 +1,20 @@
+"""Cutting text to a bound. What was cut is always said, with how to read the rest."""
+
+
+def cut_middle(text: str, limit: int, hint: str = "") -> str:
+    """`text` with its middle left out when it is longer than `limit` characters.
+
+    Head and tail get half of the limit each and end at a line's end where one is near. The note
+    between them says how much is missing, and `hint` (a sentence) how to get at it.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[: limit // 2]
+    tail = text[len(text) - (limit - limit // 2) :]
+    line_end = head.rfind("\n", len(head) * 3 // 4)
+    head = head[: line_end + 1] if line_end >= 0 else head
+    line_start = tail.find("\n", 0, len(tail) // 4)
+    tail = tail[line_start + 1 :] if line_start >= 0 else tail
+    missing = len(text) - len(head) - len(tail)
+    note = f"[... {missing} characters left out. {hint}".rstrip() + " ...]"
+    return f"{head.rstrip(chr(10))}\n{note}\n{tail.lstrip(chr(10))}"

@@ -1,0 +1,115 @@
+"""The log grouped into turns: a reply of the model, the actions read from it, what came of them.
+
+A turn is the unit that is shown or forgotten: its calls and results are never parted.
+"""
+
+from dataclasses import dataclass, field
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase, Source
+from resolver.events.log import Event
+from resolver.events.state import State
+
+Note = a.Message | life.Warned | ObservationBase
+"""What stands between two turns: the user's words, warnings, recalled knowledge."""
+
+_SILENT = (a.CondensationRequest, a.ChangeAgentState)
+
+
+@dataclass
+class Turn:
+    """One turn. `reply` is None for the head of the log and for an action that no reply names.
+
+    results: observations by the id of the action they answer.
+    notes: what was said after the turn and before the next one.
+    """
+
+    reply: life.ModelReplied | None = None
+    actions: list[ActionBase] = field(default_factory=list)
+    results: dict[int, ObservationBase] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def ids(self) -> set[int]:
+        """Ids of the events that are shown or forgotten together."""
+        own = {self.reply.id} if self.reply else set()
+        return own | {x.id for x in self.actions} | {x.id for x in self.results.values()}
+
+
+class History:
+    """The turns of one state, kept up to date by looking at the new events only.
+
+    turns: the first one is the head: it has no reply, only notes.
+    forgotten, summary: of all condensations so far; the last summary stands for all of them.
+    condensation_wanted: a CondensationRequest has no Condensation yet.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._last: Event | None = None
+        self._clear()
+
+    def look(self, state: State) -> bool:
+        """Take in what is new. True when something that was already looked at has changed: a
+        condensation, or another state than the last time."""
+        changed = False
+        if self._seen and not self._is_continued_by(state):
+            self._seen = 0
+            self._clear()
+            changed = True
+        for event in state.events[self._seen :]:
+            changed = self._take(event) or changed
+        self._seen = len(state.events)
+        self._last = state.events[-1] if state.events else None
+        return changed
+
+    def _clear(self) -> None:
+        self.turns: list[Turn] = [Turn()]
+        self.system: life.SystemPrompt | None = None
+        self.forgotten: set[int] = set()
+        self.summary = ""
+        self.condensation_wanted = False
+
+    def _is_continued_by(self, state: State) -> bool:
+        return len(state.events) >= self._seen and state.events[self._seen - 1] is self._last
+
+    def _take(self, event: Event) -> bool:
+        current = self.turns[-1]
+        match event:
+            case life.SystemPrompt():
+                self.system = self.system or event
+            case life.ModelReplied():
+                self.turns.append(Turn(reply=event))
+            case a.Message(source=Source.USER) | life.Warned(to_agent=True):
+                current.notes.append(event)
+            case a.CondensationRequest():
+                self.condensation_wanted = True
+            case life.Condensation(forgotten=forgotten, summary=summary):
+                self.forgotten.update(forgotten)
+                self.summary = summary
+                self.condensation_wanted = False
+                return True
+            case o.AgentStateChanged():
+                pass
+            case ActionBase(source=Source.AGENT) if not isinstance(event, _SILENT):
+                self._take_action(event)
+            case ObservationBase():
+                self._take_observation(event)
+            case _:
+                pass
+        return False
+
+    def _take_action(self, action: ActionBase) -> None:
+        reply = self.turns[-1].reply
+        if reply is None or reply.id != action.reply:
+            self.turns.append(Turn())
+        self.turns[-1].actions.append(action)
+
+    def _take_observation(self, observation: ObservationBase) -> None:
+        turn = self.turns[-1]
+        if observation.cause is not None and any(x.id == observation.cause for x in turn.actions):
+            turn.results[observation.cause] = observation
+        elif not isinstance(observation, o.Null):
+            turn.notes.append(observation)

@@ -1,0 +1,108 @@
+"""A reply of a model and the actions read from it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.replies import read_reply
+from resolver.events import actions as a
+from resolver.memory.conversation import Dialect
+from resolver.model import Completion, RequestedToolCall
+
+DIALECTS: list[Dialect] = ["tools", "tags"]
+
+
+def reply(text: str = "", *calls: tuple[str, str], finish_reason: str = "stop") -> Completion:
+    return Completion(
+        model="m",
+        text=text,
+        tool_calls=tuple(
+            RequestedToolCall(id=f"c{i}", name=n, arguments=x) for i, (n, x) in enumerate(calls)
+        ),
+        finish_reason=finish_reason,
+    )
+
+
+LS = ("execute_bash", '{"command": "ls"}')
+FINISH = ("finish", '{"message": "done"}')
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tool_calls_win_over_tags(dialect: Dialect) -> None:
+    actions = read_reply(reply("<execute_bash>pwd</execute_bash>", LS), dialect)
+    assert [type(x) for x in actions] == [a.CmdRun]
+    assert isinstance(actions[0], a.CmdRun) and actions[0].command == "ls"
+
+
+def test_the_text_is_the_thought_of_the_first_call() -> None:
+    first, second = read_reply(reply(" I look. ", LS, LS), "tools")
+    assert first.thought == "I look."
+    assert second.thought == ""
+    assert first.tool_call and second.tool_call
+    assert (first.tool_call.id, second.tool_call.id) == ("c0", "c1")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_follows_a_finish_is_dropped(dialect: Dialect) -> None:
+    actions = read_reply(reply("", LS, FINISH, LS), dialect)
+    assert [type(x) for x in actions] == [a.CmdRun, a.Finish]
+
+
+def test_what_follows_a_finish_tag_is_dropped() -> None:
+    actions = read_reply(reply("<finish>x</finish><execute_bash>ls</execute_bash>"), "tags")
+    assert [type(x) for x in actions] == [a.Finish]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_words_alone_wait_for_an_answer(dialect: Dialect) -> None:
+    (action,) = read_reply(reply("Shall I go on?"), dialect)
+    assert action == a.Message(content="Shall I go on?", wait_for_response=True)
+
+
+def test_tags_are_never_run_where_tool_calls_are_the_way() -> None:
+    (action,) = read_reply(reply("<execute_bash>curl evil</execute_bash>"), "tools")
+    assert isinstance(action, a.Invalid)
+    assert "native tool calls only" in action.reason
+
+
+def test_reasoning_in_think_tags_is_words_where_tool_calls_are_the_way() -> None:
+    (action,) = read_reply(reply("<think>hm</think>\nDone?"), "tools")
+    assert isinstance(action, a.Message)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "words"),
+    [
+        ("", "stop", "Your reply was empty, so"),
+        (" \n", "content_filter", "empty (content_filter)"),
+        ("I think that", "length", "output limit"),
+    ],
+)
+def test_a_reply_without_anything_usable_is_told_so(
+    dialect: Dialect, text: str, finish_reason: str, words: str
+) -> None:
+    (action,) = read_reply(reply(text, finish_reason=finish_reason), dialect)
+    assert isinstance(action, a.Invalid)
+    assert words in action.reason
+
+
+def test_only_the_last_call_of_a_cut_reply_is_suspected() -> None:
+    broken = ("execute_bash", '{"command": "l')
+    first, last = read_reply(reply("", broken, broken, finish_reason="length"), "tools")
+    assert isinstance(first, a.Invalid) and "output limit" not in first.reason
+    assert isinstance(last, a.Invalid) and "output limit" in last.reason
+
+
+@given(
+    st.text(max_size=40),
+    st.lists(st.tuples(st.text(max_size=9), st.text(max_size=20)), max_size=3),
+    st.sampled_from(["stop", "length", "", "tool_calls"]),
+    st.sampled_from(DIALECTS),
+)
+def test_every_reply_gives_an_action(
+    text: str, calls: list[tuple[str, str]], finish_reason: str, dialect: Dialect
+) -> None:
+    completion = reply(text, *calls, finish_reason=finish_reason)
+    assert read_reply(completion, dialect)
+    assert read_reply(completion, dialect) == read_reply(completion, dialect)

@@ -1,0 +1,175 @@
+"""Native tool calls: every call becomes an action, and a wrong one teaches."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.arguments import TOOLS
+from resolver.agents.tool_calls import action_of_call
+from resolver.agents.tools import tool_specs
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.log import ACTION_TYPES, dump_line, parse_line
+from resolver.model import RequestedToolCall
+
+
+def call(tool: str, /, raw: str | None = None, **arguments: object) -> ActionBase:
+    text = json.dumps(arguments) if raw is None else raw
+    action = action_of_call(RequestedToolCall(id="c1", name=tool, arguments=text))
+    assert action.tool_call is not None and action.tool_call.arguments == text
+    return action.model_copy(update={"tool_call": None})
+
+
+def reason(tool: str, /, raw: str | None = None, **arguments: object) -> str:
+    action = call(tool, raw, **arguments)
+    assert isinstance(action, a.Invalid), action
+    return action.reason
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "action"),
+    [
+        ("execute_bash", {"command": "ls"}, a.CmdRun(command="ls")),
+        (
+            "execute_bash",
+            {"command": "y", "timeout": "30", "is_input": "true"},
+            a.CmdRun(command="y", timeout=30.0, is_input=True),
+        ),
+        ("execute_bash", {"command": "ls", "timeout": None}, a.CmdRun(command="ls")),
+        ("execute_bash", {"command": "", "is_input": True}, a.CmdRun(command="", is_input=True)),
+        ("execute_ipython_cell", {"code": "1"}, a.IPythonRunCell(code="1")),
+        ("str_replace_editor", {"command": "view", "path": "x"}, a.FileRead(path="x")),
+        (
+            "str_replace_editor",
+            {"command": "view", "path": "x", "view_range": "[1, -1]", "old_str": ""},
+            a.FileRead(path="x", view_range=(1, -1)),
+        ),
+        (
+            "str_replace_editor",
+            {"command": "create", "path": "x", "file_text": ""},
+            a.FileWrite(path="x", content=""),
+        ),
+        (
+            "str_replace_editor",
+            {"command": "str_replace", "path": "x", "old_str": "b"},
+            a.FileEdit(command="str_replace", path="x", old_str="b", new_str=""),
+        ),
+        (
+            "str_replace_editor",
+            {"command": "insert", "path": "x", "insert_line": "0", "new_str": "b"},
+            a.FileEdit(command="insert", path="x", insert_line=0, new_str="b"),
+        ),
+        (
+            "str_replace_editor",
+            {"command": "undo_edit", "path": "x"},
+            a.FileEdit(command="undo_edit", path="x"),
+        ),
+        ("think", {"thought": "hm"}, a.Think(content="hm")),
+        ("finish", {"message": "ok"}, a.Finish(message="ok")),
+        (
+            "finish",
+            {"message": "ok", "task_completed": "partial"},
+            a.Finish(message="ok", task_completed=False),
+        ),
+    ],
+)
+def test_a_call_becomes_its_action(
+    tool: str, arguments: dict[str, object], action: ActionBase
+) -> None:
+    assert call(tool, **arguments) == action
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("execute_bsh", {"command": "ls"}, "did you mean 'execute_bash'"),
+        ("bash", {"command": "ls"}, "did you mean 'execute_bash'"),
+        ("browser", {"code": "x"}, "The tools are execute_bash,"),
+        ("", {}, "a tool without a name"),
+        ("execute_bash", {}, "command is missing"),
+        ("execute_bash", {"cmd": "ls"}, "did you mean 'command'"),
+        ("execute_bash", {"command": ["ls"]}, "valid string"),
+        ("execute_bash", {"command": "ls", "timeout": -1}, "greater than 0"),
+        ("execute_bash", {"command": "ls", "timeout": "NaN"}, "timeout"),
+        ("execute_bash", {"command": "ls", "timeout": 1e9}, "less than or equal to 3600"),
+        ("execute_bash", {"command": "  "}, "command is empty"),
+        ("str_replace_editor", {"command": "create", "path": "x"}, "create needs file_text"),
+        (
+            "str_replace_editor",
+            {"command": "view", "path": "x", "new_str": "y"},
+            "view does not take new_str",
+        ),
+        (
+            "str_replace_editor",
+            {"command": "str_replace", "path": "x", "old_str": ""},
+            "old_str is empty",
+        ),
+        (
+            "str_replace_editor",
+            {"command": "view", "path": "x", "view_range": [1]},
+            "view_range",
+        ),
+        ("think", {"thought": "\ud800"}, "surrogate"),
+    ],
+)
+def test_a_wrong_call_is_taught(tool: str, arguments: dict[str, object], words: str) -> None:
+    assert words in reason(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    "raw", ["{", "[1]", "null", '"x"', "{'command': 'ls'}", "[" * 5000, "9" * 5000]
+)
+def test_arguments_that_are_no_json_object_are_taught(raw: str) -> None:
+    told = reason("execute_bash", raw)
+    assert "JSON" in told
+    assert "execute_bash(command: string, timeout?: number, is_input?: boolean)" in told
+    assert len(told) < 1500
+
+
+def test_a_raw_line_break_in_a_json_string_is_understood() -> None:
+    assert call("think", '{"thought": "a\nb"}') == a.Think(content="a\nb")
+
+
+def test_no_text_means_no_arguments() -> None:
+    assert "message is missing" in reason("finish", "")
+
+
+def test_a_call_cut_by_the_output_limit_says_so() -> None:
+    request = RequestedToolCall(id="c", name="execute_bash", arguments='{"command": "l')
+    action = action_of_call(request, cut=True)
+    assert isinstance(action, a.Invalid)
+    assert "output limit" in action.reason
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+names = st.sampled_from([*TOOLS, "browser"]) | st.text(max_size=20)
+fields = st.sampled_from(sorted({f for t in TOOLS.values() for f in t.model_fields}))
+arguments = (
+    st.dictionaries(fields | st.text(max_size=9), json_values, max_size=6).map(json.dumps)
+    | json_values.map(json.dumps)
+    | st.text(max_size=60)
+)
+
+
+@given(names, arguments)
+def test_any_call_becomes_an_action_that_the_log_can_hold(name: str, raw: str) -> None:
+    action = action_of_call(RequestedToolCall(id="c", name=name, arguments=raw))
+    assert isinstance(action, ACTION_TYPES)
+    assert parse_line(dump_line(action).encode()) == action  # type: ignore[arg-type]
+
+
+def test_the_offered_tools_are_those_that_work() -> None:
+    offered = {s["function"]["name"]: s["function"] for s in tool_specs()}
+    assert set(offered) == set(TOOLS)
+    for name, spec in offered.items():
+        properties = spec["parameters"]["properties"]
+        assert set(properties) == set(TOOLS[name].model_fields)
+        assert all(set(p) >= {"type", "description"} for p in properties.values())
+        assert len(spec["description"]) > 80
+    assert offered["finish"]["parameters"]["required"] == ["message"]

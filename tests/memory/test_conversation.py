@@ -1,0 +1,308 @@
+"""Events to messages: complete pairs, a stable prefix, linear cost."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source, ToolCall
+from resolver.events.lifecycle import Condensation, ModelReplied, Warned
+from resolver.events.state import State
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.model import Completion, RequestedToolCall, RunState
+from resolver.sandbox.wire import MAX_TEXT
+from tests.events.strategies import logs
+from tests.memory.logs import Log, started, task
+
+DIALECTS: list[Dialect] = ["tools", "tags"]
+OK = o.CmdOutput(content="out", exit_code=0, cwd="/workspace")
+
+
+def roles(messages: list[dict[str, Any]]) -> list[str]:
+    return [m["role"] for m in messages]
+
+
+def assert_pairs_are_complete(messages: list[dict[str, Any]]) -> None:
+    """What providers refuse a conversation for."""
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            assert waiting and message["tool_call_id"] == waiting.pop(0)
+            assert message["content"]
+            continue
+        assert not waiting, "a call has no result"
+        if message.get("tool_calls"):
+            waiting = [c["id"] for c in message["tool_calls"]]
+            assert len(set(waiting)) == len(waiting)
+            for call in message["tool_calls"]:
+                assert isinstance(json.loads(call["function"]["arguments"]), dict)
+                assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["function"]["name"])
+        else:
+            assert message["content"].strip()
+    assert not waiting
+
+
+def test_a_reply_with_calls_is_one_message_with_its_results_behind() -> None:
+    log = started()
+    reply = log.reply(("execute_bash", '{"command": "a"}'), ("think", '{"thought": "b"}'), text="I")
+    first = log.add(a.CmdRun(command="a", reply=reply))
+    log.add(o.CmdOutput(content="out", exit_code=1, cwd="/w", cause=first))
+    second = log.add(a.Think(content="b", reply=reply))
+    log.add(o.Null(cause=second))
+    messages = ConversationMemory().messages(log.state)
+    assert roles(messages) == ["system", "user", "assistant", "tool", "tool"]
+    assert messages[2]["content"] == "I"
+    assert [c["id"] for c in messages[2]["tool_calls"]] == ["c0", "c1"]
+    assert messages[3]["content"] == "out\n[exit code 1, in /w]"
+    assert messages[4]["content"] == "Noted."
+
+
+def test_in_tags_the_text_stands_as_it_was_and_results_are_user_text() -> None:
+    log = started()
+    text = "Look\n<execute_bash>ls</execute_bash>\n"
+    reply = log.reply(text=text)
+    cause = log.add(a.CmdRun(command="ls", reply=reply))
+    log.add(OK.model_copy(update={"cause": cause}))
+    messages = ConversationMemory("tags").messages(log.state)
+    assert roles(messages) == ["system", "user", "assistant", "user"]
+    assert messages[2]["content"] == text
+    assert messages[3]["content"] == "OBSERVATION:\nout\n[exit code 0, in /workspace]"
+
+
+def test_in_tags_several_results_are_one_numbered_message() -> None:
+    log = started()
+    reply = log.reply(text="two")
+    for command in ("a", "b"):
+        cause = log.add(a.CmdRun(command=command, reply=reply))
+        log.add(OK.model_copy(update={"cause": cause}))
+    log.add(Warned(about="limit", message="hurry", to_agent=True))
+    last = ConversationMemory("tags").messages(log.state)[-1]
+    assert last["content"].startswith("OBSERVATION 1 of 2:\n")
+    assert "OBSERVATION 2 of 2:\n" in last["content"]
+    assert last["content"].endswith("\n\n[hurry]")
+
+
+def test_a_warning_for_people_is_not_told_to_the_model() -> None:
+    log = started()
+    log.add(Warned(about="isolation", message="weak"))
+    assert "weak" not in str(ConversationMemory().messages(log.state))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_action_without_observation_is_told_as_died(dialect: Dialect) -> None:
+    log = started()
+    log.turn(a.CmdRun(command="a"), None)
+    messages = ConversationMemory(dialect).messages(log.state)
+    assert "the run was interrupted" in messages[-1]["content"]
+    assert_pairs_are_complete(messages)
+
+
+def test_calls_that_were_never_reached_have_a_result_as_well() -> None:
+    log = started()
+    reply = log.reply(("execute_bash", "{}"), ("execute_bash", "{}"))
+    cause = log.add(a.CmdRun(command="a", reply=reply))
+    log.add(OK.model_copy(update={"cause": cause}))
+    messages = ConversationMemory().messages(log.state)
+    assert "not run" in messages[-1]["content"]
+    assert_pairs_are_complete(messages)
+
+
+def test_a_late_observation_is_told_after_the_turn_it_missed() -> None:
+    log = started()
+    log.turn(a.CmdRun(command="slow"), None)
+    slow = len(log.state.events) - 1
+    log.turn(a.CmdRun(command="a"), OK)
+    log.add(o.CmdOutput(content="late", exit_code=0, cause=slow))
+    messages = ConversationMemory().messages(log.state)
+    assert_pairs_are_complete(messages)
+    assert messages[-1]["role"] == "user"
+    assert "late" in messages[-1]["content"]
+
+
+def test_what_a_model_wrote_wrongly_goes_back_in_a_form_providers_take() -> None:
+    log = started()
+    broken = [("", "{broken"), ("bash tool!", "[1]"), ("x" * 90, '{"a": 1}')]
+    requested = tuple(RequestedToolCall(id="same", name=n, arguments=x) for n, x in broken)
+    log.add(ModelReplied(completion=Completion(model="m", tool_calls=requested)))
+    reply = len(log.state.events) - 1
+    for _ in broken:
+        log.add(a.Invalid(reason="no such tool", reply=reply))
+    messages = ConversationMemory().messages(log.state)
+    assert_pairs_are_complete(messages)
+    assert [m["content"] for m in messages[-3:]] == ["ERROR: no such tool"] * 3
+
+
+def test_an_error_observation_of_an_invalid_action_teaches_once() -> None:
+    log = started()
+    reply = log.reply(text="")
+    cause = log.add(a.Invalid(reason="write it so", reply=reply))
+    log.add(o.ErrorObservation(content="write it so", cause=cause))
+    messages = ConversationMemory().messages(log.state)
+    assert str(messages).count("write it so") == 1
+    assert messages[-2]["content"] == "[empty reply]"
+
+
+def test_reasoning_is_not_sent_back() -> None:
+    log = started()
+    log.add(ModelReplied(completion=Completion(model="m", text="hm", reasoning="SECRETLY")))
+    assert "SECRETLY" not in str(ConversationMemory().messages(log.state))
+
+
+def test_a_long_result_is_cut_and_says_where_the_rest_is() -> None:
+    log = started()
+    content = "".join(f"line {i}\n" for i in range(5000))
+    log.turn(a.CmdRun(command="a"), o.CmdOutput(content=content, exit_code=0, output_file="/tmp/o"))
+    shown = ConversationMemory(max_observation=1000).messages(log.state)[-1]["content"]
+    assert len(shown) < 1300
+    assert "/tmp/o" in shown
+    assert shown.startswith("line 0\n") and "line 4999\n[exit code 0]" in shown
+
+
+def test_a_result_the_sandbox_has_cut_is_shown_with_the_note_it_made() -> None:
+    log = started()
+    content = "a" * (MAX_TEXT // 2) + "[... 99 bytes left out ...]" + "z" * (MAX_TEXT // 2)
+    result = o.CmdOutput(content=content, omitted=99, output_file="/tmp/o", exit_code=0)
+    log.turn(a.CmdRun(command="a"), result)
+    assert ConversationMemory().messages(log.state)[-1]["content"] == f"{content}\n[exit code 0]"
+    shown = ConversationMemory(max_observation=500).messages(log.state)[-1]["content"]
+    assert "/tmp/o" in shown and "[99 more bytes" in shown
+
+
+def test_a_command_that_still_runs_has_no_exit_code() -> None:
+    log = started()
+    log.turn(a.CmdRun(command="a"), o.CmdOutput(content="[wait]", timed_out=True, cwd="/w"))
+    shown = ConversationMemory().messages(log.state)[-1]["content"]
+    assert shown == "[wait]\n[still running, in /w]"
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (o.IPythonOutput(content="Boom", error=True), "Boom\n[the cell raised an error]"),
+        (o.IPythonOutput(images=("data:",)), "1 image(s), not shown"),
+        (o.FileReadResult(path="x", content="1 a"), "1 a"),
+        (o.FileEditResult(path="x", diff="-a\n+b"), "-a\n+b"),
+        (o.FileWriteResult(path="x"), "[no output]"),
+        (o.ErrorObservation(content="no such file"), "ERROR: no such file"),
+        (o.RecallResult(content="use tabs", sources=("AGENTS.md",)), "(AGENTS.md):\n\nuse tabs"),
+    ],
+)
+def test_each_kind_of_result_is_shown(result: EventBase, words: str) -> None:
+    log = started()
+    log.turn(a.CmdRun(command="a"), result)
+    assert words in ConversationMemory().messages(log.state)[-1]["content"]
+
+
+def test_an_action_that_no_reply_names_is_told_with_its_result() -> None:
+    log = started()
+    call = ToolCall(id="x", name="execute_bash", arguments='{"command": "a"}')
+    cause = log.add(a.CmdRun(command="a", tool_call=call, thought="I"))
+    log.add(OK.model_copy(update={"cause": cause}))
+    for dialect in DIALECTS:
+        messages = ConversationMemory(dialect).messages(log.state)
+        assert_pairs_are_complete(messages)
+        assert roles(messages)[2] == "assistant"
+        assert "out" in messages[-1]["content"]
+
+
+def test_condensed_turns_leave_as_a_whole_and_the_summary_stands_in() -> None:
+    log = started()
+    replies = [log.turn(a.CmdRun(command=c), OK, text=f"say {c}") for c in "abc"]
+    log.add(Condensation(forgotten=(replies[1] + 1,), summary="did b"))
+    for dialect in DIALECTS:
+        messages = ConversationMemory(dialect).messages(log.state)
+        assert_pairs_are_complete(messages)
+        told = str(messages)
+        assert "say a" in told and "say c" in told and "say b" not in told
+        assert told.index("say a") < told.index("did b") < told.index("say c")
+        assert told.count("did b") == 1
+
+
+def test_the_users_words_survive_in_a_forgotten_turn() -> None:
+    log = started()
+    reply = log.turn(a.CmdRun(command="a"), OK)
+    log.add(task("mind the gap"))
+    log.turn(a.CmdRun(command="b"), OK)
+    log.add(Condensation(forgotten=(reply, reply + 1, reply + 2), summary="s"))
+    messages = ConversationMemory().messages(log.state)
+    assert "mind the gap" in messages[1]["content"]
+    assert roles(messages) == ["system", "user", "assistant", "tool"]
+
+
+def test_the_last_summary_stands_for_all() -> None:
+    log = started()
+    replies = [log.turn(a.CmdRun(command=c), OK) for c in "abc"]
+    log.add(Condensation(forgotten=(replies[0],), summary="FIRST"))
+    log.add(Condensation(forgotten=(replies[1],), summary="BOTH"))
+    told = str(ConversationMemory().messages(log.state))
+    assert "FIRST" not in told
+    assert told.count("BOTH") == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_sent_stays_byte_for_byte(dialect: Dialect) -> None:
+    log = started()
+    memory = ConversationMemory(dialect)
+    sent = ""
+    for number in range(30):
+        messages = memory.messages(log.state)
+        text = json.dumps(messages)[:-1]
+        assert text.startswith(sent)
+        sent = text
+        log.turn(a.CmdRun(command=str(number)), OK, text=f"say {number}")
+        if number % 7 == 0:
+            log.add(Warned(about="x", message="warned", to_agent=True))
+    assert memory.messages(log.state) == ConversationMemory(dialect).messages(log.state)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(events=logs(), data=st.data())
+def test_any_log_gives_complete_pairs_however_it_was_looked_at(
+    dialect: Dialect, events: list[EventBase], data: st.DataObject
+) -> None:
+    state = State()
+    memory = ConversationMemory(dialect)
+    for event in [*events, Condensation(id=len(events), forgotten=(1, 2), summary="s")]:
+        if data.draw(st.booleans()):
+            assert_pairs_are_complete(memory.messages(state))
+        state.apply(event)  # type: ignore[arg-type]
+    messages = memory.messages(state)
+    assert_pairs_are_complete(messages)
+    assert messages == ConversationMemory(dialect).messages(state)
+
+
+def test_another_state_is_noticed() -> None:
+    memory = ConversationMemory()
+    one, other = Log(task("one"), task("more")), Log(task("other"), task("x"), task("y"))
+    memory.messages(one.state)
+    assert memory.messages(other.state) == ConversationMemory().messages(other.state)
+    assert memory.messages(one.state) == ConversationMemory().messages(one.state)
+
+
+def test_state_changes_and_requests_say_nothing() -> None:
+    log = started()
+    before = ConversationMemory().messages(log.state)
+    log.add(o.AgentStateChanged(state=RunState.RUNNING))
+    log.add(a.CondensationRequest())
+    log.add(a.ChangeAgentState(state=RunState.PAUSED, source=Source.USER))
+    assert ConversationMemory().messages(log.state) == before
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_step_costs_the_same_at_any_length(dialect: Dialect) -> None:
+    log = started()
+    memory = ConversationMemory(dialect)
+    spent = []
+    for number in range(4000):
+        log.turn(a.CmdRun(command=str(number)), OK, text="say")
+        begin = time.perf_counter()
+        memory.messages(log.state)
+        spent.append(time.perf_counter() - begin)
+    # the list itself is copied for the caller, so an absolute bound, wide for a busy machine
+    assert sorted(spent[-200:])[100] < 0.002
