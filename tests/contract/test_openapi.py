@@ -1,0 +1,236 @@
+"""The test GitHub is held against GitHub's own description, over all of its endpoints."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from github import Auth, Github, GithubIntegration
+
+from tests.parts import published as source
+from tests.parts.github import GitHubServer, github_server
+from tests.parts.github_server import description
+from tests.parts.github_server.bare import FileContent
+from tests.parts.github_server.description import Description
+from tests.parts.github_server.exchange import Answer, Exchange, Site
+
+
+@pytest.fixture(scope="session")
+def described() -> Description:
+    return description.load(source.require(source.OPENAPI))
+
+
+@pytest.fixture
+def unchecked(tmp_path: Path) -> Iterator[GitHubServer]:
+    """A server whose traffic may be wrong."""
+    with github_server(tmp_path) as server:
+        server.create_repository("octo/demo")
+        yield server
+
+
+def client(server: GitHubServer, token: str) -> Github:
+    return Github(
+        auth=Auth.Token(token),
+        base_url=server.api_url,
+        retry=None,
+        seconds_between_requests=None,
+        seconds_between_writes=None,
+    )
+
+
+def exchange(method: str, path: str, answer: Answer, body: Any = None, **query: str) -> Exchange:
+    return Exchange(
+        kind="rest",
+        method=method,
+        path=path,
+        query=query,
+        headers={},
+        body=b"" if body is None else json.dumps(body).encode(),
+        site=Site("http://127.0.0.1"),
+        answer=answer,
+    )
+
+
+def test_every_endpoint_answers_and_is_asked_as_github_describes(
+    github: GitHubServer, described: Description
+) -> None:
+    github.create_repository("octo/demo", files={"a.txt": "one\n", "dir/b.bin": b"\0\1\2"})
+    github.add_user("alice", name="Alice", email="alice@example.com")
+    github.grant("alice", "octo/demo", "maintain")
+    issue = github.create_issue("octo/demo", "It breaks", None, author="bob", labels=("bug",))
+    github.add_comment(issue, "@agent fix", "alice")
+    repo = client(github, github.token_for("alice")).get_repo("octo/demo")
+    _drive_issues(repo)
+    _drive_git(repo)
+    _drive_pulls(github, repo)
+    _drive_app(github)
+    rest = [each for each in github.requests if each.kind == "rest"]
+    assert len(rest) > 45
+    assert [problem for each in rest for problem in described.problems(each)] == []
+
+
+def _drive_issues(repo: Any) -> None:
+    issue = repo.get_issue(1)
+    assert [each.body for each in issue.get_comments()] == ["@agent fix"]
+    comment = issue.create_comment("on it")
+    comment.edit("done")
+    comment.create_reaction("eyes")
+    comment.create_reaction("eyes")
+    assert comment.get_reactions().totalCount == 1
+    assert issue.create_reaction("rocket").content == "rocket"
+    issue.add_to_labels("agent")
+    issue.remove_from_labels("bug")
+    repo.create_label("help", "00ff00", "wanted")
+    assert {each.name for each in repo.get_labels()} == {"bug", "agent", "help"}
+    assert repo.get_label("help").description == "wanted"
+    assert repo.get_issues_comments().totalCount == 2
+    comment.delete_reaction(comment.get_reactions()[0].id)
+    comment.delete()
+    made = repo.create_issue("another", body="text", labels=["help"])
+    made.edit(state="closed", state_reason="not_planned")
+    assert [each.number for each in repo.get_issues(state="closed", labels=["help"])] == [2]
+
+
+def _drive_git(repo: Any) -> None:
+    assert repo.get_collaborator_permission("alice") == "write"
+    assert repo.get_collaborator_role_name("alice") == "maintain"
+    assert repo.get_contents("a.txt").decoded_content == b"one\n"
+    assert [each.path for each in repo.get_contents("")] == ["a.txt", "dir"]
+    head = repo.get_branch("main").commit.sha
+    repo.create_git_ref("refs/heads/agent/x", head).edit(head)
+    assert [each.ref for each in repo.get_git_matching_refs("heads/agent/")] == [
+        "refs/heads/agent/x"
+    ]
+    assert {each.name for each in repo.get_branches()} == {"main", "agent/x"}
+    repo.get_git_ref("heads/agent/x").delete()
+    assert repo.get_commits()[0].sha == head
+    assert {each.filename for each in repo.get_commit("main").files} == {"a.txt", "dir/b.bin"}
+    assert repo.get_commit(head).get_check_runs().totalCount == 0
+
+
+def _drive_pulls(github: GitHubServer, repo: Any) -> None:
+    files: dict[str, FileContent] = {"a.txt": "one\ntwo\n", "dir/b.bin": b"\0\3", "c.txt": "new\n"}
+    head = github.commit("octo/demo", "agent/fix", files)
+    pull = repo.create_pull("main", "agent/fix", title="Fix", body="Fixes #1", draft=True)
+    assert (pull.head.sha, pull.changed_files, pull.additions) == (head, 3, 2)
+    assert pull.mergeable
+    assert {each.filename for each in pull.get_files()} == set(files)
+    assert [each.sha for each in pull.get_commits()] == [head]
+    assert [each.number for each in repo.get_pulls(head="octo:agent/fix")] == [pull.number]
+    pull.edit(title="Better", body="Fixes #1.")
+    pull.create_issue_comment("see #1")
+    noted = github.add_review_comment(
+        github.repository("octo/demo").issues[3], "a.txt", 2, "?", "bob"
+    )
+    pull.create_review_comment_reply(noted.id, "because")
+    pull.create_review_comment("nit", pull.get_commits()[0], "a.txt", line=2)
+    pull.get_review_comment(noted.id).create_reaction("+1")
+    assert pull.get_review_comments().totalCount == 3
+    pull.edit(state="closed")
+    assert repo.get_pulls(state="open").totalCount == 0
+
+
+def _drive_app(github: GitHubServer) -> None:
+    app = github.add_app("resolver", "octo/demo")
+    signed = GithubIntegration(
+        auth=Auth.AppAuth(app.id, app.private_key), base_url=github.api_url, retry=None
+    )
+    assert signed.get_app().slug == "resolver"
+    installation = signed.get_repo_installation("octo", "demo")
+    token = signed.get_access_token(installation.id, permissions={"checks": "write"}).token
+    repo = client(github, token).get_repo("octo/demo")
+    run = repo.create_check_run("resolver", repo.get_branch("main").commit.sha)
+    run.edit(conclusion="success", output={"title": "t", "summary": "s"})
+    assert repo.get_commit("main").get_check_runs()[0].conclusion == "success"
+
+
+def test_refusals_have_the_described_form(unchecked: GitHubServer, described: Description) -> None:
+    token = unchecked.token_for("reader", permissions={"contents": "read"})
+    repo = f"{unchecked.api_url}/repos/octo/demo"
+    unchecked.create_issue("octo/demo", "It breaks")
+    for method, path, body in (
+        ("POST", "/issues/1/comments", {"body": "x"}),
+        ("POST", "/pulls", {"title": "t", "head": "none", "base": "main"}),
+        ("GET", "/issues/99", None),
+        ("POST", "/git/refs", {"ref": "refs/heads/x", "sha": "0" * 40}),
+    ):
+        for headers in ({}, {"Authorization": f"Bearer {token}"}, {"Authorization": "Bearer no"}):
+            answer = requests.request(method, repo + path, json=body, headers=headers, timeout=10)
+            assert answer.status_code in (401, 403, 404)
+    found = [problem for each in unchecked.requests for problem in described.problems(each)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "problem"),
+    [
+        ("POST", "/issues/1/comments", {"text": "hello"}, "'body' is a required property"),
+        ("POST", "/issues/1/comments", {"body": "x", "colour": 1}, "colour, which GitHub does not"),
+        ("POST", "/issues/1/comments", {"body": 7}, "7 is not of type 'string'"),
+        ("POST", "/issues/1/comments", None, "a body is required"),
+        ("GET", "/issues?stat=open", None, "query stat is not a parameter"),
+        ("GET", "/issues?per_page=many", None, "'many' is not of type 'integer'"),
+        ("GET", "/pulls?state=merged", None, "'merged' is not one of"),
+        ("GET", "/issue/1", None, "no such endpoint"),
+        ("PUT", "/issues/1", {"title": "x"}, "no such endpoint"),
+    ],
+)
+def test_a_wrong_request_fails_the_test_that_made_it(
+    unchecked: GitHubServer,
+    described: Description,
+    method: str,
+    path: str,
+    body: Any,
+    problem: str,
+) -> None:
+    url = f"{unchecked.api_url}/repos/octo/demo{path}"
+    requests.request(method, url, json=body, timeout=10)
+    with pytest.raises(AssertionError, match=problem):
+        unchecked.validate_everything()
+
+
+def test_a_missing_field_of_an_answer_is_found(described: Description) -> None:
+    wrong = exchange("GET", "/repos/o/r/issues/1", Answer(200, {"id": 1, "number": 1}))
+    assert any("is a required property" in problem for problem in described.problems(wrong))
+
+
+def test_an_undescribed_status_is_found(described: Description) -> None:
+    wrong = exchange("POST", "/repos/o/r/issues/1/comments", Answer(202, {}), {"body": "x"})
+    assert any("202 is not described" in problem for problem in described.problems(wrong))
+
+
+def test_a_null_is_accepted_where_the_description_says_nullable(
+    github: GitHubServer, described: Description
+) -> None:
+    github.create_repository("octo/demo")
+    github.create_issue("octo/demo", "t", None)
+    url = f"{github.api_url}/repos/octo/demo/issues/1"
+    assert requests.get(url, timeout=10).json()["milestone"] is None
+    # a null elsewhere is not
+    document = dict(requests.get(url, timeout=10).json(), title=None)
+    wrong = exchange("GET", "/repos/octo/demo/issues/1", Answer(200, document))
+    assert any("title" in problem for problem in described.problems(wrong))
+
+
+def test_a_date_that_is_none_is_found(github: GitHubServer, described: Description) -> None:
+    github.create_repository("octo/demo")
+    github.create_issue("octo/demo", "t")
+    url = f"{github.api_url}/repos/octo/demo/issues/1"
+    document = dict(requests.get(url, timeout=10).json(), created_at="yesterday")
+    wrong = exchange("GET", "/repos/octo/demo/issues/1", Answer(200, document))
+    assert any("created_at" in problem for problem in described.problems(wrong))
+
+
+def test_answers_of_ordered_faults_are_not_judged(unchecked: GitHubServer) -> None:
+    unchecked.fail_next("GET", "/repos/octo/demo$", 502, body="<html>unicorn</html>")
+    url = f"{unchecked.api_url}/repos/octo/demo"
+    assert requests.get(url, timeout=10).status_code == 502
+    unchecked.validate_everything()
+
+
+def test_the_servers_own_mistake_fails_the_test(described: Description) -> None:
+    broken = exchange("GET", "/repos/o/r/issues/1", Answer(200))
+    broken.crashed = True
+    assert "broke" in described.problems(broken)[0]

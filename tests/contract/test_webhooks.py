@@ -1,0 +1,89 @@
+"""Webhook payloads: those made by the test GitHub, and the real examples."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.parts import published as source
+from tests.parts.github import GitHubServer
+from tests.parts.github_server import description
+from tests.parts.github_server.description import Description
+from tests.parts.github_server.state import App
+
+
+@pytest.fixture(scope="session")
+def described() -> Description:
+    return description.load(source.require(source.OPENAPI))
+
+
+@pytest.fixture(params=[False, True], ids=["repository webhook", "App's webhook"])
+def app(request: pytest.FixtureRequest, github: GitHubServer) -> App | None:
+    github.create_repository("octo/demo", files={"a.txt": "one\n"})
+    return github.add_app("resolver") if request.param else None
+
+
+@pytest.mark.parametrize("action", ["created", "edited", "deleted"])
+def test_an_issue_comment_event_is_as_github_describes(
+    github: GitHubServer, described: Description, app: App | None, action: str
+) -> None:
+    issue = github.create_issue("octo/demo", "t", "b", author="bob", labels=("bug",))
+    comment = github.add_comment(issue, "@agent fix", "alice")
+    payload = github.event_issue_comment(comment, action, app=app)
+    assert described.payload_problems("issue_comment", payload) == []
+    assert payload["sender"]["login"] == "alice"
+
+
+def test_a_comment_on_a_pull_request_is_told_from_one_on_an_issue(
+    github: GitHubServer, described: Description, app: App | None
+) -> None:
+    github.commit("octo/demo", "work", {"a.txt": "two\n"})
+    pull = github.create_pull("octo/demo", "work")
+    payload = github.event_issue_comment(github.add_comment(pull, "@agent", "alice"), app=app)
+    assert described.payload_problems("issue_comment", payload) == []
+    assert payload["issue"]["pull_request"]["merged_at"] is None
+
+
+@pytest.mark.parametrize("action", ["opened", "edited", "reopened"])
+def test_an_issues_event_is_as_github_describes(
+    github: GitHubServer, described: Description, app: App | None, action: str
+) -> None:
+    issue = github.create_issue("octo/demo", "t", None, author="bob")
+    payload = github.event_issues(issue, action, app=app)
+    assert described.payload_problems("issues", payload) == []
+
+
+def test_a_labeled_event_names_the_label_and_who_put_it(
+    github: GitHubServer, described: Description, app: App | None
+) -> None:
+    issue = github.create_issue("octo/demo", "t", author="bob")
+    payload = github.event_issue_labeled(issue, "agent", sender="carol", app=app)
+    assert described.payload_problems("issues", payload) == []
+    assert (payload["label"]["name"], payload["sender"]["login"]) == ("agent", "carol")
+    assert [each["name"] for each in payload["issue"]["labels"]] == ["agent"]
+
+
+def test_a_review_comment_event_is_as_github_describes(
+    github: GitHubServer, described: Description, app: App | None
+) -> None:
+    github.commit("octo/demo", "work", {"a.txt": "one\ntwo\n"})
+    pull = github.create_pull("octo/demo", "work")
+    comment = github.add_review_comment(pull, "a.txt", 2, "why?", "bob")
+    payload = github.event_review_comment(comment, app=app)
+    assert described.payload_problems("pull_request_review_comment", payload) == []
+
+
+def test_a_wrong_payload_is_found(github: GitHubServer, described: Description) -> None:
+    github.create_repository("octo/demo")
+    payload = github.event_issues(github.create_issue("octo/demo", "t"))
+    assert described.payload_problems("issues", payload | {"issue": {}})
+    assert described.payload_problems("issues", payload | {"action": "exploded"})
+
+
+def test_real_examples_are_there_by_event(
+    webhook_examples: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    assert len(webhook_examples) > 50
+    for event in ("issue_comment", "issues", "pull_request_review_comment", "ping"):
+        assert webhook_examples[event]
+    assert all("issue" in payload for payload in webhook_examples["issue_comment"])

@@ -1,0 +1,71 @@
+"""A real Docker engine, the images that tests run in, and the toolbox of this checkout."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.runtime.engine import connect_engine
+from resolver.runtime.toolbox import Toolbox
+
+PYTHON_IMAGE = "resolver-test/python:latest"
+"""Debian 12 with Python 3.11, pip and git."""
+
+BUSYBOX_IMAGE = "resolver-test/busybox:latest"
+"""One static busybox: no libc, Python, bash or git."""
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    """A client of the engine on this machine."""
+    try:
+        client = connect_engine(os.environ, 120)
+    except SandboxError as error:
+        _missing(error.what)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def python_image(engine: docker.DockerClient) -> str:
+    """Name of an image that has Python, pip and git."""
+    return _image(engine, PYTHON_IMAGE, "python")
+
+
+@pytest.fixture(scope="session")
+def busybox_image(engine: docker.DockerClient) -> str:
+    """Name of an image that has nothing but a static busybox."""
+    return _image(engine, BUSYBOX_IMAGE, "busybox")
+
+
+@pytest.fixture(scope="session")
+def toolbox() -> Toolbox:
+    """The toolbox of this checkout, cached between test runs."""
+    return Toolbox(Path.home() / ".cache" / "resolver")
+
+
+def _image(engine: docker.DockerClient, name: str, part: str) -> str:
+    try:
+        engine.images.get(name)
+    except docker.errors.ImageNotFound:
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            _missing(
+                f"{name} is not on the engine; tests/parts/images.sh makes it as root on Debian"
+            )
+        script = Path(__file__).with_name("images.sh")
+        made = subprocess.run([script, part], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            _missing(f"{name} could not be made: {made.stderr[-500:]}")
+    return name
+
+
+def _missing(reason: str) -> None:
+    """Skip, or fail where everything has to be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)

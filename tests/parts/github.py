@@ -1,0 +1,205 @@
+"""The test GitHub: REST, GraphQL and git on one real socket, stateful, and checked.
+
+    def test_something(github):
+        github.create_repository("octo/demo", files={"README.md": "hello"})
+        issue = github.create_issue("octo/demo", "It breaks", "Please help", author="alice")
+        token = github.token_for("octo", "octo/demo")
+
+Unchanged clients work through `github.api_url` (GITHUB_API_URL), `github.graphql_url` and
+`github.server_url` (GITHUB_SERVER_URL; git clones from there too). Each request and answer of
+a test is validated against GitHub's own description when the test is over.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.github_server import description, webhooks
+from tests.parts.github_server.app import GitHubApp
+from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Site
+from tests.parts.github_server.stage import Stage
+from tests.parts.github_server.state import App, Comment, Issue, ReviewComment, World
+from tests.parts.published import OPENAPI, Unavailable, in_ci, published
+from tests.parts.wsgi import serve
+
+MESSAGES = {
+    403: "You have exceeded a secondary rate limit. Please wait a few minutes.",
+    429: "API rate limit exceeded",
+    500: "Server Error",
+}
+
+
+class GitHubServer(Stage):
+    """A running test GitHub: what `Stage` sets, the requests it got, faults, and payloads."""
+
+    def __init__(self, port: int, app: GitHubApp) -> None:
+        super().__init__(app.world)
+        self.port = port
+        self.app = app
+        self._validated = 0
+
+    @property
+    def server_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        return f"{self.server_url}/api/v3"
+
+    @property
+    def graphql_url(self) -> str:
+        return f"{self.server_url}/api/graphql"
+
+    def server_url_at(self, host: str) -> str:
+        """The same server for a client that reaches this machine as `host`."""
+        return f"http://{host}:{self.port}"
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """All requests so far, in order."""
+        return self.app.requests
+
+    def writes(self) -> list[Exchange]:
+        """Requests that change something: all REST ones but GET, and pushes."""
+        return [
+            each
+            for each in self.requests
+            if (each.kind == "rest" and each.method != "GET")
+            or (each.kind == "git" and each.path.endswith("/git-receive-pack"))
+        ]
+
+    # Events: full payloads. `app`: as delivered to that App, with its installation.
+
+    def event_issue_comment(
+        self,
+        comment: Comment,
+        action: str = "created",
+        sender: str | None = None,
+        app: App | None = None,
+    ) -> dict[str, Any]:
+        with self.world.lock:
+            by = self.world.account(sender) if sender else comment.author
+            return webhooks.issue_comment(Site(self.server_url), comment, action, by, app)
+
+    def event_issues(
+        self,
+        issue: Issue,
+        action: str = "opened",
+        sender: str | None = None,
+        app: App | None = None,
+    ) -> dict[str, Any]:
+        with self.world.lock:
+            by = self.world.account(sender) if sender else issue.author
+            return webhooks.issues(Site(self.server_url), issue, action, by, app)
+
+    def event_issue_labeled(
+        self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
+    ) -> dict[str, Any]:
+        """The label is put on the issue when it is not there."""
+        self.add_label(issue, label)
+        with self.world.lock:
+            by = self.world.account(sender) if sender else issue.repository.owner
+            return webhooks.issue_labeled(Site(self.server_url), issue, label, by, app)
+
+    def event_review_comment(
+        self, comment: ReviewComment, sender: str | None = None, app: App | None = None
+    ) -> dict[str, Any]:
+        with self.world.lock:
+            by = self.world.account(sender) if sender else comment.author
+            return webhooks.review_comment(Site(self.server_url), comment, by, app)
+
+    # Trouble
+
+    def fail_next(
+        self,
+        method: str,
+        path_regex: str,
+        status: int = 500,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        times: int = 1,
+        after: bool = False,
+    ) -> None:
+        """The next matching requests get this answer.
+
+        method: "*" is any. path_regex: searched in the path after /api/v3 (git: in the whole).
+        body: text or bytes as they are, anything else as JSON; GitHub's own words when None.
+        after: the request is carried out, and only then answered with this.
+        """
+        words = {"message": MESSAGES.get(status, "Error"), "documentation_url": DOCS}
+        raw = body if isinstance(body, str | bytes) else json.dumps(body or words)
+        self.app.faults.order(
+            Fault(
+                method,
+                re.compile(path_regex),
+                answer=Answer(status, None, headers or {}),
+                body=raw.encode() if isinstance(raw, str) else raw,
+                after=after,
+                times=times,
+            )
+        )
+
+    def cut_next(self, method: str, path_regex: str, times: int = 1, after: bool = False) -> None:
+        """The next matching requests find the connection closed. after: they were done."""
+        fault = Fault(method, re.compile(path_regex), cut=True, after=after, times=times)
+        self.app.faults.order(fault)
+
+    def slow_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
+        """The next matching requests are answered rightly, and late."""
+        fault = Fault(method, re.compile(path_regex), delay=seconds, times=times)
+        self.app.faults.order(fault)
+
+    # Validation
+
+    def validate_everything(self) -> None:
+        """Raises AssertionError for requests or answers that GitHub's description forbids.
+
+        Looks at what came since the last time. Without the description (no npm, no network)
+        nothing is checked, except where CI=true: there it is an error.
+        """
+        try:
+            known = description.load(published(OPENAPI))
+        except Unavailable:
+            if in_ci():
+                raise
+            return
+        fresh, self._validated = self.requests[self._validated :], len(self.requests)
+        problems = [
+            problem
+            for exchange in fresh
+            if exchange.kind in ("rest", "other")
+            for problem in known.problems(exchange)
+        ]
+        assert not problems, "not as GitHub describes it:\n" + "\n".join(problems)
+
+
+@contextmanager
+def github_server(root: Path, bind: str = "127.0.0.1") -> Iterator[GitHubServer]:
+    """Runs a test GitHub whose repositories are below `root`. Validates nothing by itself.
+
+    bind: "0.0.0.0" lets containers on the engine's bridge reach it (see `server_url_at`).
+    """
+    app = GitHubApp(World(root))
+    with serve(app, bind) as address:
+        yield GitHubServer(address.port, app)
+
+
+@pytest.fixture
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    """A test GitHub with nothing in it; what the test did is validated when it is over."""
+    with github_server(tmp_path_factory.mktemp("github")) as server:
+        yield server
+        server.validate_everything()
+
+
+@pytest.fixture
+def github_for_containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
+    """The same, reachable from containers as well."""
+    with github_server(tmp_path_factory.mktemp("github"), bind="0.0.0.0") as server:
+        yield server
+        server.validate_everything()

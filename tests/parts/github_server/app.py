@@ -1,0 +1,176 @@
+"""The whole of the test GitHub as one WSGI application: REST, GraphQL and git on one port.
+
+Every request is recorded, ordered faults happen first, and the world is locked while an
+endpoint works, so that concurrent clients see one thing after the other.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tests.parts.git_http import REQUEST_PATH, git_http_app
+from tests.parts.github_server import graphql, routes_issues, routes_pulls, routes_repository
+from tests.parts.github_server.access import GitGate, caller_of
+from tests.parts.github_server.exchange import (
+    Answer,
+    ApiError,
+    Call,
+    Exchange,
+    Fault,
+    Faults,
+    Routes,
+    Site,
+    not_found,
+)
+from tests.parts.github_server.state import World
+from tests.parts.wsgi import ConnectionCut
+
+REST, GRAPHQL = "/api/v3", "/api/graphql"
+REASONS = {
+    200: "OK",
+    201: "Created",
+    204: "No Content",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
+
+StartResponse = Callable[..., Any]
+
+
+class GitHubApp:
+    """The application; `requests` grows with each request, in the order they came in."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.faults = Faults()
+        self.requests: list[Exchange] = []
+        self._numbers = count(1)
+        self._git = git_http_app(world.root, GitGate(world))
+        self._routes = Routes()
+        for room in (routes_issues, routes_pulls, routes_repository):
+            room.add_routes(self._routes)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        exchange = self._recorded(environ)
+        fault = self.faults.take(exchange.method, exchange.path)
+        if fault is None:
+            return self._carried_out(exchange, environ, start_response)
+        exchange.fault = fault.cut or fault.answer is not None
+        time.sleep(fault.delay)
+        if not exchange.fault:
+            return self._carried_out(exchange, environ, start_response)
+        if fault.after:
+            self._drained(exchange, environ)
+        return self._broken(exchange, fault, start_response)
+
+    def _recorded(self, environ: dict[str, Any]) -> Exchange:
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
+        kind = "other"
+        if path == GRAPHQL:
+            kind = "graphql"
+        elif path.startswith(f"{REST}/"):
+            kind, path = "rest", path.removeprefix(REST)
+        elif REQUEST_PATH.fullmatch(path):
+            kind = "git"
+        headers = {
+            name[5:].replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_")
+        }
+        if environ.get("CONTENT_TYPE"):
+            headers["content-type"] = environ["CONTENT_TYPE"]
+        exchange = Exchange(
+            kind=kind,
+            method=environ["REQUEST_METHOD"],
+            path=path,
+            query=dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)),
+            headers=headers,
+            body=b"" if kind == "git" else environ["wsgi.input"].read(),
+            site=Site(f"http://{headers.get('host', environ['SERVER_NAME'])}"),
+            number=next(self._numbers),
+        )
+        self.requests.append(exchange)
+        return exchange
+
+    def _carried_out(
+        self, exchange: Exchange, environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
+        if exchange.kind == "git":
+
+            def start(status: str, headers: list[tuple[str, str]]) -> Any:
+                exchange.answer = Answer(int(status[:3]), None, dict(headers))
+                return start_response(status, headers)
+
+            return self._git(environ, start)
+        exchange.crashed = True
+        exchange.answer = self._answer(exchange)
+        exchange.crashed = False
+        return self._sent(exchange, exchange.answer, None, start_response)
+
+    def _drained(self, exchange: Exchange, environ: dict[str, Any]) -> None:
+        """Does what was asked and throws the answer away."""
+        body = self._carried_out(exchange, environ, lambda *_: None)
+        for _ in body:
+            pass
+        close = getattr(body, "close", None)
+        if close:
+            close()
+
+    def _broken(
+        self, exchange: Exchange, fault: Fault, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        exchange.answer = fault.answer
+        if fault.answer is None:
+            raise ConnectionCut
+        return self._sent(exchange, fault.answer, fault.body, start_response)
+
+    def _answer(self, exchange: Exchange) -> Answer:
+        with self.world.lock:
+            try:
+                caller = caller_of(self.world, exchange.headers)
+                if exchange.kind == "graphql" and exchange.method == "POST":
+                    return graphql.graphql(Call(self.world, exchange.site, caller, exchange, {}))
+                found = self._routes.find(exchange.method, exchange.path)
+                if exchange.kind != "rest" or found is None:
+                    raise not_found()
+                endpoint, at = found
+                return endpoint(Call(self.world, exchange.site, caller, exchange, at))
+            except ApiError as error:
+                return error.answer
+
+    def _sent(
+        self,
+        exchange: Exchange,
+        answer: Answer,
+        raw: bytes | None,
+        start_response: StartResponse,
+    ) -> Iterable[bytes]:
+        body = raw or b""
+        if raw is None and answer.document is not None:
+            body = json.dumps(answer.document).encode()
+        reset = int(time.time()) + 3600
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "X-GitHub-Request-Id": f"TEST:{exchange.number}",
+            "X-RateLimit-Limit": "5000",
+            "X-RateLimit-Remaining": str(max(5000 - exchange.number, 1)),
+            "X-RateLimit-Reset": str(reset),
+            "X-RateLimit-Resource": "core",
+            **answer.headers,
+        }
+        if answer.status == 204:
+            del headers["Content-Length"], headers["Content-Type"]
+        reason = REASONS.get(answer.status, "Status")
+        start_response(f"{answer.status} {reason}", list(headers.items()))
+        return [body]

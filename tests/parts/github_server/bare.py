@@ -1,0 +1,273 @@
+"""One bare repository: what GitHub's documents show of it, and commits made by tests."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+# bytes or str: a file; (mode, content): also executables (100755) and symlinks (120000);
+# None: the file goes away.
+FileContent = bytes | str | tuple[str, bytes] | None
+
+HOOK = """#!/bin/sh
+# What GitHub refuses at a push: protected branches; workflow files without that permission.
+refused=0
+while read -r old new ref; do
+  if grep -qxF "$ref" protected 2>/dev/null; then
+    echo "error: GH006: Protected branch update failed for $ref." >&2
+    refused=1
+  fi
+  case $new in *[!0]*) ;; *) continue ;; esac
+  if [ "${PUSH_WORKFLOWS:-write}" != write ]; then
+    touched=$(git log --format= --name-only "$new" --not --all -- .github/workflows | head -n 1)
+    if [ -n "$touched" ]; then
+      echo "refusing to allow a GitHub App to create or update workflow" \\
+           "\\`$touched\\` without \\`workflows\\` permission" >&2
+      refused=1
+    fi
+  fi
+done
+exit $refused
+"""
+
+
+STATUS_WORDS = {"A": "added", "D": "removed", "M": "modified", "T": "changed", "R": "renamed"}
+
+# As on GitHub, any object may be asked for by its name, and clones may be partial. What a test
+# commits stays in one pack: nothing is tidied up meanwhile.
+SETTINGS = """
+[gc]
+	auto = 0
+[uploadpack]
+	allowAnySHA1InWant = true
+	allowFilter = true
+"""
+
+
+@dataclass(frozen=True)
+class Signature:
+    name: str
+    email: str
+    date: datetime
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """One file of a comparison. Binary content has no lines to count."""
+
+    path: str
+    previous: str | None
+    status: str
+    sha: str
+    additions: int
+    deletions: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tree entry; `size` is None for a folder."""
+
+    mode: str
+    kind: str
+    sha: str
+    size: int | None
+    path: str
+
+
+class BareRepository:
+    """`path` is the bare repository's folder. Git's own errors come out as they are."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, branch: str) -> "BareRepository":
+        path.mkdir(parents=True)
+        repository = cls(path)
+        repository.git("init", "--quiet", "--bare", f"--initial-branch={branch}", ".")
+        with (path / "config").open("a") as config:
+            config.write(SETTINGS)
+        hook = path / "hooks" / "pre-receive"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(HOOK)
+        hook.chmod(0o755)
+        return repository
+
+    def git(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        return subprocess.run(
+            ["git", *args],
+            cwd=self.path,
+            input=input,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": "/nonexistent",
+                "GIT_CONFIG_NOSYSTEM": "1",
+                **(env or {}),
+            },
+            capture_output=True,
+            check=True,
+        ).stdout
+
+    def text(self, *args: str) -> str:
+        return self.git(*args).decode("utf-8", "replace").strip()
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit's id, or None when there is no such thing."""
+        if not revision or revision.startswith("-"):
+            return None
+        try:
+            return self.text("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        except subprocess.CalledProcessError:
+            return None
+
+    def tip(self, branch: str) -> str | None:
+        return self.resolve(f"refs/heads/{branch}")
+
+    def refs(self, prefix: str) -> dict[str, tuple[str, str]]:
+        """Full names that start with `prefix` -> (object id, object type)."""
+        lines = self.text(
+            "for-each-ref", "--format=%(refname) %(objectname) %(objecttype)"
+        ).splitlines()
+        rows = (line.split(" ") for line in lines)
+        return {name: (sha, kind) for name, sha, kind in rows if name.startswith(prefix)}
+
+    def commit(
+        self,
+        branch: str,
+        files: Mapping[str, FileContent],
+        message: str,
+        author: str,
+        at: datetime,
+        parent: str | None = None,
+    ) -> str:
+        """A commit on `branch` (made when it is new, from `parent`); gives its id."""
+        who = f"{author} <{author}@users.noreply.github.com> {int(at.timestamp())} +0000"
+        text = message.encode()
+        stream = [
+            f"commit refs/heads/{branch}\nmark :1\nauthor {who}\ncommitter {who}\n".encode(),
+            b"data %d\n%b\n" % (len(text), text),
+        ]
+        start = self.tip(branch) or parent
+        if start:
+            stream.append(f"from {start}\n".encode())
+        for path, content in files.items():
+            stream.append(_file_command(path, content))
+        stream.append(b"\nget-mark :1\n")
+        made = self.git("fast-import", "--quiet", "--force", input=b"".join(stream))
+        return made.decode().strip()
+
+    def facts(self, sha: str) -> CommitFacts:
+        layout = "%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B"
+        raw = self.git("log", "-1", "--no-show-signature", f"--format={layout}", sha)
+        parts = raw.decode("utf-8", "replace").split("\0")
+        return CommitFacts(
+            sha=parts[0],
+            tree=parts[1],
+            parents=tuple(parts[2].split()),
+            author=Signature(parts[3], parts[4], datetime.fromtimestamp(int(parts[5]), UTC)),
+            committer=Signature(parts[6], parts[7], datetime.fromtimestamp(int(parts[8]), UTC)),
+            message=parts[9].rstrip("\n"),
+        )
+
+    def between(self, base: str, head: str) -> list[str]:
+        """Commits of `head` that `base` has not, oldest first."""
+        return self.text("rev-list", "--reverse", "--topo-order", f"{base}..{head}").split()
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        try:
+            return self.text("merge-base", one, other)
+        except subprocess.CalledProcessError:
+            return None
+
+    def merges_cleanly(self, base: str, head: str) -> bool:
+        try:
+            self.git("merge-tree", "--write-tree", base, head)
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    def changes(self, base: str, head: str) -> list[FileDiff]:
+        """Files that differ between two commits, in git's order."""
+        options = ("-z", "-M", "--no-ext-diff", "--no-textconv", base, head)
+        counts = self._counts(options)
+        rest = iter(
+            self.git("diff", "--raw", "--no-abbrev", *options)
+            .decode("utf-8", "replace")
+            .split("\0")[:-1]
+        )
+        found = []
+        for row in rest:
+            old_sha, new_sha, letter = row.split(" ")[2:]
+            first = next(rest)
+            previous, path = (first, next(rest)) if letter[0] in "RC" else (None, first)
+            additions, deletions = counts[path]
+            sha = old_sha if letter[0] == "D" else new_sha
+            status = STATUS_WORDS[letter[0]]
+            found.append(FileDiff(path, previous, status, sha, additions, deletions))
+        return found
+
+    def _counts(self, options: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+        """Lines added and deleted by path; none for binary content."""
+        fields = self.git("diff", "--numstat", *options).decode("utf-8", "replace").split("\0")
+        rest = iter(fields[:-1])
+        found = {}
+        for row in rest:
+            added, deleted, path = row.split("\t", 2)
+            if not path:  # a rename: the old name, then the new one
+                next(rest)
+                path = next(rest)
+            found[path] = (0, 0) if added == "-" else (int(added), int(deleted))
+        return found
+
+    def patch(self, base: str, head: str, diff: FileDiff) -> str | None:
+        """The hunks of one file; None for binary content and mere renames."""
+        paths = [f":(literal){path}" for path in (diff.previous, diff.path) if path]
+        options = ("-M", "--no-color", "--no-ext-diff", "--no-textconv", base, head)
+        body = self.git("diff", *options, "--", *paths).decode("utf-8", "replace")
+        hunks = re.search(r"^@@ ", body, re.MULTILINE)
+        return body[hunks.start() :].rstrip("\n") if hunks else None
+
+    def entries(self, revision: str, path: str) -> list[Entry] | None:
+        """The folder's entries, or the one file's; None when there is no such path."""
+        path = path.strip("/")
+        if path:
+            own = self._ls_tree(revision, path)
+            if not own or own[0].kind != "tree":
+                return own or None
+        return self._ls_tree(revision, f"{path}/" if path else "")
+
+    def _ls_tree(self, revision: str, path: str) -> list[Entry]:
+        where = ("--", path) if path else ()
+        raw = self.git("ls-tree", "-z", "--long", "--full-tree", revision, *where)
+        found = []
+        for row in raw.decode("utf-8", "replace").split("\0")[:-1]:
+            facts, _, name = row.partition("\t")
+            mode, kind, sha, size = facts.split()
+            found.append(Entry(mode, kind, sha, None if size == "-" else int(size), name))
+        return found
+
+    def blob(self, sha: str) -> bytes:
+        return self.git("cat-file", "blob", sha)
+
+
+def _file_command(path: str, content: FileContent) -> bytes:
+    """One file of a commit, in the language of `git fast-import`."""
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if content is None:
+        return f'D "{quoted}"\n'.encode()
+    mode, data = content if isinstance(content, tuple) else ("100644", content)
+    raw = data.encode() if isinstance(data, str) else data
+    return f'M {mode} inline "{quoted}"\n'.encode() + b"data %d\n%b\n" % (len(raw), raw)

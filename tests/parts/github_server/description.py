@@ -1,0 +1,231 @@
+"""Validation against GitHub's own OpenAPI description: requests, answers, webhook payloads.
+
+OpenAPI 3.0 writes "may be null" as `nullable: true`, which JSON Schema does not know: the
+validator here honours it, the description itself stays as it was published.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jsonschema import Draft4Validator, FormatChecker, validators
+from jsonschema.exceptions import best_match
+from referencing import Registry
+from referencing.jsonschema import DRAFT4
+
+from tests.parts.github_server.exchange import Exchange, template_pattern
+
+URI = "urn:github"
+Json = dict[str, Any]
+
+formats = FormatChecker(formats=())
+
+
+@formats.checks("date-time", raises=ValueError)
+def _is_date_time(value: object) -> bool:
+    # An expression as well: Python reads more than RFC 3339 allows.
+    if isinstance(value, str):
+        datetime.fromisoformat(value)
+        return bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value))
+    return True
+
+
+@formats.checks("uri", raises=ValueError)
+def _is_uri(value: object) -> bool:
+    if isinstance(value, str):
+        parts = urlsplit(value)
+        return bool(parts.scheme and parts.netloc)
+    return True
+
+
+def _nullable(keyword: str) -> Any:
+    check = Draft4Validator.VALIDATORS[keyword]
+
+    def validate(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
+        if instance is None and schema.get("nullable"):
+            return ()
+        return check(validator, rule, instance, schema) or ()
+
+    return validate
+
+
+Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+    Draft4Validator,
+    {name: _nullable(name) for name in ("type", "enum", "oneOf", "anyOf", "allOf", "format")},
+)
+
+
+def _pointer(*steps: str) -> str:
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+class Description:
+    """GitHub's description, loaded once a session (0.2 s, 90 MB)."""
+
+    def __init__(self, document: Json) -> None:
+        self._document = document
+        self._registry: Any = Registry().with_resource(URI, DRAFT4.create_resource(document))
+        # Literal paths before those with parameters: `/user/issues` before `/user/{x}`.
+        self._paths = [
+            (path, template_pattern(path))
+            for path in sorted(document["paths"], key=lambda path: (path.count("{"), -len(path)))
+        ]
+
+    def problems(self, exchange: Exchange) -> list[str]:
+        """What is wrong with a REST request and its answer, in words; nothing when all is well."""
+        found = self._operation(exchange)
+        where = f"{exchange.method} {exchange.path}"
+        if found is None:
+            return [f"{where}: GitHub has no such endpoint"]
+        template, operation, values = found
+        steps = ("paths", template, exchange.method.lower())
+        problems = [
+            *(["the test server broke over it"] if exchange.crashed else ()),
+            *self._parameter_problems(exchange, steps, operation, values),
+            *self._body_problems(exchange, steps, operation),
+            *self._answer_problems(exchange, steps, operation),
+        ]
+        return [f"{where}: {problem}" for problem in problems]
+
+    def payload_problems(self, event: str, payload: Json) -> list[str]:
+        """What is wrong with a webhook payload."""
+        name = event.replace("_", "-")
+        if "action" in payload:
+            name += "-" + payload["action"].replace("_", "-")
+        if name not in self._document["x-webhooks"]:
+            return [f"GitHub sends no {name}"]
+        steps = ("x-webhooks", name, "post", "requestBody", "content", "application/json")
+        return list(self._schema_problems(payload, (*steps, "schema"), f"payload {name}"))
+
+    def _operation(self, exchange: Exchange) -> tuple[str, Json, dict[str, str]] | None:
+        for template, pattern in self._paths:
+            operations = self._document["paths"][template]
+            match = pattern.fullmatch(exchange.path)
+            if match and exchange.method.lower() in operations:
+                operation: Json = operations[exchange.method.lower()]
+                return template, operation, match.groupdict()
+        return None
+
+    def _at(self, steps: tuple[str, ...]) -> Any:
+        node: Any = self._document
+        for step in steps:
+            node = node[int(step)] if isinstance(node, list) else node[step]
+        return node
+
+    def _followed(self, steps: tuple[str, ...]) -> tuple[str, ...]:
+        """Where the thing at `steps` really is, when only a reference is there."""
+        reference = self._at(steps).get("$ref")
+        if not reference:
+            return steps
+        return tuple(
+            step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")
+        )
+
+    def _schema_problems(self, instance: Any, steps: tuple[str, ...], what: str) -> Iterator[str]:
+        validator = Validator(
+            {"$ref": f"{URI}#{_pointer(*steps)}"},
+            registry=self._registry,
+            format_checker=formats,
+        )
+        for error in validator.iter_errors(instance):
+            deepest = best_match([error]) or error
+            path = "/".join(str(step) for step in deepest.absolute_path)
+            yield f"{what} at {path or 'its top'}: {deepest.message[:300]}"
+
+    def _parameter_problems(
+        self, exchange: Exchange, steps: tuple[str, ...], operation: Json, values: dict[str, str]
+    ) -> Iterator[str]:
+        known = set()
+        for index in range(len(operation.get("parameters", ()))):
+            at = self._followed((*steps, "parameters", str(index)))
+            parameter = self._at(at)
+            name, place = parameter["name"], parameter["in"]
+            sent = {"path": values, "query": exchange.query}.get(place, {})
+            if place == "query":
+                known.add(name)
+            if name in sent:
+                value = self._coerced(sent[name], self._at(self._followed((*at, "schema"))))
+                yield from self._schema_problems(value, (*at, "schema"), f"{place} {name}")
+            elif parameter.get("required") and place == "query":
+                yield f"query {name} is required"
+        for name in sorted(set(exchange.query) - known):
+            yield f"query {name} is not a parameter"
+
+    @staticmethod
+    def _coerced(value: str, schema: Json) -> Any:
+        kinds = [schema.get("type"), *(each.get("type") for each in schema.get("oneOf", ()))]
+        if "integer" in kinds and re.fullmatch(r"-?\d+", value):
+            return int(value)
+        if "boolean" in kinds and value in ("true", "false"):
+            return value == "true"
+        return value
+
+    def _body_problems(
+        self, exchange: Exchange, steps: tuple[str, ...], operation: Json
+    ) -> Iterator[str]:
+        described = operation.get("requestBody")
+        if not exchange.body:
+            if described and described.get("required"):
+                yield "a body is required"
+            return
+        try:
+            sent = exchange.json
+        except ValueError:
+            yield "the body is not JSON"
+            return
+        if described is None:
+            if sent not in (None, {}):
+                yield "a body was sent where none is described"
+            return
+        if operation["operationId"] == "issues/add-labels" and isinstance(sent, list):
+            # The description allows the bare list too, in words only.
+            sent = {"labels": sent}
+        at = (*steps, "requestBody", "content", "application/json", "schema")
+        yield from self._schema_problems(sent, at, "request body")
+        if isinstance(sent, dict):
+            known = self._property_names(at)
+            for name in sorted(set(sent) - known) if known else ():
+                yield f"request body has {name}, which GitHub does not know"
+
+    def _property_names(self, steps: tuple[str, ...]) -> set[str]:
+        """Names that an object of this schema may have; empty when any will do."""
+        at = self._followed(steps)
+        schema = self._at(at)
+        names = set(schema.get("properties", ()))
+        for keyword in ("oneOf", "anyOf", "allOf"):
+            for index in range(len(schema.get(keyword, ()))):
+                names |= self._property_names((*at, keyword, str(index)))
+        return names
+
+    def _answer_problems(
+        self, exchange: Exchange, steps: tuple[str, ...], operation: Json
+    ) -> Iterator[str]:
+        answer = exchange.answer
+        if answer is None or exchange.fault:
+            return
+        status = str(answer.status)
+        if status not in operation["responses"]:
+            if answer.status < 400:
+                yield f"answer {status} is not described"
+            else:
+                error = ("components", "schemas", "basic-error")
+                yield from self._schema_problems(answer.document, error, f"answer {status}")
+            return
+        at: tuple[str, ...] = self._followed((*steps, "responses", status))
+        content = self._at(at).get("content", {})
+        if "application/json" in content:
+            at = (*at, "content", "application/json", "schema")
+            yield from self._schema_problems(answer.document, at, f"answer {status}")
+        elif not content and answer.document is not None:
+            yield f"answer {status} has a body where none is described"
+
+
+@cache
+def load(path: Path) -> Description:
+    """The description in that file."""
+    return Description(json.loads(path.read_bytes()))

@@ -1,0 +1,362 @@
+"""JSON documents of accounts, repositories, issues, comments, labels and reactions."""
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from tests.parts.github_server.exchange import Site
+from tests.parts.github_server.state import (
+    ROLES,
+    Account,
+    Comment,
+    Issue,
+    Label,
+    Reaction,
+    Repository,
+    ReviewComment,
+)
+
+Document = dict[str, Any]
+
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+
+# What follows the repository's URL in each of its `*_url` fields.
+REPOSITORY_URLS = {
+    "archive_url": "/{archive_format}{/ref}",
+    "assignees_url": "/assignees{/user}",
+    "blobs_url": "/git/blobs{/sha}",
+    "branches_url": "/branches{/branch}",
+    "collaborators_url": "/collaborators{/collaborator}",
+    "comments_url": "/comments{/number}",
+    "commits_url": "/commits{/sha}",
+    "compare_url": "/compare/{base}...{head}",
+    "contents_url": "/contents/{+path}",
+    "contributors_url": "/contributors",
+    "deployments_url": "/deployments",
+    "downloads_url": "/downloads",
+    "events_url": "/events",
+    "forks_url": "/forks",
+    "git_commits_url": "/git/commits{/sha}",
+    "git_refs_url": "/git/refs{/sha}",
+    "git_tags_url": "/git/tags{/sha}",
+    "hooks_url": "/hooks",
+    "issue_comment_url": "/issues/comments{/number}",
+    "issue_events_url": "/issues/events{/number}",
+    "issues_url": "/issues{/number}",
+    "keys_url": "/keys{/key_id}",
+    "labels_url": "/labels{/name}",
+    "languages_url": "/languages",
+    "merges_url": "/merges",
+    "milestones_url": "/milestones{/number}",
+    "notifications_url": "/notifications{?since,all,participating}",
+    "pulls_url": "/pulls{/number}",
+    "releases_url": "/releases{/id}",
+    "stargazers_url": "/stargazers",
+    "statuses_url": "/statuses/{sha}",
+    "subscribers_url": "/subscribers",
+    "subscription_url": "/subscription",
+    "tags_url": "/tags",
+    "teams_url": "/teams",
+    "trees_url": "/git/trees{/sha}",
+}
+
+
+def stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def maybe_stamp(moment: datetime | None) -> str | None:
+    return stamp(moment) if moment else None
+
+
+def node_id(kind: str, id: int | str) -> str:
+    return base64.b64encode(f"{kind}:{id}".encode()).decode()
+
+
+def account(site: Site, who: Account) -> Document:
+    """The short form ("simple user")."""
+    url = f"{site.api_url}/users/{who.login}"
+    page = who.login if who.type != "Bot" else f"apps/{who.login.removesuffix('[bot]')}"
+    return {
+        "login": who.login,
+        "id": who.id,
+        "node_id": node_id("User", who.id),
+        "avatar_url": f"{site.server_url}/avatars/u/{who.id}?v=4",
+        "gravatar_id": "",
+        "url": url,
+        "html_url": f"{site.server_url}/{page}",
+        "followers_url": f"{url}/followers",
+        "following_url": f"{url}/following{{/other_user}}",
+        "gists_url": f"{url}/gists{{/gist_id}}",
+        "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
+        "subscriptions_url": f"{url}/subscriptions",
+        "organizations_url": f"{url}/orgs",
+        "repos_url": f"{url}/repos",
+        "events_url": f"{url}/events{{/privacy}}",
+        "received_events_url": f"{url}/received_events",
+        "type": who.type,
+        "user_view_type": "public",
+        "site_admin": False,
+    }
+
+
+def account_page(site: Site, who: Account, at: datetime) -> Document:
+    """The long public form, as GET /users/{username} and GET /user give it."""
+    return account(site, who) | {
+        "name": who.name,
+        "company": None,
+        "blog": "",
+        "location": None,
+        "email": who.email,
+        "hireable": None,
+        "bio": None,
+        "twitter_username": None,
+        "public_repos": 0,
+        "public_gists": 0,
+        "followers": 0,
+        "following": 0,
+        "created_at": stamp(at),
+        "updated_at": stamp(at),
+    }
+
+
+def association(repository: Repository, who: Account) -> str:
+    """GitHub's author_association: a word about the author, not a permission."""
+    override = repository.associations.get(who.login.lower())
+    if override:
+        return override
+    if who is repository.owner:
+        return "OWNER"
+    return "COLLABORATOR" if who.login.lower() in repository.roles else "NONE"
+
+
+def repository_url(site: Site, repo: Repository) -> str:
+    return f"{site.api_url}/repos/{repo.full_name}"
+
+
+def repository(site: Site, repo: Repository) -> Document:
+    """A repository as it appears inside other documents and in webhook payloads."""
+    url = repository_url(site, repo)
+    page = f"{site.server_url}/{repo.full_name}"
+    open_issues = sum(issue.state == "open" for issue in repo.issues.values())
+    return {
+        "id": repo.id,
+        "node_id": node_id("Repository", repo.id),
+        "name": repo.name,
+        "full_name": repo.full_name,
+        "private": repo.private,
+        "owner": account(site, repo.owner),
+        "html_url": page,
+        "description": None,
+        "fork": repo.parent is not None,
+        "url": url,
+        **{name: url + suffix for name, suffix in REPOSITORY_URLS.items()},
+        "git_url": f"git://{site.server_url.partition('://')[2]}/{repo.full_name}.git",
+        "ssh_url": f"git@{site.server_url.partition('://')[2]}:{repo.full_name}.git",
+        "clone_url": f"{page}.git",
+        "svn_url": page,
+        "mirror_url": None,
+        "homepage": None,
+        "language": "Python",
+        "forks_count": 0,
+        "stargazers_count": 0,
+        "watchers_count": 0,
+        "size": 1,
+        "default_branch": repo.default_branch,
+        "open_issues_count": open_issues,
+        "is_template": False,
+        "topics": [],
+        "has_issues": True,
+        "has_projects": True,
+        "has_wiki": True,
+        "has_pages": False,
+        "has_downloads": True,
+        "has_discussions": False,
+        "archived": repo.archived,
+        "disabled": False,
+        "visibility": "private" if repo.private else "public",
+        "pushed_at": stamp(repo.created_at),
+        "created_at": stamp(repo.created_at),
+        "updated_at": stamp(repo.created_at),
+        "allow_forking": True,
+        "web_commit_signoff_required": False,
+        "license": None,
+        "forks": 0,
+        "open_issues": open_issues,
+        "watchers": 0,
+    }
+
+
+def permission_flags(role: str) -> dict[str, bool]:
+    names = {"read": "pull", "triage": "triage", "write": "push"}
+    return {names.get(each, each): ROLES.index(role) >= ROLES.index(each) for each in ROLES[1:]}
+
+
+def repository_page(site: Site, repo: Repository, role: str) -> Document:
+    """The long form, as GET /repos/{owner}/{repo} gives it."""
+    long = repository(site, repo) | {
+        "permissions": permission_flags(role),
+        "allow_squash_merge": True,
+        "allow_merge_commit": True,
+        "allow_rebase_merge": True,
+        "allow_auto_merge": False,
+        "delete_branch_on_merge": False,
+        "subscribers_count": 1,
+        "network_count": 0,
+    }
+    if repo.parent is not None:
+        long |= {
+            "parent": repository(site, repo.parent),
+            "source": repository(site, repo.parent),
+        }
+    return long
+
+
+def reaction_counts(url: str, reactions: Sequence[Reaction]) -> Document:
+    counts = Counter(reaction.content for reaction in reactions)
+    return {
+        "url": f"{url}/reactions",
+        "total_count": len(reactions),
+        **{name: counts[name] for name in REACTIONS},
+    }
+
+
+def reaction(site: Site, given: Reaction) -> Document:
+    return {
+        "id": given.id,
+        "node_id": node_id("Reaction", given.id),
+        "user": account(site, given.account),
+        "content": given.content,
+        "created_at": stamp(given.created_at),
+    }
+
+
+def label(site: Site, repo: Repository, given: Label) -> Document:
+    return {
+        "id": given.id,
+        "node_id": node_id("Label", given.id),
+        "url": f"{repository_url(site, repo)}/labels/{given.name}",
+        "name": given.name,
+        "color": given.color,
+        "default": False,
+        "description": given.description or "",
+    }
+
+
+def issue_url(site: Site, given: Issue) -> str:
+    return f"{repository_url(site, given.repository)}/issues/{given.number}"
+
+
+def page_url(site: Site, given: Issue) -> str:
+    kind = "pull" if given.pull else "issues"
+    return f"{site.server_url}/{given.repository.full_name}/{kind}/{given.number}"
+
+
+def issue(site: Site, given: Issue) -> Document:
+    repo, url, page = given.repository, issue_url(site, given), page_url(site, given)
+    assignees = [account(site, who) for who in given.assignees]
+    document: Document = {
+        "url": url,
+        "repository_url": repository_url(site, repo),
+        "labels_url": f"{url}/labels{{/name}}",
+        "comments_url": f"{url}/comments",
+        "events_url": f"{url}/events",
+        "timeline_url": f"{url}/timeline",
+        "html_url": page,
+        "id": given.id,
+        "node_id": node_id("PullRequest" if given.pull else "Issue", given.id),
+        "number": given.number,
+        "title": given.title,
+        "user": account(site, given.author),
+        "labels": [label(site, repo, repo.labels[name.lower()]) for name in given.labels],
+        "state": given.state,
+        "state_reason": given.state_reason,
+        "locked": given.locked,
+        "active_lock_reason": None,
+        "assignee": assignees[0] if assignees else None,
+        "assignees": assignees,
+        "milestone": None,
+        "comments": len(given.comments),
+        "created_at": stamp(given.created_at),
+        "updated_at": stamp(given.updated_at),
+        "closed_at": maybe_stamp(given.closed_at),
+        "author_association": association(repo, given.author),
+        "body": given.body,
+        "reactions": reaction_counts(url, given.reactions),
+        "performed_via_github_app": None,
+    }
+    if given.pull:
+        document["draft"] = given.pull.draft
+        document["pull_request"] = {
+            "url": f"{repository_url(site, repo)}/pulls/{given.number}",
+            "html_url": page,
+            "diff_url": f"{page}.diff",
+            "patch_url": f"{page}.patch",
+            "merged_at": maybe_stamp(given.pull.merged_at),
+        }
+    return document
+
+
+def comment(site: Site, given: Comment) -> Document:
+    repo = given.repository
+    parent = repo.issues[given.number]
+    url = f"{repository_url(site, repo)}/issues/comments/{given.id}"
+    return {
+        "url": url,
+        "html_url": f"{page_url(site, parent)}#issuecomment-{given.id}",
+        "issue_url": issue_url(site, parent),
+        "id": given.id,
+        "node_id": node_id("IssueComment", given.id),
+        "user": account(site, given.author),
+        "created_at": stamp(given.created_at),
+        "updated_at": stamp(given.updated_at),
+        "author_association": association(repo, given.author),
+        "body": given.body,
+        "reactions": reaction_counts(url, given.reactions),
+        "performed_via_github_app": None,
+    }
+
+
+def review_comment(site: Site, given: ReviewComment) -> Document:
+    repo = given.repository
+    base = repository_url(site, repo)
+    url = f"{base}/pulls/comments/{given.id}"
+    pull_url = f"{base}/pulls/{given.number}"
+    page = f"{page_url(site, repo.issues[given.number])}#discussion_r{given.id}"
+    document: Document = {
+        "url": url,
+        "pull_request_review_id": given.review_id,
+        "id": given.id,
+        "node_id": node_id("PullRequestReviewComment", given.id),
+        "diff_hunk": given.diff_hunk,
+        "path": given.path,
+        "position": 1,
+        "original_position": 1,
+        "commit_id": given.commit,
+        "original_commit_id": given.commit,
+        "user": account(site, given.author),
+        "body": given.body,
+        "created_at": stamp(given.created_at),
+        "updated_at": stamp(given.updated_at),
+        "html_url": page,
+        "pull_request_url": pull_url,
+        "author_association": association(repo, given.author),
+        "_links": {
+            "self": {"href": url},
+            "html": {"href": page},
+            "pull_request": {"href": pull_url},
+        },
+        "start_line": None,
+        "original_start_line": None,
+        "start_side": None,
+        "line": given.line,
+        "original_line": given.line,
+        "side": given.side,
+        "subject_type": "line",
+        "reactions": reaction_counts(url, given.reactions),
+    }
+    if given.in_reply_to is not None:
+        document["in_reply_to_id"] = given.in_reply_to
+    return document

@@ -1,0 +1,209 @@
+"""The GraphQL fields that are served: viewer, and a repository's issues with their comments.
+
+Queries are read for real (arguments, variables, aliases, fragments on a type); a field that
+is not served is answered with GitHub's own kind of error.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server.exchange import Answer, ApiError, Call
+from tests.parts.github_server.state import Account, Comment, Issue, Repository
+
+TOKEN = re.compile(r"\.\.\.|[!$():=@\[\]{}|]|\"(?:[^\"\\]|\\.)*\"|-?\d+|\w+")
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    alias: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    selection: tuple["Field", ...] = ()
+
+
+class QueryError(Exception):
+    """The query can't be answered; the text is for the client."""
+
+
+class _Reader:
+    """Reads one query. Variables are put in as they are met."""
+
+    def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
+        self._tokens = TOKEN.findall(re.sub(r"#[^\n]*", "", text))
+        self._variables = variables
+
+    def read(self) -> tuple[Field, ...]:
+        while self._tokens and self._tokens[0] != "{":
+            if self._tokens[0] == "mutation":
+                raise QueryError("Mutations are not served here")
+            self._take()
+        return self._selection()
+
+    def _take(self, expected: str = "") -> str:
+        if not self._tokens or (expected and self._tokens[0] != expected):
+            raise QueryError(f"Parse error near {' '.join(self._tokens[:3])!r}")
+        return str(self._tokens.pop(0))
+
+    def _selection(self) -> tuple[Field, ...]:
+        found: list[Field] = []
+        self._take("{")
+        while self._tokens and self._tokens[0] != "}":
+            if self._tokens[0] == "...":
+                del self._tokens[:3]
+                found.extend(self._selection())
+            else:
+                found.append(self._field())
+        self._take("}")
+        return tuple(found)
+
+    def _field(self) -> Field:
+        alias = name = self._take()
+        if self._tokens and self._tokens[0] == ":":
+            self._take()
+            name = self._take()
+        arguments: dict[str, Any] = {}
+        if self._tokens and self._tokens[0] == "(":
+            self._take()
+            while self._tokens and self._tokens[0] != ")":
+                key = self._take()
+                self._take(":")
+                arguments[key] = self._value()
+            self._take()
+        nested = self._tokens and self._tokens[0] == "{"
+        return Field(name, alias, arguments, self._selection() if nested else ())
+
+    def _value(self) -> Any:
+        token = self._take()
+        if token == "$":
+            return self._variables.get(self._take())
+        if token.startswith('"'):
+            return token[1:-1]
+        return int(token) if re.fullmatch(r"-?\d+", token) else token
+
+
+Argument = TypeVar("Argument", int, str)
+Resolved = Any
+Fields = Mapping[str, Callable[[Mapping[str, Any]], Resolved]]
+
+
+def _actor(account: Account) -> Fields:
+    return {
+        "__typename": lambda _: account.type,
+        "login": lambda _: account.login,
+        "databaseId": lambda _: account.id,
+        "id": lambda _: core.node_id("User", account.id),
+    }
+
+
+def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
+    start = int(_argument({"after": "0", **arguments}, "after", str))
+    end = start + min(_argument({"first": 100, **arguments}, "first", int), 100)
+    page: Fields = {
+        "hasNextPage": lambda _: end < len(rows),
+        "endCursor": lambda _: str(end),
+    }
+    return {
+        "totalCount": lambda _: len(rows),
+        "nodes": lambda _: rows[start:end],
+        "pageInfo": lambda _: page,
+    }
+
+
+def _comment(comment: Comment) -> Fields:
+    edited = comment.updated_at if comment.updated_at != comment.created_at else None
+    return {
+        "id": lambda _: core.node_id("IssueComment", comment.id),
+        "databaseId": lambda _: comment.id,
+        "body": lambda _: comment.body,
+        "author": lambda _: _actor(comment.author),
+        "createdAt": lambda _: core.stamp(comment.created_at),
+        "updatedAt": lambda _: core.stamp(comment.updated_at),
+        "lastEditedAt": lambda _: core.maybe_stamp(edited),
+    }
+
+
+def _issue(issue: Issue) -> Fields:
+    return {
+        "__typename": lambda _: "PullRequest" if issue.pull else "Issue",
+        "id": lambda _: core.node_id("Issue", issue.id),
+        "databaseId": lambda _: issue.id,
+        "number": lambda _: issue.number,
+        "title": lambda _: issue.title,
+        "body": lambda _: issue.body or "",
+        "state": lambda _: issue.state.upper(),
+        "author": lambda _: _actor(issue.author),
+        "createdAt": lambda _: core.stamp(issue.created_at),
+        "updatedAt": lambda _: core.stamp(issue.updated_at),
+        "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
+        "comments": lambda arguments: _connection(
+            [_comment(each) for each in issue.comments], arguments
+        ),
+    }
+
+
+def _argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> Argument:
+    value = arguments.get(name)
+    if not isinstance(value, kind):
+        raise QueryError(f"Argument '{name}' is missing or has an invalid value")
+    return value
+
+
+def _repository(repository: Repository) -> Fields:
+    def numbered(arguments: Mapping[str, Any]) -> Fields | None:
+        found = repository.issues.get(_argument(arguments, "number", int))
+        return _issue(found) if found else None
+
+    return {
+        "id": lambda _: core.node_id("Repository", repository.id),
+        "databaseId": lambda _: repository.id,
+        "nameWithOwner": lambda _: repository.full_name,
+        "isPrivate": lambda _: repository.private,
+        "issue": numbered,
+        "pullRequest": numbered,
+        "issueOrPullRequest": numbered,
+    }
+
+
+def _query(call: Call) -> Fields:
+    def repository(arguments: Mapping[str, Any]) -> Fields | None:
+        owner, name = (_argument(arguments, each, str) for each in ("owner", "name"))
+        full_name = f"{owner}/{name}"
+        found = call.world.repositories.get(full_name.lower())
+        if found is None or access.role(call.caller.token, found) == "none":
+            raise QueryError(f"Could not resolve to a Repository with the name '{full_name}'.")
+        return _repository(found)
+
+    account = call.caller.account
+    assert account is not None
+    return {"viewer": lambda _: _actor(account), "repository": repository}
+
+
+def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for wanted in selection:
+        if wanted.name not in fields:
+            raise QueryError(f"Field '{wanted.name}' doesn't exist here")
+        document[wanted.alias] = _shown(wanted, fields[wanted.name](wanted.arguments))
+    return document
+
+
+def _shown(wanted: Field, value: Resolved) -> Any:
+    if isinstance(value, list):
+        return [_shown(wanted, each) for each in value]
+    return _answer(wanted.selection, value) if isinstance(value, dict) else value
+
+
+def graphql(call: Call) -> Answer:
+    """POST /graphql. Errors in a query are told in a 200, as GitHub does."""
+    if call.caller.account is None:
+        raise ApiError(401, "This endpoint requires you to be authenticated.")
+    sent = call.body()
+    try:
+        selection = _Reader(str(sent.get("query", "")), sent.get("variables") or {}).read()
+        return Answer(200, {"data": _answer(selection, _query(call))})
+    except QueryError as error:
+        return Answer(200, {"errors": [{"message": str(error)}]})

@@ -1,0 +1,399 @@
+"""REST endpoints of issues, their comments, labels and reactions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as documents
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.state import (
+    Account,
+    Comment,
+    Issue,
+    Label,
+    Reaction,
+    Repository,
+    ReviewComment,
+    World,
+)
+
+LONGEST_BODY = 65_536
+LONGEST_TITLE = 256
+PERMISSIONS = ("issues", "pull_requests")
+
+
+def text_of(sent: Any, resource: str, field: str = "data") -> str:
+    """A body as GitHub takes it. Raises ApiError 422 for none, blank, or too long."""
+    if not isinstance(sent, str) or not sent.strip():
+        raise invalid(resource, field, "unprocessable", "Body cannot be blank")
+    if len(sent) > LONGEST_BODY:
+        what = f"Body is too long (maximum is {LONGEST_BODY} characters)"
+        raise invalid(resource, field, "unprocessable", what)
+    return sent
+
+
+def title_of(sent: Any, resource: str) -> str:
+    if not isinstance(sent, str) or not sent.strip():
+        raise invalid(resource, "title", "missing_field")
+    if len(sent) > LONGEST_TITLE:
+        what = f"title is too long (maximum is {LONGEST_TITLE} characters)"
+        raise invalid(resource, "title", "custom", what)
+    return sent
+
+
+def issue_of(call: Call, repository: Repository, name: str = "issue_number") -> Issue:
+    found = repository.issues.get(call.number(name))
+    if found is None:
+        raise not_found()
+    return found
+
+
+def permission_for(issue: Issue) -> Sequence[str]:
+    """A pull request's conversation can be written with either permission."""
+    return PERMISSIONS if issue.pull else PERMISSIONS[:1]
+
+
+def _find(repository: Repository, id: int) -> Comment:
+    for found in repository.comments():
+        if found.id == id:
+            return found
+    raise not_found()
+
+
+def new_issue(
+    world: World, repository: Repository, title: str, body: str | None, author: Account
+) -> Issue:
+    now = world.now()
+    issue = Issue(
+        id=next(world.ids),
+        number=len(repository.issues) + 1,
+        title=title,
+        body=body,
+        author=author,
+        created_at=now,
+        updated_at=now,
+        repository=repository,
+    )
+    repository.issues[issue.number] = issue
+    return issue
+
+
+def new_comment(world: World, issue: Issue, body: str, author: Account) -> Comment:
+    now = world.now()
+    comment = Comment(
+        next(world.ids), issue.number, author, body, now, now, repository=issue.repository
+    )
+    issue.comments.append(comment)
+    issue.updated_at = now
+    return comment
+
+
+def ensure_label(world: World, repository: Repository, name: str) -> Label:
+    return repository.labels.setdefault(name.lower(), Label(next(world.ids), name))
+
+
+def put_labels(world: World, issue: Issue, names: Sequence[str]) -> None:
+    have = {name.lower() for name in issue.labels}
+    for name in names:
+        label = ensure_label(world, issue.repository, name)
+        if name.lower() not in have:
+            issue.labels.append(label.name)
+            have.add(name.lower())
+
+
+def _label_names(sent: Any) -> list[str]:
+    """Names, or objects with a name. Raises ApiError 422 for anything else."""
+    rows = sent if isinstance(sent, list) else [None]
+    names = [row.get("name") if isinstance(row, dict) else row for row in rows]
+    good = [name for name in names if isinstance(name, str) and name]
+    if len(good) < len(names):
+        raise invalid("Label", "name")
+    return good
+
+
+def get_issue(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_read(call, repository, *permission_for(issue))
+    return Answer(200, documents.issue(call.site, issue))
+
+
+def list_issues(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "issues")
+    state = call.query.get("state", "open")
+    wanted = [name for name in call.query.get("labels", "").lower().split(",") if name]
+    since = call.query.get("since", "")
+    creator = call.query.get("creator")
+    rows = [
+        issue
+        for issue in repository.issues.values()
+        if (state in (issue.state, "all"))
+        and all(name in (label.lower() for label in issue.labels) for name in wanted)
+        and documents.stamp(issue.updated_at) >= since
+        and creator in (None, issue.author.login)
+    ]
+    key = {"updated": lambda row: row.updated_at, "comments": lambda row: len(row.comments)}.get(
+        call.query.get("sort", "created"), lambda row: row.number
+    )
+    rows.sort(key=key, reverse=call.query.get("direction", "desc") == "desc")
+    return call.page(rows, lambda issue: documents.issue(call.site, issue))
+
+
+def create_issue(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    author = access.may_write(call, repository, "issues")
+    sent = call.body()
+    title = title_of(sent.get("title"), "Issue")
+    body = sent.get("body")
+    if body not in (None, ""):
+        text_of(body, "Issue", "body")
+    issue = new_issue(call.world, repository, title, body, author)
+    # Labels of people who may not set them are dropped without a word, as on GitHub.
+    if access.role(call.caller.token, repository) not in ("none", "read"):
+        put_labels(call.world, issue, _label_names(sent.get("labels", [])))
+    return Answer(201, documents.issue(call.site, issue))
+
+
+def change_issue(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_change(call, repository, issue.author, *permission_for(issue))
+    sent = call.body()
+    if "title" in sent:
+        issue.title = title_of(sent["title"], "Issue")
+    if "body" in sent:
+        issue.body = text_of(sent["body"], "Issue", "body") if sent["body"] else None
+        issue.last_edited_at = call.world.now()
+    if sent.get("state") in ("open", "closed"):
+        set_state(call.world, issue, sent["state"], sent.get("state_reason"))
+    if "labels" in sent:
+        names = _label_names(sent["labels"])
+        issue.labels.clear()
+        put_labels(call.world, issue, names)
+    issue.updated_at = call.world.now()
+    return Answer(200, documents.issue(call.site, issue))
+
+
+def set_state(world: World, issue: Issue, state: str, reason: str | None = None) -> None:
+    issue.state = state
+    issue.state_reason = reason or ("completed" if state == "closed" else "reopened")
+    issue.closed_at = world.now() if state == "closed" else None
+
+
+def list_comments(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_read(call, repository, *permission_for(issue))
+    since = call.query.get("since", "")
+    rows = [each for each in issue.comments if documents.stamp(each.updated_at) >= since]
+    return call.page(rows, lambda each: documents.comment(call.site, each))
+
+
+def list_all_comments(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, *PERMISSIONS)
+    since = call.query.get("since", "")
+    rows = [each for each in repository.comments() if documents.stamp(each.updated_at) >= since]
+    newest_first = call.query.get("direction", "asc") == "desc" and "sort" in call.query
+    rows.sort(key=lambda each: each.id, reverse=newest_first)
+    return call.page(rows, lambda each: documents.comment(call.site, each))
+
+
+def create_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    author = access.may_write(call, repository, *permission_for(issue))
+    if issue.locked and access.role(call.caller.token, repository) in ("read", "triage"):
+        raise ApiError(403, "Unable to create comment because issue is locked.")
+    body = text_of(call.body().get("body"), "IssueComment")
+    comment = new_comment(call.world, issue, body, author)
+    document = documents.comment(call.site, comment)
+    return Answer(201, document, {"Location": document["url"]})
+
+
+def get_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, *PERMISSIONS)
+    return Answer(200, documents.comment(call.site, _find(repository, call.number("comment_id"))))
+
+
+def change_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    comment = _find(repository, call.number("comment_id"))
+    access.may_change(call, repository, comment.author, *PERMISSIONS)
+    comment.body = text_of(call.body().get("body"), "IssueComment")
+    comment.updated_at = call.world.now()
+    return Answer(200, documents.comment(call.site, comment))
+
+
+def delete_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    comment = _find(repository, call.number("comment_id"))
+    access.may_change(call, repository, comment.author, *PERMISSIONS)
+    repository.issues[comment.number].comments.remove(comment)
+    return Answer(204)
+
+
+def react(
+    world: World, on: list[Reaction], account: Account, content: str, at: datetime | None = None
+) -> tuple[Reaction, bool]:
+    """The account's reaction, and whether it is new: the same one is never given twice."""
+    for given in on:
+        if given.account is account and given.content == content:
+            return given, False
+    given = Reaction(next(world.ids), account, content, at or world.now())
+    on.append(given)
+    return given, True
+
+
+Reactable = tuple[Repository, list[Reaction]]
+
+
+def _reactions_of_issue(call: Call) -> Reactable:
+    repository = access.repository_of(call)
+    return repository, issue_of(call, repository).reactions
+
+
+def _reactions_of_comment(call: Call) -> Reactable:
+    repository = access.repository_of(call)
+    return repository, _find(repository, call.number("comment_id")).reactions
+
+
+def _reactions_of_review_comment(call: Call) -> Reactable:
+    repository = access.repository_of(call)
+    id = call.number("comment_id")
+    found: ReviewComment | None = next(
+        (each for each in repository.review_comments() if each.id == id), None
+    )
+    if found is None:
+        raise not_found()
+    return repository, found.reactions
+
+
+def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: str) -> None:
+    def create(call: Call) -> Answer:
+        repository, reactions = where(call)
+        account = access.may_write(call, repository, *permissions)
+        content = call.body().get("content")
+        if content not in documents.REACTIONS:
+            raise invalid("Reaction", "content")
+        given, is_new = react(call.world, reactions, account, content)
+        return Answer(201 if is_new else 200, documents.reaction(call.site, given))
+
+    def show(call: Call) -> Answer:
+        repository, reactions = where(call)
+        access.may_read(call, repository, *permissions)
+        wanted = call.query.get("content")
+        rows = [each for each in reactions if wanted in (None, each.content)]
+        return call.page(rows, lambda each: documents.reaction(call.site, each))
+
+    def delete(call: Call) -> Answer:
+        repository, reactions = where(call)
+        id = call.number("reaction_id")
+        given = next((each for each in reactions if each.id == id), None)
+        if given is None:
+            raise not_found()
+        access.may_change(call, repository, given.account, *permissions)
+        reactions.remove(given)
+        return Answer(204)
+
+    routes.add(f"POST {path}", create)
+    routes.add(f"GET {path}", show)
+    routes.add(f"DELETE {path}/{{reaction_id}}", delete)
+
+
+def list_labels(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    rows = list(repository.labels.values())
+    return call.page(rows, lambda each: documents.label(call.site, repository, each))
+
+
+def get_label(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    label = repository.labels.get(call.at["name"].lower())
+    if label is None:
+        raise not_found()
+    return Answer(200, documents.label(call.site, repository, label))
+
+
+def create_label(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_write(call, repository, *PERMISSIONS, role_needed="write")
+    sent = call.body()
+    name = sent.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid("Label", "name", "missing_field")
+    if name.lower() in repository.labels:
+        raise invalid("Label", "name", "already_exists")
+    color = sent.get("color") or "ededed"
+    label = Label(next(call.world.ids), name, color, sent.get("description"))
+    repository.labels[name.lower()] = label
+    return Answer(201, documents.label(call.site, repository, label))
+
+
+def _labels_answer(call: Call, issue: Issue) -> Answer:
+    labels = [issue.repository.labels[name.lower()] for name in issue.labels]
+    return Answer(200, [documents.label(call.site, issue.repository, each) for each in labels])
+
+
+def list_issue_labels(call: Call) -> Answer:
+    return _labels_answer(call, issue_of(call, access.repository_of(call)))
+
+
+def add_issue_labels(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_write(call, repository, *permission_for(issue), role_needed="triage")
+    sent = call.sent()
+    # GitHub takes the bare list as well.
+    names = sent if isinstance(sent, list) else call.body().get("labels", [])
+    put_labels(call.world, issue, _label_names(names))
+    return _labels_answer(call, issue)
+
+
+def remove_issue_label(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_write(call, repository, *permission_for(issue), role_needed="triage")
+    kept = [name for name in issue.labels if name.lower() != call.at["name"].lower()]
+    if kept == issue.labels:
+        raise ApiError(404, "Label does not exist")
+    issue.labels = kept
+    return _labels_answer(call, issue)
+
+
+def add_routes(routes: Routes) -> None:
+    repo = "/repos/{owner}/{repo}"
+    comments, one_comment = f"{repo}/issues/comments", f"{repo}/issues/comments/{{comment_id}}"
+    one = f"{repo}/issues/{{issue_number}}"
+    _add_reaction_routes(
+        routes, f"{one_comment}/reactions", _reactions_of_comment, "issues", "pull_requests"
+    )
+    _add_reaction_routes(
+        routes,
+        f"{repo}/pulls/comments/{{comment_id}}/reactions",
+        _reactions_of_review_comment,
+        "pull_requests",
+    )
+    _add_reaction_routes(routes, f"{one}/reactions", _reactions_of_issue, "issues", "pull_requests")
+    for operation, endpoint in (
+        (f"GET {comments}", list_all_comments),
+        (f"GET {one_comment}", get_comment),
+        (f"PATCH {one_comment}", change_comment),
+        (f"DELETE {one_comment}", delete_comment),
+        (f"GET {repo}/issues", list_issues),
+        (f"POST {repo}/issues", create_issue),
+        (f"GET {one}", get_issue),
+        (f"PATCH {one}", change_issue),
+        (f"GET {one}/comments", list_comments),
+        (f"POST {one}/comments", create_comment),
+        (f"GET {one}/labels", list_issue_labels),
+        (f"POST {one}/labels", add_issue_labels),
+        (f"DELETE {one}/labels/{{name}}", remove_issue_label),
+        (f"GET {repo}/labels", list_labels),
+        (f"POST {repo}/labels", create_label),
+        (f"GET {repo}/labels/{{name}}", get_label),
+    ):
+        routes.add(operation, endpoint)

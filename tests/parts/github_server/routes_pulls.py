@@ -1,0 +1,299 @@
+"""REST endpoints of pull requests and their review comments."""
+
+from typing import Any
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import documents_git as documents
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.routes_issues import (
+    LONGEST_BODY,
+    issue_of,
+    new_issue,
+    set_state,
+    text_of,
+    title_of,
+)
+from tests.parts.github_server.state import (
+    ROLES,
+    Account,
+    Issue,
+    Pull,
+    Repository,
+    ReviewComment,
+    World,
+)
+
+
+def pull_of(call: Call, repository: Repository) -> Issue:
+    found = issue_of(call, repository, "pull_number")
+    if found.pull is None:
+        raise not_found()
+    return found
+
+
+def new_pull(
+    world: World,
+    repository: Repository,
+    head: tuple[Repository, str],
+    base: str,
+    words: tuple[str, str | None],
+    author: Account,
+) -> Issue:
+    """A pull request as it is, unchecked. words: title and body."""
+    issue = new_issue(world, repository, *words, author)
+    issue.pull = Pull(next(world.ids), head[0], head[1], base)
+    documents.tips(issue)
+    return issue
+
+
+def _head_of(call: Call, repository: Repository, sent: Any) -> tuple[Repository, str]:
+    """The repository and branch that `head` ("branch" or "owner:branch") names."""
+    if not isinstance(sent, str):
+        raise invalid("PullRequest", "head", "missing_field")
+    owner, _, branch = sent.rpartition(":")
+    where = repository
+    if owner and owner.lower() != repository.owner.login.lower():
+        forks = call.world.repositories.values()
+        mine = [
+            fork
+            for fork in forks
+            if fork.parent is repository and fork.owner.login.lower() == owner.lower()
+        ]
+        if not mine:
+            raise invalid("PullRequest", "head")
+        where = mine[0]
+    if where.git.tip(branch) is None:
+        raise invalid("PullRequest", "head")
+    return where, branch
+
+
+def _check_new(call: Call, repository: Repository, head: tuple[Repository, str], base: str) -> None:
+    where, branch = head
+    base_tip, head_tip = repository.git.tip(base), where.git.tip(branch)
+    if base_tip is None:
+        raise invalid("PullRequest", "base")
+    assert head_tip is not None
+    label = f"{where.owner.login}:{branch}"
+    for issue in repository.issues.values():
+        pull = issue.pull
+        same = pull and (pull.head_repository, pull.head, pull.base) == (where, branch, base)
+        if same and issue.state == "open":
+            what = f"A pull request already exists for {label}."
+            raise invalid("PullRequest", "", "custom", what)
+    if where is not repository:
+        # A fork shares its objects with its parent.
+        repository.git.git("fetch", "--quiet", str(where.git.path), head_tip)
+    git = repository.git
+    if git.merge_base(base_tip, head_tip) is None:
+        what = f"The {branch} branch has no history in common with {base}"
+        raise invalid("PullRequest", "", "custom", what)
+    if not git.between(base_tip, head_tip):
+        shown = branch if where is repository else label
+        raise invalid("PullRequest", "", "custom", f"No commits between {base} and {shown}")
+
+
+def create_pull(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    author = access.may_write(call, repository, "pull_requests")
+    if author.login == "github-actions[bot]" and not repository.actions_may_create_pulls:
+        raise ApiError(403, "GitHub Actions is not permitted to create or approve pull requests.")
+    sent = call.body()
+    title = title_of(sent.get("title"), "PullRequest")
+    body = sent.get("body")
+    if not isinstance(body, str | None):
+        raise invalid("PullRequest", "body")
+    if body is not None and len(body) > LONGEST_BODY:
+        what = f"body is too long (maximum is {LONGEST_BODY} characters)"
+        raise invalid("PullRequest", "", "custom", what)
+    base = sent.get("base")
+    if not isinstance(base, str):
+        raise invalid("PullRequest", "base", "missing_field")
+    if sent.get("draft") and not repository.has_drafts:
+        raise ApiError(422, "Draft pull requests are not supported in this repository.")
+    head = _head_of(call, repository, sent.get("head"))
+    if ROLES.index(access.role(call.caller.token, head[0])) < ROLES.index("write"):
+        raise invalid("PullRequest", "", "custom", "must be a collaborator")
+    _check_new(call, repository, head, base)
+    issue = new_pull(call.world, repository, head, base, (title, body), author)
+    assert issue.pull is not None
+    issue.pull.draft = bool(sent.get("draft", False))
+    issue.pull.maintainer_can_modify = bool(sent.get("maintainer_can_modify", True))
+    document = documents.pull(call.site, issue)
+    return Answer(201, document, {"Location": document["url"]})
+
+
+def list_pulls(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    state, base = call.query.get("state", "open"), call.query.get("base")
+    head = call.query.get("head", "")
+    # GitHub ignores a head filter that does not name the owner.
+    head = head if ":" in head else ""
+    rows = [
+        issue
+        for issue in repository.issues.values()
+        if issue.pull
+        and state in (issue.state, "all")
+        and base in (None, issue.pull.base)
+        and head in ("", f"{issue.pull.head_repository.owner.login}:{issue.pull.head}")
+    ]
+    sort = call.query.get("sort", "created")
+    descending = call.query.get("direction", "desc" if sort == "created" else "asc") == "desc"
+    rows.sort(
+        key=lambda row: row.updated_at.timestamp() if sort == "updated" else row.number,
+        reverse=descending,
+    )
+    return call.page(rows, lambda issue: documents.pull_short(call.site, issue))
+
+
+def get_pull(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    return Answer(200, documents.pull(call.site, pull_of(call, repository)))
+
+
+def change_pull(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    assert issue.pull is not None
+    access.may_change(call, repository, issue.author, "pull_requests")
+    sent = call.body()
+    if "title" in sent:
+        issue.title = title_of(sent["title"], "PullRequest")
+    if "body" in sent:
+        issue.body = text_of(sent["body"], "PullRequest", "body") if sent["body"] else None
+        issue.last_edited_at = call.world.now()
+    if "base" in sent:
+        if repository.git.tip(sent["base"]) is None:
+            raise invalid("PullRequest", "base")
+        issue.pull.base = sent["base"]
+    if sent.get("state") in ("open", "closed") and sent["state"] != issue.state:
+        documents.tips(issue)
+        set_state(call.world, issue, sent["state"])
+    issue.updated_at = call.world.now()
+    return Answer(200, documents.pull(call.site, issue))
+
+
+def list_files(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    ends = documents.fork_point(pull_of(call, repository))
+    return call.page(
+        repository.git.changes(*ends),
+        lambda diff: documents.file_diff(call.site, repository, ends, diff),
+    )
+
+
+def list_commits(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    base, head = documents.fork_point(pull_of(call, repository))
+    git = repository.git
+    return call.page(
+        git.between(base, head),
+        lambda sha: documents.commit(call.site, repository, git.facts(sha)),
+    )
+
+
+def new_review_comment(
+    world: World,
+    issue: Issue,
+    body: str,
+    author: Account,
+    where: tuple[str, int, str],
+    in_reply_to: ReviewComment | None = None,
+) -> ReviewComment:
+    """where: path, line, side ("RIGHT" is the new file). Raises ApiError 422 off the diff."""
+    base, head = documents.fork_point(issue)
+    path, line, side = where
+    touched = {diff.path: diff for diff in issue.repository.git.changes(base, head)}
+    if path not in touched:
+        raise invalid("PullRequestReviewComment", "pull_request_review_thread.path")
+    now = world.now()
+    comment = ReviewComment(
+        id=next(world.ids),
+        number=issue.number,
+        author=author,
+        body=body,
+        created_at=now,
+        updated_at=now,
+        repository=issue.repository,
+        path=path,
+        line=line,
+        side=side,
+        commit=head,
+        diff_hunk=issue.repository.git.patch(base, head, touched[path]) or "",
+        review_id=next(world.ids),
+        in_reply_to=in_reply_to.id if in_reply_to else None,
+    )
+    issue.review_comments.append(comment)
+    issue.updated_at = now
+    return comment
+
+
+def list_review_comments(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    since = call.query.get("since", "")
+    rows = [
+        each
+        for each in pull_of(call, repository).review_comments
+        if core.stamp(each.updated_at) >= since
+    ]
+    return call.page(rows, lambda each: core.review_comment(call.site, each))
+
+
+def create_review_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    author = access.may_write(call, repository, "pull_requests")
+    sent = call.body()
+    body = text_of(sent.get("body"), "PullRequestReviewComment")
+    if repository.git.resolve(str(sent.get("commit_id", ""))) is None:
+        raise invalid("PullRequestReviewComment", "commit_id")
+    where = (str(sent.get("path")), int(sent.get("line", 1)), sent.get("side", "RIGHT"))
+    comment = new_review_comment(call.world, issue, body, author, where)
+    return Answer(201, core.review_comment(call.site, comment))
+
+
+def reply(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    author = access.may_write(call, repository, "pull_requests")
+    id = call.number("comment_id")
+    parent = next((each for each in issue.review_comments if each.id == id), None)
+    if parent is None or parent.in_reply_to is not None:
+        raise not_found()  # replies to replies are not supported there either
+    body = text_of(call.body().get("body"), "PullRequestReviewComment")
+    where = (parent.path, parent.line, parent.side)
+    comment = new_review_comment(call.world, issue, body, author, where, parent)
+    return Answer(201, core.review_comment(call.site, comment))
+
+
+def get_review_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    id = call.number("comment_id")
+    for each in repository.review_comments():
+        if each.id == id:
+            return Answer(200, core.review_comment(call.site, each))
+    raise not_found()
+
+
+def add_routes(routes: Routes) -> None:
+    pulls = "/repos/{owner}/{repo}/pulls"
+    one = f"{pulls}/{{pull_number}}"
+    for operation, endpoint in (
+        (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
+        (f"GET {pulls}", list_pulls),
+        (f"POST {pulls}", create_pull),
+        (f"GET {one}", get_pull),
+        (f"PATCH {one}", change_pull),
+        (f"GET {one}/files", list_files),
+        (f"GET {one}/commits", list_commits),
+        (f"GET {one}/comments", list_review_comments),
+        (f"POST {one}/comments", create_review_comment),
+        (f"POST {one}/comments/{{comment_id}}/replies", reply),
+    ):
+        routes.add(operation, endpoint)

@@ -1,0 +1,372 @@
+"""REST endpoints of accounts, Apps, repositories and what git holds."""
+
+import subprocess
+from datetime import timedelta
+from typing import Any
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import documents_git as documents
+from tests.parts.github_server.exchange import (
+    Answer,
+    ApiError,
+    Call,
+    Routes,
+    invalid,
+    not_found,
+)
+from tests.parts.github_server.state import App, CheckRun, Repository, Token
+from tests.parts.github_server.tokens import new_token
+
+
+def get_me(call: Call) -> Answer:
+    token = call.caller.token
+    if token is None:
+        raise ApiError(401, "Requires authentication")
+    if token.is_installation:
+        raise ApiError(403, "Resource not accessible by integration")
+    return Answer(200, core.account_page(call.site, token.account, call.world.now()))
+
+
+def get_user(call: Call) -> Answer:
+    account = call.world.accounts.get(call.at["username"].lower())
+    if account is None:
+        raise not_found()
+    return Answer(200, core.account_page(call.site, account, call.world.now()))
+
+
+def rate_limit(call: Call) -> Answer:
+    reset = int((call.world.now() + timedelta(hours=1)).timestamp())
+
+    def bucket(limit: int, resource: str) -> dict[str, Any]:
+        rest = limit - 1
+        row = {"limit": limit, "used": 1, "remaining": rest, "reset": reset}
+        return {**row, "resource": resource}
+
+    limits = {"core": 5000, "search": 30, "graphql": 5000}
+    resources = {name: bucket(limit, name) for name, limit in limits.items()}
+    return Answer(200, {"resources": resources, "rate": resources["core"]})
+
+
+def get_repository(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    role = access.role(call.caller.token, repository)
+    return Answer(200, core.repository_page(call.site, repository, role))
+
+
+def get_permission(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    if access.role(call.caller.token, repository) not in ("write", "maintain", "admin"):
+        raise ApiError(403, "Must have push access to view collaborator permission.")
+    account = call.world.accounts.get(call.at["username"].lower())
+    if account is None:
+        raise ApiError(404, f"{call.at['username']} is not a user")
+    role = repository.role_of(account)
+    # The old word knows four levels: triage counts as read, maintain as write.
+    coarse = {"triage": "read", "maintain": "write"}.get(role, role)
+    user = core.account(call.site, account) | {
+        "permissions": core.permission_flags(role),
+        "role_name": role,
+    }
+    return Answer(200, {"permission": coarse, "role_name": role, "user": user})
+
+
+def list_branches(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    rows = sorted(repository.git.refs("refs/heads/").items())
+    return call.page(
+        rows,
+        lambda row: documents.branch_short(
+            call.site, repository, row[0].removeprefix("refs/heads/"), row[1][0]
+        ),
+    )
+
+
+def get_branch(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    name = call.at["branch"]
+    tip = repository.git.tip(name)
+    if tip is None:
+        raise ApiError(404, "Branch not found")
+    facts = repository.git.facts(tip)
+    return Answer(200, documents.branch(call.site, repository, name, facts))
+
+
+def get_ref(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    name = f"refs/{call.at['ref']}"
+    found = repository.git.refs(name).get(name)
+    if found is None:
+        raise not_found()
+    return Answer(200, documents.ref(call.site, repository, name, *found))
+
+
+def matching_refs(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    rows = sorted(repository.git.refs(f"refs/{call.at['ref']}").items())
+    return call.page(rows, lambda row: documents.ref(call.site, repository, row[0], *row[1]))
+
+
+def create_ref(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_write(call, repository, "contents", role_needed="write")
+    sent = call.body()
+    name, sha = str(sent.get("ref", "")), str(sent.get("sha", ""))
+    if not name.startswith("refs/") or name.count("/") < 2:
+        raise ApiError(422, "Reference name must start with 'refs/' and contain two slashes.")
+    if repository.git.refs(name).get(name):
+        raise ApiError(422, "Reference already exists")
+    if repository.git.resolve(sha) is None:
+        raise ApiError(422, "Object does not exist")
+    try:
+        repository.git.git("update-ref", name, sha)
+    except subprocess.CalledProcessError:
+        raise ApiError(422, "Reference name is not valid") from None
+    return Answer(201, documents.ref(call.site, repository, name, sha, "commit"))
+
+
+def update_ref(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_write(call, repository, "contents", role_needed="write")
+    sent = call.body()
+    name, sha = f"refs/{call.at['ref']}", str(sent.get("sha", ""))
+    found = repository.git.refs(name).get(name)
+    if found is None:
+        raise ApiError(422, "Reference does not exist")
+    if repository.git.resolve(sha) is None:
+        raise ApiError(422, "Object does not exist")
+    if not sent.get("force", False) and repository.git.merge_base(found[0], sha) != found[0]:
+        raise ApiError(422, "Update is not a fast forward")
+    repository.git.git("update-ref", name, sha)
+    return Answer(200, documents.ref(call.site, repository, name, sha, "commit"))
+
+
+def delete_ref(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_write(call, repository, "contents", role_needed="write")
+    name = f"refs/{call.at['ref']}"
+    if name not in repository.git.refs(name):
+        raise ApiError(422, "Reference does not exist")
+    repository.git.git("update-ref", "-d", name)
+    return Answer(204)
+
+
+def _revision(call: Call, repository: Repository, name: str) -> str:
+    sha = repository.git.tip(name) or repository.git.resolve(name)
+    if sha is None:
+        raise ApiError(404, f"No commit found for the ref {name}")
+    return sha
+
+
+def get_content(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    revision = call.query.get("ref", repository.default_branch)
+    path = call.at.get("path", "").strip("/")
+    entries = repository.git.entries(_revision(call, repository, revision), path)
+    if entries is None:
+        raise not_found()
+    if [entry.path for entry in entries] == [path]:
+        return Answer(200, documents.content_file(call.site, repository, revision, entries[0]))
+    return Answer(
+        200, [documents.content(call.site, repository, revision, entry) for entry in entries]
+    )
+
+
+def list_commits(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    git = repository.git
+    start = _revision(call, repository, call.query.get("sha", repository.default_branch))
+    path = call.query.get("path")
+    where = ("--", f":(literal){path}") if path else ()
+    rows = git.text("rev-list", start, *where).split()
+    return call.page(rows, lambda sha: documents.commit(call.site, repository, git.facts(sha)))
+
+
+def get_commit(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    git, name = repository.git, call.at["ref"]
+    sha = git.tip(name) or git.resolve(name)
+    if sha is None:
+        raise ApiError(422, f"No commit found for SHA: {name}")
+    return Answer(200, documents.commit_page(call.site, repository, git.facts(sha)))
+
+
+def create_check_run(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    token = call.caller.token
+    apps = {app.account.login: app for app in call.world.apps.values()}
+    app = apps.get(token.account.login) if token else None
+    if app is None:
+        raise ApiError(403, "You must authenticate via a GitHub App.")
+    access.may_write(call, repository, "checks")
+    sent = call.body()
+    head = repository.git.resolve(str(sent.get("head_sha", "")))
+    if head is None:
+        raise invalid("CheckRun", "head_sha")
+    run = CheckRun(next(call.world.ids), str(sent.get("name")), head, app, {})
+    _set_check_run(run, sent)
+    repository.check_runs.append(run)
+    return Answer(201, documents.check_run(call.site, repository, run))
+
+
+def _set_check_run(run: CheckRun, sent: dict[str, Any]) -> None:
+    run.values |= sent
+    if "conclusion" in sent:
+        run.values["status"] = "completed"
+
+
+def change_check_run(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_write(call, repository, "checks")
+    id = call.number("check_run_id")
+    run = next((each for each in repository.check_runs if each.id == id), None)
+    if run is None:
+        raise not_found()
+    _set_check_run(run, call.body())
+    return Answer(200, documents.check_run(call.site, repository, run))
+
+
+def list_check_runs(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    sha = _revision(call, repository, call.at["ref"])
+    rows = [run for run in repository.check_runs if run.head_sha == sha]
+    page = call.page(rows, lambda run: documents.check_run(call.site, repository, run))
+    return Answer(200, {"total_count": len(rows), "check_runs": page.document}, page.headers)
+
+
+def _app_of(call: Call) -> App:
+    if call.caller.app is None:
+        raise ApiError(401, "A JSON web token could not be decoded")
+    return call.caller.app
+
+
+def get_app(call: Call) -> Answer:
+    app = _app_of(call)
+    now = core.stamp(call.world.now())
+    return Answer(
+        200,
+        {
+            "id": app.id,
+            "slug": app.slug,
+            "node_id": core.node_id("App", app.id),
+            "owner": core.account(call.site, app.account),
+            "name": app.slug,
+            "description": None,
+            "external_url": call.site.server_url,
+            "html_url": f"{call.site.server_url}/apps/{app.slug}",
+            "created_at": now,
+            "updated_at": now,
+            "permissions": dict(app.permissions),
+            "events": ["issues", "issue_comment"],
+            "installations_count": 1,
+        },
+    )
+
+
+def get_installation(call: Call) -> Answer:
+    app = _app_of(call)
+    full_name = f"{call.at['owner']}/{call.at['repo']}".lower()
+    outside = app.repositories is not None and full_name not in app.repositories
+    if outside or full_name not in call.world.repositories:
+        raise not_found()
+    owner = call.world.repositories[full_name].owner
+    now, api = core.stamp(call.world.now()), call.site.api_url
+    return Answer(
+        200,
+        {
+            "id": app.installation_id,
+            "account": core.account(call.site, owner),
+            "repository_selection": "all" if app.repositories is None else "selected",
+            "access_tokens_url": f"{api}/app/installations/{app.installation_id}/access_tokens",
+            "repositories_url": f"{api}/installation/repositories",
+            "html_url": f"{call.site.server_url}/settings/installations/{app.installation_id}",
+            "app_id": app.id,
+            "app_slug": app.slug,
+            "target_id": owner.id,
+            "target_type": owner.type,
+            "permissions": dict(app.permissions),
+            "events": ["issues", "issue_comment"],
+            "created_at": now,
+            "updated_at": now,
+            "single_file_name": None,
+            "suspended_by": None,
+            "suspended_at": None,
+        },
+    )
+
+
+def create_installation_token(call: Call) -> Answer:
+    app = _app_of(call)
+    if call.number("installation_id") != app.installation_id:
+        raise not_found()
+    sent = call.body()
+    wanted = sent.get("permissions") or app.permissions
+    for name, level in wanted.items():
+        given = app.permissions.get(name, "none")
+        if access.LEVELS.index(level) > access.LEVELS.index(given):
+            raise ApiError(422, "The permissions requested are not granted to this installation.")
+    repositories = _installed(call, app, sent)
+    token = Token(new_token("ghs_"), app.account, dict(wanted), repositories)
+    call.world.tokens[token.value] = token
+    expires = call.world.now() + timedelta(hours=1)
+    document = {
+        "token": token.value,
+        "expires_at": core.stamp(expires),
+        "permissions": dict(wanted),
+        "repository_selection": "all" if repositories is None else "selected",
+    }
+    return Answer(201, document)
+
+
+def _installed(call: Call, app: App, sent: dict[str, Any]) -> frozenset[str] | None:
+    names = {str(name).lower() for name in sent.get("repositories", ())}
+    ids = set(sent.get("repository_ids", ()))
+    if not names and not ids:
+        return app.repositories
+    chosen = frozenset(
+        full_name
+        for full_name, repository in call.world.repositories.items()
+        if repository.name.lower() in names or repository.id in ids
+    )
+    outside = app.repositories is not None and not chosen <= app.repositories
+    if outside or len(chosen) < len(names | ids):
+        raise ApiError(
+            422,
+            "There is at least one repository that does not exist or is not accessible "
+            "to the parent installation.",
+        )
+    return chosen
+
+
+def add_routes(routes: Routes) -> None:
+    repo = "/repos/{owner}/{repo}"
+    for operation, endpoint in (
+        ("GET /rate_limit", rate_limit),
+        ("GET /user", get_me),
+        ("GET /users/{username}", get_user),
+        ("GET /app", get_app),
+        ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
+        (f"GET {repo}", get_repository),
+        (f"GET {repo}/installation", get_installation),
+        (f"GET {repo}/collaborators/{{username}}/permission", get_permission),
+        (f"GET {repo}/branches", list_branches),
+        (f"GET {repo}/branches/{{branch}}", get_branch),
+        (f"GET {repo}/git/ref/{{ref}}", get_ref),
+        (f"GET {repo}/git/matching-refs/{{ref}}", matching_refs),
+        (f"POST {repo}/git/refs", create_ref),
+        (f"PATCH {repo}/git/refs/{{ref}}", update_ref),
+        (f"DELETE {repo}/git/refs/{{ref}}", delete_ref),
+        (f"GET {repo}/contents/{{path}}", get_content),
+        (f"GET {repo}/commits", list_commits),
+        (f"GET {repo}/commits/{{ref}}/check-runs", list_check_runs),
+        (f"GET {repo}/commits/{{ref}}", get_commit),
+        (f"POST {repo}/check-runs", create_check_run),
+        (f"PATCH {repo}/check-runs/{{check_run_id}}", change_check_run),
+    ):
+        routes.add(operation, endpoint)

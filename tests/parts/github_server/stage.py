@@ -1,0 +1,245 @@
+"""Sets the scene: accounts, tokens, repositories, issues and what people do to them.
+
+All of it happens at once and unasked, as if done on GitHub's own pages: nothing is recorded
+and nobody's permission is checked.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from tests.parts.github_server import routes_issues, routes_pulls
+from tests.parts.github_server.bare import BareRepository, FileContent
+from tests.parts.github_server.state import (
+    ROLES,
+    Account,
+    App,
+    Comment,
+    Issue,
+    Repository,
+    ReviewComment,
+    Token,
+    World,
+)
+from tests.parts.github_server.tokens import new_token
+
+
+class Stage:
+    """Strings "OWNER/NAME" and logins are what its methods take."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    # People and rights
+
+    def add_user(
+        self, login: str, type: str = "User", name: str | None = None, email: str | None = None
+    ) -> Account:
+        """type: "User", "Bot" or "Organization"."""
+        account = self.world.account(login, type)
+        account.type, account.name, account.email = type, name, email
+        return account
+
+    def grant(
+        self, login: str, repository: str, role: str | None, association: str | None = None
+    ) -> None:
+        """Gives a role (None takes it away). association: what GitHub then says of the author
+        ("MEMBER", ...), which is no permission."""
+        repo = self.repository(repository)
+        key = self.world.account(login).login.lower()
+        if role is None:
+            repo.roles.pop(key, None)
+        else:
+            assert role in ROLES, role
+            repo.roles[key] = role
+        if association:
+            repo.associations[key] = association
+
+    def token_for(
+        self,
+        login: str,
+        *repositories: str,
+        permissions: Mapping[str, str] | None = None,
+        long: bool = False,
+    ) -> str:
+        """A new token. A bot's is an installation token.
+
+        repositories: those it is good for; none named means all.
+        permissions: e.g. {"contents": "write", "issues": "read"}; None means all that the
+            account may do (for a bot: all, without "workflows").
+        long: the newer form of about 520 characters.
+        """
+        account = self.world.account(login)
+        value = new_token("ghs_" if account.type == "Bot" else "ghp_", long)
+        limited = frozenset(name.lower() for name in repositories) or None
+        self.world.tokens[value] = Token(value, account, permissions, limited)
+        return value
+
+    def revoke(self, token: str) -> None:
+        self.world.tokens[token].revoked = True
+
+    def add_app(
+        self,
+        slug: str,
+        *repositories: str,
+        permissions: Mapping[str, str] | None = None,
+    ) -> App:
+        """A GitHub App, installed on these repositories (none named: on all)."""
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        writable = ("contents", "issues", "pull_requests", "checks")
+        granted = {"metadata": "read", **dict.fromkeys(writable, "write")}
+        app = App(
+            id=next(self.world.ids),
+            slug=slug,
+            account=self.world.account(f"{slug}[bot]"),
+            private_key=private.decode(),
+            public_key=public.decode(),
+            installation_id=next(self.world.ids),
+            repositories=frozenset(name.lower() for name in repositories) or None,
+            permissions=permissions or granted,
+        )
+        self.world.apps[app.id] = app
+        return app
+
+    # Repositories
+
+    def create_repository(
+        self,
+        full_name: str,
+        files: Mapping[str, FileContent] | None = None,
+        private: bool = False,
+        default_branch: str = "main",
+        parent: str | None = None,
+    ) -> Repository:
+        """A repository with a first commit on its default branch. parent: it is a fork."""
+        owner, _, name = full_name.partition("/")
+        path = self.world.root / f"{full_name}.git"
+        repository = Repository(
+            id=next(self.world.ids),
+            owner=self.world.account(owner),
+            name=name,
+            git=BareRepository.create(path, default_branch),
+            private=private,
+            created_at=self.world.now(),
+            default_branch=default_branch,
+            parent=self.repository(parent) if parent else None,
+        )
+        with self.world.lock:
+            self.world.repositories[full_name.lower()] = repository
+        if repository.parent is not None:
+            source = str(repository.parent.git_dir)
+            repository.git.git("fetch", "--quiet", source, "+refs/heads/*:refs/heads/*")
+        if files is not None or parent is None:
+            self.commit(full_name, default_branch, files or {"README.md": f"# {name}\n"}, "first")
+        return repository
+
+    def repository(self, full_name: str) -> Repository:
+        return self.world.repository(full_name)
+
+    def commit(
+        self,
+        repository: str,
+        branch: str,
+        files: Mapping[str, FileContent],
+        message: str = "a change",
+        author: str | None = None,
+    ) -> str:
+        """A commit made on the server, as somebody else's push would; gives its id.
+
+        files: path -> content, (mode, content), or None to delete. A new branch starts at the
+        default branch.
+        """
+        repo = self.repository(repository)
+        return repo.git.commit(
+            branch,
+            files,
+            message,
+            author or repo.owner.login,
+            self.world.now(),
+            parent=repo.git.tip(repo.default_branch),
+        )
+
+    def protect_branch(self, repository: str, branch: str) -> None:
+        """From now on a push to it is refused."""
+        with (self.repository(repository).git_dir / "protected").open("a") as listed:
+            listed.write(f"refs/heads/{branch}\n")
+
+    # Issues and pull requests
+
+    def create_issue(
+        self,
+        repository: str,
+        title: str,
+        body: str | None = "",
+        author: str | None = None,
+        labels: tuple[str, ...] = (),
+    ) -> Issue:
+        """author: the repository's owner unless given."""
+        with self.world.lock:
+            repo = self.repository(repository)
+            by = self.world.account(author) if author else repo.owner
+            issue = routes_issues.new_issue(self.world, repo, title, body, by)
+            routes_issues.put_labels(self.world, issue, labels)
+            return issue
+
+    def create_pull(
+        self,
+        repository: str,
+        head: str,
+        title: str = "A change",
+        body: str | None = "",
+        author: str | None = None,
+        base: str | None = None,
+    ) -> Issue:
+        """A pull request from a branch that exists; "owner:branch" names a fork's."""
+        with self.world.lock:
+            repo = self.repository(repository)
+            owner, _, branch = head.rpartition(":")
+            source = self.repository(f"{owner}/{repo.name}") if owner else repo
+            if source is not repo:
+                repo.git.git("fetch", "--quiet", str(source.git_dir), f"refs/heads/{branch}")
+            by = self.world.account(author) if author else repo.owner
+            words = (title, body)
+            target = base or repo.default_branch
+            return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
+
+    def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
+        with self.world.lock:
+            issue.title = title if title is not None else issue.title
+            issue.body = body if body is not None else issue.body
+            issue.updated_at = issue.last_edited_at = self.world.now()
+
+    def add_comment(self, issue: Issue, body: str, author: str) -> Comment:
+        with self.world.lock:
+            account = self.world.account(author)
+            return routes_issues.new_comment(self.world, issue, body, account)
+
+    def edit_comment(self, comment: Comment | ReviewComment, body: str) -> None:
+        with self.world.lock:
+            comment.body, comment.updated_at = body, self.world.now()
+
+    def add_review_comment(
+        self, pull: Issue, path: str, line: int, body: str, author: str, side: str = "RIGHT"
+    ) -> ReviewComment:
+        """A comment on a line of the pull request's diff."""
+        with self.world.lock:
+            account = self.world.account(author)
+            where = (path, line, side)
+            return routes_pulls.new_review_comment(self.world, pull, body, account, where)
+
+    def add_label(self, issue: Issue, label: str) -> None:
+        with self.world.lock:
+            routes_issues.put_labels(self.world, issue, [label])
+
+    def advance(self, seconds: float) -> None:
+        """Moves the server's clock on: what happens after this is later by that much."""
+        self.world.clock_offset += timedelta(seconds=seconds)

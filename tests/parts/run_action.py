@@ -1,0 +1,301 @@
+"""Runs a container action the way the Actions runner does: same mounts, variables and files.
+
+The action reaches servers on this machine as `host.docker.internal` when they listen on
+0.0.0.0 (fixture `github_for_containers`), and whatever sandbox it starts through the engine's
+socket, which the runner mounts too.
+"""
+
+import json
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+import yaml
+
+from tests.parts.github_server.bare import BareRepository
+
+HOST = "host.docker.internal"
+"""The name by which the container reaches this machine."""
+
+LABEL = "resolver-test.workspace"
+"""Label of the containers, with the workspace's path as its value."""
+
+FILE_COMMANDS = {
+    "GITHUB_OUTPUT": "set_output",
+    "GITHUB_ENV": "set_env",
+    "GITHUB_STATE": "save_state",
+    "GITHUB_PATH": "add_path",
+    "GITHUB_STEP_SUMMARY": "step_summary",
+}
+
+
+@dataclass(frozen=True)
+class ActionRun:
+    """What came back. `logs` is stdout and stderr as the job's log shows them."""
+
+    exit_code: int
+    outputs: Mapping[str, str]
+    environment: Mapping[str, str]
+    state: Mapping[str, str]
+    path: tuple[str, ...]
+    summary: str
+    logs: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job that the step belongs to: what the `github` context and the variables say.
+
+    server_url: as seen from the container, without a slash at its end.
+    token: what `${{ github.token }}` is; it reaches the action through its inputs only.
+    """
+
+    repository: str
+    event_name: str
+    event: Mapping[str, Any]
+    actor: str = "alice"
+    server_url: str = "https://github.com"
+    token: str = ""
+    ref: str = "refs/heads/main"
+    sha: str = "0" * 40
+    run_id: int = 1
+    run_attempt: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def api_url(self) -> str:
+        return f"{self.server_url}/api/v3"
+
+    @property
+    def graphql_url(self) -> str:
+        return f"{self.server_url}/api/graphql"
+
+
+def run_action(
+    engine: docker.DockerClient,
+    action: Path,
+    workspace: Path,
+    job: Job,
+    inputs: Mapping[str, str] | None = None,
+    image: str | None = None,
+    timeout: float = 300,
+) -> ActionRun:
+    """One step `uses: <action>`, from its action.yml.
+
+    action: the folder with action.yml. workspace: what is checked out, mounted writable.
+    inputs: `with:`; the defaults of action.yml are applied. Raises ValueError for an input
+        that the action does not have, and for an action that is no container action.
+    image: run this one and do not build the action's Dockerfile.
+    timeout: seconds; then the container is killed and requests' timeout error is raised.
+    """
+    definition = yaml.safe_load(_definition(action).read_text())
+    runs = definition["runs"]
+    if runs.get("using") != "docker":
+        raise ValueError(f"{action} is no container action: it uses {runs.get('using')}")
+    given = _inputs(definition, inputs or {}, job)
+    contexts = {"github": _github_context(job), "inputs": given}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        mounts = _mounts(folder, workspace, job)
+        container = engine.containers.create(
+            image or build_image(engine, action, runs["image"]),
+            command=[expand(str(each), contexts) for each in runs.get("args", ())],
+            entrypoint=runs.get("entrypoint"),
+            working_dir="/github/workspace",
+            environment={
+                **{name: expand(str(value), contexts) for name, value in _items(runs, "env")},
+                **_variables(job),
+                **{f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given},
+            },
+            volumes=mounts,
+            extra_hosts={HOST: "host-gateway"},
+            labels={LABEL: str(workspace)},
+        )
+        stack.callback(container.remove, force=True, v=True)
+        container.start()
+        exit_code = container.wait(timeout=timeout)["StatusCode"]
+        logs = container.logs().decode("utf-8", "replace")
+        return _result(folder / "file_commands", exit_code, logs)
+
+
+def build_image(engine: docker.DockerClient, action: Path, image: str) -> str:
+    """The image that `runs.image` names: a Dockerfile is built, in its own folder."""
+    if image.startswith("docker://"):
+        return image.removeprefix("docker://")
+    file = action / image
+    tag = image_tag(action)
+    engine.images.build(path=str(file.parent), dockerfile=file.name, tag=tag, rm=True)
+    return tag
+
+
+def image_tag(action: Path) -> str:
+    """The name that the image of this folder's action gets."""
+    return f"resolver-test/action:{uuid.uuid5(uuid.NAMESPACE_URL, str(action.resolve())).hex[:12]}"
+
+
+def checked_out(repository: BareRepository, folder: Path, ref: str = "main") -> Path:
+    """What actions/checkout leaves: a clone of the test GitHub's repository in `folder`."""
+    repository.git("clone", "--quiet", "--branch", ref, str(repository.path), str(folder))
+    return folder
+
+
+def _definition(action: Path) -> Path:
+    plain = action / "action.yml"
+    return plain if plain.is_file() else action / "action.yaml"
+
+
+def _items(section: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    yield from (section.get(name) or {}).items()
+
+
+def _inputs(definition: Mapping[str, Any], sent: Mapping[str, str], job: Job) -> dict[str, str]:
+    declared = dict(_items(definition, "inputs"))
+    unknown = sorted(set(sent) - set(declared))
+    if unknown:
+        raise ValueError(f"Unexpected input(s) {unknown}, valid inputs are {sorted(declared)}")
+    contexts = {"github": _github_context(job)}
+    defaults = {
+        name: expand(_scalar((facts or {}).get("default", "")), contexts)
+        for name, facts in declared.items()
+    }
+    return {**defaults, **sent}
+
+
+def _scalar(value: Any) -> str:
+    # YAML's true is "true" for the runner.
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _github_context(job: Job) -> dict[str, str]:
+    return {
+        "token": job.token,
+        "repository": job.repository,
+        "repository_owner": job.repository.partition("/")[0],
+        "event_name": job.event_name,
+        "actor": job.actor,
+        "server_url": job.server_url,
+        "api_url": job.api_url,
+        "graphql_url": job.graphql_url,
+        "ref": job.ref,
+        "sha": job.sha,
+        "run_id": str(job.run_id),
+        "run_attempt": str(job.run_attempt),
+        "workspace": "/github/workspace",
+    }
+
+
+def expand(text: str, contexts: Mapping[str, Mapping[str, str]]) -> str:
+    """`${{ context.name }}` filled in. Raises ValueError for any other expression."""
+
+    def value(match: re.Match[str]) -> str:
+        context, _, name = match[1].strip().partition(".")
+        if context not in contexts or name not in contexts[context]:
+            raise ValueError(f"the expression {match[0]} is not known here")
+        return contexts[context][name]
+
+    return re.sub(r"\$\{\{(.*?)\}\}", value, text)
+
+
+def _variables(job: Job) -> dict[str, str]:
+    owner, _, _ = job.repository.partition("/")
+    return {
+        "HOME": "/github/home",
+        "CI": "true",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_ACTION": "__self",
+        "GITHUB_ACTOR": job.actor,
+        "GITHUB_TRIGGERING_ACTOR": job.actor,
+        "GITHUB_API_URL": job.api_url,
+        "GITHUB_BASE_REF": "",
+        "GITHUB_EVENT_NAME": job.event_name,
+        "GITHUB_EVENT_PATH": "/github/workflow/event.json",
+        "GITHUB_GRAPHQL_URL": job.graphql_url,
+        "GITHUB_HEAD_REF": "",
+        "GITHUB_JOB": "resolve",
+        "GITHUB_REF": job.ref,
+        "GITHUB_REF_NAME": job.ref.removeprefix("refs/heads/"),
+        "GITHUB_REF_PROTECTED": "false",
+        "GITHUB_REF_TYPE": "branch",
+        "GITHUB_REPOSITORY": job.repository,
+        "GITHUB_REPOSITORY_OWNER": owner,
+        "GITHUB_RETENTION_DAYS": "90",
+        "GITHUB_RUN_ATTEMPT": str(job.run_attempt),
+        "GITHUB_RUN_ID": str(job.run_id),
+        "GITHUB_RUN_NUMBER": "1",
+        "GITHUB_SERVER_URL": job.server_url,
+        "GITHUB_SHA": job.sha,
+        "GITHUB_WORKFLOW": "agent",
+        "GITHUB_WORKSPACE": "/github/workspace",
+        "RUNNER_ARCH": "X64",
+        "RUNNER_ENVIRONMENT": "github-hosted",
+        "RUNNER_NAME": "GitHub Actions 1",
+        "RUNNER_OS": "Linux",
+        "RUNNER_TEMP": "/github/runner_temp",
+        **{name: f"/github/file_commands/{file}" for name, file in FILE_COMMANDS.items()},
+        **job.environment,
+    }
+
+
+def _mounts(folder: Path, workspace: Path, job: Job) -> dict[str, dict[str, str]]:
+    for name in ("home", "workflow", "file_commands", "runner_temp"):
+        (folder / name).mkdir()
+    (folder / "workflow" / "event.json").write_text(json.dumps(job.event))
+    for file in FILE_COMMANDS.values():
+        (folder / "file_commands" / file).touch()
+    where = {
+        "/var/run/docker.sock": "/var/run/docker.sock",
+        str(workspace): "/github/workspace",
+        **{str(each): f"/github/{each.name}" for each in sorted(folder.iterdir())},
+    }
+    return {host: {"bind": inside, "mode": "rw"} for host, inside in where.items()}
+
+
+def _result(folder: Path, exit_code: int, logs: str) -> ActionRun:
+    texts = {name: (folder / file).read_text() for name, file in FILE_COMMANDS.items()}
+    return ActionRun(
+        exit_code=exit_code,
+        outputs=file_command_values(texts["GITHUB_OUTPUT"]),
+        environment=file_command_values(texts["GITHUB_ENV"]),
+        state=file_command_values(texts["GITHUB_STATE"]),
+        path=tuple(texts["GITHUB_PATH"].splitlines()),
+        summary=texts["GITHUB_STEP_SUMMARY"],
+        logs=logs,
+    )
+
+
+def file_command_values(text: str) -> dict[str, str]:
+    """`NAME=VALUE` lines and `NAME<<END` blocks, read as the runner reads them.
+
+    Raises ValueError for what makes the runner fail the step.
+    """
+    values: dict[str, str] = {}
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if not line:
+            continue
+        equals, block = line.find("="), line.find("<<")
+        if block >= 0 and (equals < 0 or block < equals):
+            name, _, end = line.partition("<<")
+            values[name] = "\n".join(_until(lines, end))
+        elif equals >= 0:
+            name, _, value = line.partition("=")
+            values[name] = value
+        else:
+            raise ValueError(f"Invalid format '{line}'")
+        if not name:
+            raise ValueError(f"Invalid format '{line}'. Name must not be empty")
+    return values
+
+
+def _until(lines: Iterator[str], end: str) -> Iterator[str]:
+    for line in lines:
+        if line == end:
+            return
+        yield line
+    raise ValueError(f"Invalid value. Matching delimiter not found '{end}'")

@@ -1,0 +1,151 @@
+"""Runs of the real command line on a checkout, with a scripted model behind a real socket."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.events.log import Event
+from resolver.events.store import read_log
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
+
+RESOLVER = Path(sys.executable).parent / "resolver"
+
+MODEL_KEY = "mk-canary-5f3a9c1e7b2d4608a1c3e5f7"
+FORGE_TOKEN = "forge-canary-b81d0e6f4a2c97531e0d8f6b"
+
+GIT_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.org",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.org",
+}
+
+
+def git(repository: Path, *args: str) -> str:
+    """Plain git in a repository of a test's own; its stdout."""
+    done = subprocess.run(
+        ["git", "-C", repository, *args],
+        env={**os.environ, **GIT_ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def make_checkout(folder: Path, files: Mapping[str, str]) -> Path:
+    """A repository with one commit of `files` on main."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "Begin")
+    return folder
+
+
+def bash(command: str, **more: Any) -> Answer:
+    """The model asks for a command."""
+    return tool_call("execute_bash", {"command": command, **more})
+
+
+def finish(message: str = "Fix it", completed: bool = True) -> Answer:
+    """The model says that it is done."""
+    return tool_call("finish", {"message": message, "task_completed": str(completed).lower()})
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command line that ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    output: Path
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """outcome.json"""
+        data: dict[str, Any] = json.loads((self.output / "outcome.json").read_text())
+        return data
+
+    @property
+    def events(self) -> list[Event]:
+        """The event log."""
+        return list(read_log(self.output / "events.jsonl"))
+
+    @property
+    def everything(self) -> bytes:
+        """All that the run wrote or printed, for searching secrets."""
+        files = sorted(p for p in self.output.rglob("*") if p.is_file())
+        printed = (self.stdout + self.stderr).encode()
+        return printed + b"".join(p.read_bytes() for p in files)
+
+
+class CommandLine:
+    """Starts `resolver` as a person does. `folder` is for output; nothing else is inherited."""
+
+    def __init__(self, folder: Path, endpoint: ModelEndpoint) -> None:
+        self.folder = folder
+        self.endpoint = endpoint
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/root"),
+            "LLM_MODEL": "openai/scripted",
+            "LLM_API_KEY": MODEL_KEY,
+            "LLM_BASE_URL": endpoint.url,
+            "GITHUB_TOKEN": FORGE_TOKEN,
+            "RESOLVER_RUNTIME": "local",
+            "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
+            "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+        }
+        self._count = 0
+
+    def command(self, *args: str | Path) -> list[str]:
+        """The whole argument list."""
+        return [str(RESOLVER), *map(str, args)]
+
+    @staticmethod
+    def _needs_output(args: tuple[str | Path, ...]) -> bool:
+        return args[0] == "resolve" and "--output" not in args
+
+    def run(self, *args: str | Path, **environment: str) -> Ended:
+        """Run a command to its end."""
+        self._count += 1
+        output = self.folder / f"output-{self._count}"
+        done = subprocess.run(
+            self.command(*args, *(["--output", output] if self._needs_output(args) else [])),
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            check=False,
+            timeout=240,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr, output)
+
+    def resolve(
+        self, checkout: Path, *options: str, issue: str = "# Fix it\n\nIt is broken."
+    ) -> Ended:
+        """`resolver resolve CHECKOUT --issue FILE.md`."""
+        file = self.folder / "issue.md"
+        file.write_text(issue)
+        return self.run("resolve", checkout, "--issue", file, *options)
+
+
+@pytest.fixture
+def command_line(tmp_path: Path, model_endpoint: ModelEndpoint) -> Iterator[CommandLine]:
+    folder = tmp_path / "command-line"
+    folder.mkdir()
+    yield CommandLine(folder, model_endpoint)

@@ -1,0 +1,72 @@
+"""A running sandbox of each kind: on this machine, and in containers of two unlike images."""
+
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.docker import DockerMachine
+from resolver.runtime.local import LocalMachine
+from resolver.runtime.runtime import Runtime
+
+SandboxMaker = Callable[..., AbstractContextManager[Runtime]]
+
+LOCAL = "local"
+DOCKER_PYTHON = "docker-python"
+DOCKER_BUSYBOX = "docker-busybox"
+
+
+def kinds(*names: str) -> list[Any]:
+    """Parameters for `sandbox_kind`, those in containers marked as needing the engine."""
+    return [
+        pytest.param(name, marks=[pytest.mark.engine] if name != LOCAL else [], id=name)
+        for name in names
+    ]
+
+
+@pytest.fixture
+def new_machine(request: pytest.FixtureRequest) -> Callable[..., Machine]:
+    """Makes a machine: new_machine(kind, **fields of SandboxSpec)."""
+
+    def make(kind: str, **fields: Any) -> Machine:
+        if kind == LOCAL:
+            spec = SandboxSpec(**{"image": "", "run": "test", **fields})
+            return LocalMachine(spec, os.environ)
+        image = request.getfixturevalue(f"{kind.removeprefix('docker-')}_image")
+        spec = SandboxSpec(**{"image": image, "run": "test", "memory": "512m", **fields})
+        client, toolbox = (request.getfixturevalue(name) for name in ("engine", "toolbox"))
+        return DockerMachine(spec, toolbox, client)
+
+    return make
+
+
+@pytest.fixture
+def sandbox(sandbox_kind: str, new_machine: Callable[..., Machine]) -> Iterator[Runtime]:
+    """A started sandbox of the parametrised `sandbox_kind`, without a repository."""
+    with Runtime(new_machine(sandbox_kind), command_timeout=30) as runtime:
+        yield runtime
+
+
+def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes], str]:
+    """A repository with one commit, as the tar of its git directory, and the commit."""
+    git = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
+    folder.mkdir(parents=True)
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "start"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    (folder / ".git" / "index").unlink()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add(folder / ".git", arcname=".")
+    return iter([packed.getvalue()]), head.stdout.strip()
