@@ -6,6 +6,7 @@
     |   +-- PolicyViolation       5   the change touches what it may not touch
     +-- LimitReached              4   iterations, money or time are used up
     +-- WorkspaceError            1   git on the host failed
+    |   +-- BranchTaken           1   the branch exists with something else on it
     +-- ForgeError                1   GitHub (or another forge) failed or said no
     +-- SandboxError              1   the sandbox could not be started or was lost
     +-- ModelError                1   the model endpoint failed
@@ -68,6 +69,10 @@ class LimitReached(ResolverError):
 
 class WorkspaceError(ResolverError):
     """Git on the host failed."""
+
+
+class BranchTaken(WorkspaceError):
+    """A branch of that name exists and holds something else; the caller picks another name."""
 
 
 class ForgeError(ResolverError):

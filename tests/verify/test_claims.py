@@ -12,9 +12,17 @@ def ran(*commands: str) -> list[CheckedCommand]:
 
 @pytest.mark.parametrize(
     "command",
-    ["pytest -q", "python3 -m unittest", "cd web && npm run test:unit", "go test ./...", "make check",
-     "cargo nextest run", "./gradlew test", "npx tsc --noEmit"],
-)  # fmt: skip
+    [
+        "pytest -q",
+        "python3 -m unittest",
+        "cd web && npm run test:unit",
+        "go test ./...",
+        "make check",
+        "cargo nextest run",
+        "./gradlew test",
+        "npx tsc --noEmit",
+    ],
+)
 def test_a_test_run_counts(command: str) -> None:
     assert [c.command for c in claimed_evidence(ran(command)).commands] == [command]
 

@@ -1,0 +1,213 @@
+"""The main job on a local checkout, from the command line to the branch."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call, tool_calls
+from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
+OUTPUT = {"events.jsonl", "outcome.json", "patch.diff", "trace.md", "trace.html", "pull_request.md"}
+FIELDS = {
+    "run", "state", "reason", "base", "commit", "tree", "branch", "pull_request", "iterations",
+    "cost", "tokens",
+}  # fmt: skip
+FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return make_checkout(tmp_path / "calc", FILES)
+
+
+def fingerprint(checkout: Path) -> dict[str, str]:
+    """Everything of a checkout but objects and our branch's ref and reflog."""
+    skipped = ("objects", "refs/heads/agent", "logs/refs/heads/agent")
+    found = {}
+    for path in sorted(checkout.rglob("*")):
+        name = str(path.relative_to(checkout))
+        if path.is_file() and not name.startswith(tuple(f".git/{s}" for s in skipped)):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[name] = f"{digest} {path.stat().st_mode:o} {path.stat().st_mtime_ns}"
+    return found
+
+
+def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(bash("cat calc.py"), FIX, finish("Make add add\n\nIt subtracted."))
+    done = command_line.resolve(checkout, issue="# add() subtracts\n\n2 + 2 gives 0.")
+    assert done.exit_code == 0, done.stderr
+    outcome = done.outcome
+    assert outcome.keys() >= FIELDS
+    assert {p.name for p in done.output.iterdir()} == OUTPUT
+    assert outcome["state"] == "finished"
+    assert outcome["branch"] == "agent/add-subtracts"
+    assert git(checkout, "rev-parse", "agent/add-subtracts") == outcome["commit"]
+    assert git(checkout, "rev-parse", "agent/add-subtracts^{tree}") == outcome["tree"]
+    assert git(checkout, "rev-parse", "agent/add-subtracts^") == outcome["base"]
+    assert git(checkout, "show", "agent/add-subtracts:calc.py").endswith("return a + b")
+    assert outcome["pull_request"]["title"] == "Make add add"
+    assert "It subtracted." in outcome["pull_request"]["body"]
+    assert (outcome["iterations"], outcome["cost"]) == (3, pytest.approx(0.00033))
+    assert "agent/add-subtracts" in done.stderr
+    assert str(done.output / "trace.html") in done.stderr
+
+
+def test_the_patch_applies_to_the_base_and_gives_the_tree(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    model_endpoint.script(FIX, bash("printf '\\0\\1\\2' > blob.bin; rm README.md"), finish())
+    done = command_line.resolve(checkout)
+    git(checkout, "worktree", "add", "-q", str(tmp_path / "other"), done.outcome["base"])
+    git(tmp_path / "other", "apply", "--index", str(done.output / "patch.diff"))
+    assert git(tmp_path / "other", "write-tree") == done.outcome["tree"]
+
+
+def test_working_tree_index_hooks_and_config_are_left_alone(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    marker = tmp_path / "hook-ran"
+    for hook in ("post-checkout", "pre-commit", "post-commit", "reference-transaction"):
+        path = checkout / ".git" / "hooks" / hook
+        path.write_text(f"#!/bin/sh\ntouch {marker}\n")
+        path.chmod(0o755)
+    (checkout / "calc.py").write_text("# half-written\n")
+    (checkout / "new.txt").write_text("not added\n")
+    (checkout / "README.md").write_text("staged\n")
+    git(checkout, "add", "README.md")
+    marker.unlink(missing_ok=True)
+    before = fingerprint(checkout)
+    model_endpoint.script(FIX, finish())
+    done = command_line.resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    assert fingerprint(checkout) == before
+    assert not marker.exists()
+    assert "uncommitted changes" in done.stderr
+    assert git(checkout, "show", "agent/fix-it:README.md") == "# calc"
+
+
+def test_a_second_run_takes_a_second_branch(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(FIX, finish(), FIX, finish())
+    names = [command_line.resolve(checkout).outcome["branch"] for _ in range(2)]
+    assert names == ["agent/fix-it", "agent/fix-it-2"]
+
+
+def test_the_tag_dialect_does_the_same(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(
+        reply("Let me fix it.\n<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>"),
+        reply("<execute_ipython>\nprint(open('calc.py').read())\n</execute_ipython>"),
+        reply("<finish>\nMake add add\n</finish>"),
+    )
+    done = command_line.resolve(checkout, "--dialect", "tags")
+    assert done.exit_code == 0, done.stderr
+    assert git(checkout, "show", f"{done.outcome['branch']}:calc.py").endswith("return a + b")
+    assert all("tools" not in r.body for r in model_endpoint.requests)
+
+
+def test_every_tool_works_in_one_run(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    edit = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
+    model_endpoint.script(
+        tool_calls([
+            ("think", {"thought": "first look"}),
+            ("str_replace_editor", {"command": "view", "path": "calc.py"}),
+        ]),
+        tool_call("str_replace_editor", {"command": "str_replace", **edit}),
+        tool_call("str_replace_editor",
+                  {"command": "create", "path": "notes/a.md", "file_text": "a\n"}),
+        tool_call("str_replace_editor",
+                  {"command": "insert", "path": "notes/a.md", "insert_line": 1, "new_str": "b"}),
+        tool_call("execute_ipython_cell", {"code": "import calc\ncalc.add(2, 2)"}),
+        finish(),
+    )  # fmt: skip
+    done = command_line.resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    assert git(checkout, "show", f"{done.outcome['branch']}:notes/a.md").splitlines() == ["a", "b"]
+    cell = next(e for e in done.events if e.kind == "ipython_output")
+    assert "4" in cell.content  # type: ignore[union-attr]
+
+
+def test_no_publish_leaves_the_repository_as_it_was(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(FIX, finish("Make add add"))
+    done = command_line.resolve(checkout, "--no-publish")
+    assert done.exit_code == 0
+    assert git(checkout, "branch", "--list", "agent/*") == ""
+    assert done.outcome["branch"] is None
+    assert done.outcome["pull_request"]["title"] == "Make add add"
+    assert b"a + b" in (done.output / "patch.diff").read_bytes()
+
+
+def test_finishing_without_a_change_is_exit_code_3(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(bash("cat calc.py"), finish("It is right as it is."))
+    done = command_line.resolve(checkout)
+    assert done.exit_code == 3
+    assert done.outcome["branch"] is None
+    assert git(checkout, "branch", "--list", "agent/*") == ""
+
+
+def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(FIX, bash("echo one"), bash("echo two"))
+    done = command_line.resolve(checkout, "--max-iterations", "3")
+    assert done.exit_code == 4
+    assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "iterations")
+    assert done.outcome["branch"] is None
+    assert b"a + b" in (done.output / "patch.diff").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "says", "next_step"),
+    [
+        (["."], "is a folder and no issue is given", "--issue FILE.md"),
+        (["nonsense"], "'nonsense' is no issue", "OWNER/NAME#N"),
+        ([".", "--issue", "missing.md"], "there is no file missing.md", "--issue"),
+        (["elsewhere", "--issue", "x.md"], "elsewhere is not a folder", "git checkout"),
+        ([".", "--issue", "/dev/null", "--max-iterations", "0"], "--max-iterations", "settings.md"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2_with_what_to_do(
+    command_line: CommandLine, args: list[str], says: str, next_step: str
+) -> None:
+    done = command_line.run("resolve", *args)
+    assert done.exit_code == 2, done.stderr
+    assert says in done.stderr
+    assert next_step in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_model_is_said_before_anything_is_done(
+    command_line: CommandLine, checkout: Path
+) -> None:
+    command_line.environment.pop("LLM_MODEL")
+    done = command_line.resolve(checkout)
+    assert done.exit_code == 2
+    assert "LLM_MODEL" in done.stderr
+    assert not done.output.exists()
+
+
+def test_an_earlier_output_is_kept_beside(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "issue.md").write_text("# Fix it")
+    model_endpoint.script(FIX, finish(), FIX, finish())
+    folder = tmp_path / "kept"
+    args = ("resolve", checkout, "--issue", tmp_path / "issue.md", "--output", folder)
+    runs = []
+    for _ in range(2):
+        command_line.run(*args)
+        runs.append(json.loads((folder / "outcome.json").read_text())["run"])
+    assert json.loads((folder / "earlier-1" / "outcome.json").read_text())["run"] == runs[0]
