@@ -1,7 +1,9 @@
 """The command line. Starts fast: a command's module is imported when the command is run."""
 
 import importlib
+import os
 import sys
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -53,18 +55,26 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point of the `resolver` script: errors become two lines and an exit code."""
+    """Entry point of the `resolver` script."""
+    sys.exit(run(sys.argv[1:], dict(os.environ)))
+
+
+def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run one command line; its exit code. Errors become two lines on stderr.
+
+    environment: the variables, which commands find as `ctx.obj`.
+    """
     try:
-        code = cli(standalone_mode=False)
+        code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
     except ResolverError as error:
         print_error(error)
-        code = error.exit_code
+        return error.exit_code
     except click.ClickException as error:
         error.show()
-        code = 2
+        return 2
     except click.Abort:
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        return 1
+    return code if isinstance(code, int) else 0
 
 
 def print_error(error: ResolverError) -> None:

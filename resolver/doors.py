@@ -1,7 +1,6 @@
 """What all doors have in common: the machine, a run's id and trigger, the forge, the signals."""
 
 import hashlib
-import os
 import re
 import signal
 from collections.abc import Iterator, Mapping
@@ -109,8 +108,3 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
     return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= 8)
-
-
-def current_environment() -> Mapping[str, str]:
-    """The process's environment, read once at a door."""
-    return dict(os.environ)

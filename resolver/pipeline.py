@@ -18,7 +18,7 @@ from resolver.errors import BranchTaken, ForgeError, PolicyViolation, ResolverEr
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, Report, failure_of
-from resolver.forge.wording import pull_request_body, pull_request_title
+from resolver.forge.wording import TRACE_ROOM, pull_request_body, pull_request_title
 from resolver.model import (
     Evidence,
     Outcome,
@@ -46,9 +46,6 @@ from resolver.workspace.publish import Identity
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
-
-COMMENT_TRACE = 30_000
-"""Characters of the trace that go into a comment; the whole is in the output folder."""
 
 BRANCH_ATTEMPTS = 5
 """How often another name is tried when somebody takes the branch at the same moment."""
@@ -92,7 +89,7 @@ class Record:
 
     def report(self) -> Report:
         """Everything that is told about the run."""
-        trace = render_comment_trace(self.log.state.events, COMMENT_TRACE) if self.log else ""
+        trace = render_comment_trace(self.log.state.events, TRACE_ROOM) if self.log else ""
         return Report(
             trigger=self.job.trigger,
             run=self.job.run,
@@ -314,6 +311,8 @@ def _tell(record: Record, forge: Forge) -> None:
     """One comment that says how it ended. Failing to tell is itself a failure of the run."""
     if not record.job.publish or record.publication.comment_url is not None:
         return
+    if record.job.trigger.kind is TriggerKind.COMMAND_LINE and record.exit_code in {2, 5}:
+        return  # the person at the terminal is told there, and nobody else asked
     try:
         url = forge.comment(record.report())
     except ResolverError as error:

@@ -1,5 +1,6 @@
 """`resolver demo`: the main job on a bundled repository, with recorded replies or a live model."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from resolver.commands.options import settings_options
 from resolver.demo.repository_maker import HERE, make_repository
-from resolver.doors import current_environment, host_of, require_model, run_id, stop_on_signals
+from resolver.doors import host_of, require_model, run_id, stop_on_signals
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.forge.local import LocalForge, local_trigger
@@ -33,13 +34,13 @@ RECORDING = HERE / "recording.jsonl"
     help="Where the demo's repository and output are put.",
 )
 @settings_options
-def command(live: bool, folder: Path, **options: Any) -> int:
+@click.pass_obj
+def command(environment: Mapping[str, str], /, live: bool, folder: Path, **options: Any) -> int:
     """Resolve a bundled issue in a bundled repository, without a forge.
 
     The model's replies come from a recording, everything else is real: each command is run, each
     edit is made, the tests pass or they don't. With --live a real model does the work.
     """
-    environment = current_environment()
     if not live:
         options = {**options, "model": f"replay:{RECORDING}"}
     settings = load_settings(options, environment)

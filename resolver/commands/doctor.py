@@ -1,14 +1,14 @@
 """`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from resolver.commands.options import settings_options
-from resolver.doors import current_environment, github_forge, host_of, require_model
+from resolver.doors import github_forge, host_of, require_model
 from resolver.errors import ResolverError
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.settings import Settings, load_settings
@@ -27,9 +27,9 @@ class Finding:
 @click.command()
 @click.option("--repository", help="OWNER/NAME to check the token against.")
 @settings_options
-def command(repository: str | None, **options: Any) -> int:
+@click.pass_obj
+def command(environment: Mapping[str, str], /, repository: str | None, **options: Any) -> int:
     """Check that this machine and these settings can run Resolver. Changes nothing."""
-    environment = current_environment()
     settings = load_settings(options, environment)
     findings = list(_examine(settings, environment, repository))
     for finding in findings:

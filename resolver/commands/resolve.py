@@ -2,6 +2,7 @@
 
 import getpass
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from rich.console import Console
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
-    current_environment,
     github_forge,
     host_of,
     parse_target,
@@ -40,8 +40,15 @@ from resolver.workspace.workspace import Workspace
     help="Issue as a markdown file, for a local checkout: title on the first line.",
 )
 @run_options
+@click.pass_obj
 def command(
-    target: str, issue: Path | None, output: Path | None, no_publish: bool, **options: Any
+    environment: Mapping[str, str],
+    /,
+    target: str,
+    issue: Path | None,
+    output: Path | None,
+    no_publish: bool,
+    **options: Any,
 ) -> int:
     """Resolve the issue TARGET and open a pull request.
 
@@ -49,7 +56,6 @@ def command(
     local git checkout together with --issue FILE.md. On a local checkout the change becomes a new
     branch `agent/...`; working tree, index, hooks and configuration are left alone.
     """
-    environment = current_environment()
     settings = load_settings(options, environment)
     require_model(settings)
     trigger, forge = _local(Path(target), issue) if issue else _github(target, settings)

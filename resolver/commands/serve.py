@@ -1,13 +1,14 @@
 """`resolver serve`: the GitHub App's webhook and its worker in one process."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import click
 import uvicorn
 
 from resolver.commands.options import settings_options
-from resolver.doors import current_environment, environment_secrets, require_model
+from resolver.doors import environment_secrets, require_model
 from resolver.errors import UsageError
 from resolver.security.logging import RewritingFilter
 from resolver.security.redaction import Redactor
@@ -29,13 +30,15 @@ from resolver.triggers.parse import Ignored
     help="Runs at a time; never two of one repository.",
 )
 @settings_options
-def command(host: str, port: int, concurrency: int, **options: Any) -> int:
+@click.pass_obj
+def command(
+    environment: Mapping[str, str], /, host: str, port: int, concurrency: int, **options: Any
+) -> int:
     """Serve `POST /webhook` and work on its deliveries.
 
     Needs GITHUB_WEBHOOK_SECRET, GITHUB_TOKEN and a model. Deliveries are stored before they are
     answered; after a crash the next start goes on with what was not finished.
     """
-    environment = current_environment()
     settings = load_settings(options, environment)
     require_model(settings)
     if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():

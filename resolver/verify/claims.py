@@ -11,9 +11,11 @@ MOST_COMMANDS = 5
 _CHECK = re.compile(
     r"""\b(
         pytest | unittest | tox | nox | nosetests | ruff | mypy | flake8 | pylint
-      | (npm|yarn|pnpm|bun)\s+(run\s+)?(test|lint|check|build)\S* | (npx\s+)?(jest|vitest|mocha|tsc|eslint)
-      | go\s+(test|vet|build) | cargo\s+(test|check|build|clippy|nextest) | make\s+(test|check|lint|build)\S*
-      | mvn | gradlew? | ctest | rspec | rake | phpunit | dotnet\s+(test|build) | mix\s+test | swift\s+test
+      | (npm|yarn|pnpm|bun)\s+(run\s+)?(test|lint|check|build)\S*
+      | (npx\s+)?(jest|vitest|mocha|tsc|eslint)
+      | go\s+(test|vet|build) | cargo\s+(test|check|build|clippy|nextest)
+      | make\s+(test|check|lint|build)\S* | mvn | gradlew? | ctest | rspec | rake | phpunit
+      | dotnet\s+(test|build) | mix\s+test | swift\s+test
       | bundle\s+exec | prove | deno\s+(test|check) | bats
     )\b""",
     re.VERBOSE,

@@ -1,16 +1,19 @@
 """Runs of the real command line on a checkout, with a scripted model behind a real socket."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from resolver.cli import run
 from resolver.events.log import Event
 from resolver.events.store import read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
@@ -120,8 +123,19 @@ class CommandLine:
     def _needs_output(args: tuple[str | Path, ...]) -> bool:
         return args[0] == "resolve" and "--output" not in args
 
+    def call(self, *args: str | Path, **environment: str) -> Ended:
+        """Run a command to its end inside this process: the same code from its arguments on,
+        without starting Python and importing litellm each time."""
+        self._count += 1
+        output = self.folder / f"output-{self._count}"
+        given = self.command(*args, *(["--output", output] if self._needs_output(args) else []))
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with redirect_stdout(stdout), redirect_stderr(stderr):
+            code = run(given[1:], {**self.environment, **environment})
+        return Ended(code, stdout.getvalue(), stderr.getvalue(), output)
+
     def run(self, *args: str | Path, **environment: str) -> Ended:
-        """Run a command to its end."""
+        """Run a command to its end as a process of its own, in `folder`."""
         self._count += 1
         output = self.folder / f"output-{self._count}"
         done = subprocess.run(
@@ -138,10 +152,19 @@ class CommandLine:
     def resolve(
         self, checkout: Path, *options: str, issue: str = "# Fix it\n\nIt is broken."
     ) -> Ended:
-        """`resolver resolve CHECKOUT --issue FILE.md`."""
+        """`resolver resolve CHECKOUT --issue FILE.md`, as a process of its own."""
+        return self.run("resolve", checkout, "--issue", self._issue_file(issue), *options)
+
+    def call_resolve(
+        self, checkout: Path, *options: str, issue: str = "# Fix it\n\nIt is broken."
+    ) -> Ended:
+        """The same inside this process."""
+        return self.call("resolve", checkout, "--issue", self._issue_file(issue), *options)
+
+    def _issue_file(self, text: str) -> Path:
         file = self.folder / "issue.md"
-        file.write_text(issue)
-        return self.run("resolve", checkout, "--issue", file, *options)
+        file.write_text(text)
+        return file
 
 
 @pytest.fixture

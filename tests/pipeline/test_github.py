@@ -46,7 +46,7 @@ class Scene:
         return f"{REPOSITORY}#{self.issue.number}"
 
     def resolve(self, *options: str) -> Ended:
-        return self.line.run("resolve", self.target, *options)
+        return self.line.call("resolve", self.target, *options)
 
     def mention(self, author: str = "mona", text: str = "@agent please fix this") -> Comment:
         return self.github.add_comment(self.issue, text, author)
@@ -60,7 +60,7 @@ class Scene:
         workspace.mkdir()
         path = workspace / "event.json"
         path.write_text(json.dumps(event))
-        done = self.line.run(
+        done = self.line.call(
             "action",
             GITHUB_EVENT_NAME=name,
             GITHUB_EVENT_PATH=str(path),
@@ -194,7 +194,7 @@ def test_the_same_delivery_again_does_nothing_twice(scene: Scene) -> None:
 def test_a_run_that_died_before_its_comment_only_comments(scene: Scene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     event = scene.github.event_issue_comment(scene.mention())
-    scene.github.fail_next("POST", rf"/issues/{scene.issue.number}/comments$", 403)
+    scene.github.fail_next("POST", rf"/issues/{scene.issue.number}/comments$", 422)
     first = scene.action(event)
     assert first.exit_code == 1
     assert (len(scene.pulls()), scene.bot_comments()) == (1, [])
@@ -335,7 +335,7 @@ def test_a_workflow_change_is_kept_and_not_pushed(scene: Scene) -> None:
 def test_a_missing_repository_or_issue_is_a_clear_error(
     scene: Scene, target: str, says: str
 ) -> None:
-    done = scene.line.run("resolve", target)
+    done = scene.line.call("resolve", target)
     assert done.exit_code in (1, 5)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -344,7 +344,7 @@ def test_a_missing_repository_or_issue_is_a_clear_error(
 def test_a_broken_event_is_a_clear_error(scene: Scene, tmp_path: Path) -> None:
     path = tmp_path / "event.json"
     path.write_text("{")
-    done = scene.line.run("action", GITHUB_EVENT_NAME="issues", GITHUB_EVENT_PATH=str(path))
+    done = scene.line.call("action", GITHUB_EVENT_NAME="issues", GITHUB_EVENT_PATH=str(path))
     assert done.exit_code == 2
     assert "can't be read" in done.stderr
     assert "Traceback" not in done.stderr

@@ -61,7 +61,7 @@ def test_the_patch_applies_to_the_base_and_gives_the_tree(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
     model_endpoint.script(FIX, bash("printf '\\0\\1\\2' > blob.bin; rm README.md"), finish())
-    done = command_line.resolve(checkout)
+    done = command_line.call_resolve(checkout)
     git(checkout, "worktree", "add", "-q", str(tmp_path / "other"), done.outcome["base"])
     git(tmp_path / "other", "apply", "--index", str(done.output / "patch.diff"))
     assert git(tmp_path / "other", "write-tree") == done.outcome["tree"]
@@ -82,7 +82,7 @@ def test_working_tree_index_hooks_and_config_are_left_alone(
     marker.unlink(missing_ok=True)
     before = fingerprint(checkout)
     model_endpoint.script(FIX, finish())
-    done = command_line.resolve(checkout)
+    done = command_line.call_resolve(checkout)
     assert done.exit_code == 0, done.stderr
     assert fingerprint(checkout) == before
     assert not marker.exists()
@@ -94,7 +94,7 @@ def test_a_second_run_takes_a_second_branch(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(FIX, finish(), FIX, finish())
-    names = [command_line.resolve(checkout).outcome["branch"] for _ in range(2)]
+    names = [command_line.call_resolve(checkout).outcome["branch"] for _ in range(2)]
     assert names == ["agent/fix-it", "agent/fix-it-2"]
 
 
@@ -106,7 +106,7 @@ def test_the_tag_dialect_does_the_same(
         reply("<execute_ipython>\nprint(open('calc.py').read())\n</execute_ipython>"),
         reply("<finish>\nMake add add\n</finish>"),
     )
-    done = command_line.resolve(checkout, "--dialect", "tags")
+    done = command_line.call_resolve(checkout, "--dialect", "tags")
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "show", f"{done.outcome['branch']}:calc.py").endswith("return a + b")
     assert all("tools" not in r.body for r in model_endpoint.requests)
@@ -129,7 +129,7 @@ def test_every_tool_works_in_one_run(
         tool_call("execute_ipython_cell", {"code": "import calc\ncalc.add(2, 2)"}),
         finish(),
     )  # fmt: skip
-    done = command_line.resolve(checkout)
+    done = command_line.call_resolve(checkout)
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "show", f"{done.outcome['branch']}:notes/a.md").splitlines() == ["a", "b"]
     cell = next(e for e in done.events if e.kind == "ipython_output")
@@ -140,7 +140,7 @@ def test_no_publish_leaves_the_repository_as_it_was(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(FIX, finish("Make add add"))
-    done = command_line.resolve(checkout, "--no-publish")
+    done = command_line.call_resolve(checkout, "--no-publish")
     assert done.exit_code == 0
     assert git(checkout, "branch", "--list", "agent/*") == ""
     assert done.outcome["branch"] is None
@@ -152,7 +152,7 @@ def test_finishing_without_a_change_is_exit_code_3(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(bash("cat calc.py"), finish("It is right as it is."))
-    done = command_line.resolve(checkout)
+    done = command_line.call_resolve(checkout)
     assert done.exit_code == 3
     assert done.outcome["branch"] is None
     assert git(checkout, "branch", "--list", "agent/*") == ""
@@ -162,7 +162,7 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(FIX, bash("echo one"), bash("echo two"))
-    done = command_line.resolve(checkout, "--max-iterations", "3")
+    done = command_line.call_resolve(checkout, "--max-iterations", "3")
     assert done.exit_code == 4
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "iterations")
     assert done.outcome["branch"] is None
@@ -193,7 +193,7 @@ def test_a_missing_model_is_said_before_anything_is_done(
     command_line: CommandLine, checkout: Path
 ) -> None:
     command_line.environment.pop("LLM_MODEL")
-    done = command_line.resolve(checkout)
+    done = command_line.call_resolve(checkout)
     assert done.exit_code == 2
     assert "LLM_MODEL" in done.stderr
     assert not done.output.exists()
@@ -208,6 +208,6 @@ def test_an_earlier_output_is_kept_beside(
     args = ("resolve", checkout, "--issue", tmp_path / "issue.md", "--output", folder)
     runs = []
     for _ in range(2):
-        command_line.run(*args)
+        command_line.call(*args)
         runs.append(json.loads((folder / "outcome.json").read_text())["run"])
     assert json.loads((folder / "earlier-1" / "outcome.json").read_text())["run"] == runs[0]

@@ -78,9 +78,10 @@ class GitHubForge:
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
-        with self._access.asking("look for an earlier run", "pull-requests: read"):
+        what = f"look for an earlier run on {self._name}#{trigger.number}"
+        with self._access.asking(what, "pull-requests: read"):
             pull = publishing.pull_request_of_run(self._repository, own, trigger)
-        with self._access.asking("look for an earlier run", "issues: read"):
+        with self._access.asking(what, "issues: read"):
             comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             told = comment.html_url if comment and ending and ending.is_final else None
