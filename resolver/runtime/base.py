@@ -33,7 +33,13 @@ class Channel(Protocol):
         """Next bytes of stdout, b"" at the end."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the connection; a waiting `receive` returns b"". May be called again."""
+        ...
+
+    def last_words(self) -> str:
+        """The end of the server's stderr, for an error message; "" where there is none."""
+        ...
 
 
 class Machine(Protocol):

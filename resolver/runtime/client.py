@@ -1,0 +1,160 @@
+"""The host's end of the wire. It believes nothing that the other end says.
+
+A broken frame, a forged id or silence ends the connection: every call, this one and later ones,
+then raises the same SandboxError. Nothing here waits without a limit.
+"""
+
+import threading
+from collections.abc import Hashable
+from functools import cache
+from itertools import count
+from typing import Any, Final, TypeVar, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from resolver.errors import SandboxError
+from resolver.runtime.base import Channel
+from resolver.sandbox import wire
+
+T = TypeVar("T")
+
+MAX_FIELD: Final = 4 * wire.MAX_TEXT
+"""Longest text field of a result that is taken, in characters; the server cuts at MAX_TEXT."""
+
+
+class WireClient:
+    """Requests over a Channel, answered in any order. Safe to call from several threads."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._ids = count(1)
+        self._waiting: dict[int, _Call] = {}
+        self._lost: SandboxError | None = None
+        self._reader = threading.Thread(target=self._read, name="wire-reader", daemon=True)
+        self._reader.start()
+
+    def call(self, method: str, params: dict[str, Any], result: type[T], seconds: float) -> T:
+        """The result of one method, checked against the TypedDict `result`.
+
+        seconds: how long the answer may take.
+        Raises WireError when the server says that it could not, SandboxError when the server is
+        lost or breaks the contract.
+        """
+        call = _Call()
+        with self._lock:
+            if self._lost is not None:
+                raise self._lost
+            id = next(self._ids)
+            self._waiting[id] = call
+        try:
+            self._channel.send(wire.request(id, method, params))
+        except SandboxError as error:
+            self._end(error.what)
+        if not call.done.wait(seconds):
+            self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
+        if call.answer is None:
+            raise self._why()
+        return self._result(method, call.answer, result)
+
+    def close(self) -> None:
+        """End the connection and the reader."""
+        self._end("the sandbox was closed")
+        self._reader.join(timeout=5)
+
+    def _result(self, method: str, answer: dict[str, Any], result: type[T]) -> T:
+        shape: Any = result  # mypy takes no TypedDict's type for a key
+        try:
+            if "error" in answer:
+                error = _ErrorField.model_validate(answer["error"])
+                raise wire.WireError(error.code, error.message[:MAX_FIELD])
+            checked = _shape(shape).model_validate(answer["result"], strict=True).model_dump()
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            self._end(f"the answer to `{method}` is not of its shape: {where}: {first['msg']}")
+            raise self._why() from error
+        for name, value in checked.items():
+            if isinstance(value, str) and len(value) > MAX_FIELD:
+                self._end(f"`{name}` in the answer to `{method}` has {len(value):,} characters")
+                raise self._why()
+        return cast("T", checked)
+
+    def _read(self) -> None:
+        buffer = bytearray()
+        while data := self._channel.receive():
+            start = 0
+            while (end := data.find(b"\n", start)) >= 0:
+                buffer += data[start:end]
+                start = end + 1
+                if not self._take(bytes(buffer)):
+                    return
+                buffer.clear()
+            buffer += data[start:]
+            if len(buffer) > wire.MAX_FRAME:
+                self._end(f"the action server sent a frame over {wire.MAX_FRAME:,} bytes")
+                return
+        words = self._channel.last_words()
+        self._end(
+            "the action server ended" + (f", with the words: {words[-1000:]}" if words else "")
+        )
+
+    def _take(self, line: bytes) -> bool:
+        """Give one frame to its caller; False when it ended the connection."""
+        try:
+            answer = wire.decode(line)
+        except wire.WireError as error:
+            self._end(f"the action server sent a broken frame: {error.message[:200]}")
+            return False
+        id: Any = answer.get("id")
+        well_formed = type(id) is int and ("result" in answer) != ("error" in answer)
+        with self._lock:
+            call = self._waiting.pop(id, None) if well_formed else None
+        if call is None:
+            self._end("the action server sent an answer that nobody asked for")
+            return False
+        call.answer = answer
+        call.done.set()
+        return True
+
+    def _end(self, what: str) -> None:
+        """Close, and let every caller know why. The first reason stands."""
+        with self._lock:
+            if self._lost is None:
+                self._lost = SandboxError(
+                    f"the sandbox was lost: {what}",
+                    "see the event log for what ran last, and start the run again",
+                )
+            waiting, self._waiting = list(self._waiting.values()), {}
+        self._channel.close()
+        for call in waiting:
+            call.done.set()
+
+    def _why(self) -> SandboxError:
+        assert self._lost is not None, "a call without an answer means that the end was noted"
+        return self._lost
+
+
+class _Call:
+    """One request under way."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.answer: dict[str, Any] | None = None
+
+
+class _ErrorField(BaseModel):
+    """The `error` member of a JSON-RPC response."""
+
+    model_config = ConfigDict(strict=True)
+
+    code: int
+    message: str
+
+
+@cache
+def _shape(result: Hashable) -> type[BaseModel]:
+    """A model of the TypedDict `result`. The wire is standard library only, and pydantic takes
+    `typing`'s own TypedDict from Python 3.12 on."""
+    fields: dict[str, Any] = {name: (hint, ...) for name, hint in get_type_hints(result).items()}
+    return create_model("Result", __config__=ConfigDict(allow_inf_nan=False), **fields)

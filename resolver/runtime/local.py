@@ -1,0 +1,195 @@
+"""This machine as the sandbox: `LocalMachine`, for laptops and places without an engine.
+
+The server is a child process in a folder of its own. Kernel namespaces take the host's processes,
+network and sockets out of its sight where the kernel allows (enter.py); the files of the machine
+stay visible, which `isolation` says.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from resolver.errors import SandboxError
+from resolver.runtime import enter
+from resolver.runtime.base import Channel, SandboxSpec
+from resolver.runtime.channel import KEPT_STDERR, SocketChannel
+from resolver.runtime.confined import open_below, remove_tree, unpack_below
+from resolver.runtime.processes import kill_tree
+from resolver.runtime.toolbox import SANDBOX_FOLDER
+
+PASSED_ON: Final = frozenset(
+    {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}
+    | {"RUSTUP_HOME", "CARGO_HOME", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"}
+)
+"""Variables of the host that the sandbox sees: none that could hold a secret."""
+
+_PR_SET_DUMPABLE: Final = 4
+_CHUNK: Final = 1024 * 1024
+
+
+_libc = ctypes.CDLL(None)
+
+
+class LocalMachine:
+    """A folder and a process tree of this machine.
+
+    environment: the host's variables; only PASSED_ON of them go in.
+    """
+
+    def __init__(self, spec: SandboxSpec, environment: Mapping[str, str]) -> None:
+        self._spec = spec
+        self._environment = environment
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.isolation = "this machine, not started"
+
+    @property
+    def scratch(self) -> str:
+        """Folder beside the repository for bundles and long outputs."""
+        return str(self._home / "scratch")
+
+    def __enter__(self) -> "LocalMachine":
+        self._folder = Path(tempfile.mkdtemp(prefix="resolver-")).resolve()
+        for name in ("workspace", "scratch", "home", "tmp"):
+            (self._folder / name).mkdir()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Kill every process of the sandbox and remove its folder."""
+        process, self._process = self._process, None
+        if process is not None:
+            kill_tree(process)
+            _libc.prctl(_PR_SET_DUMPABLE, 1)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            remove_tree(folder)
+
+    def connect(self) -> Channel:
+        """Start the action server and return its stdin and stdout."""
+        server = self._server()
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        try:
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", enter.__file__, str(writing), *server],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.PIPE,
+                env=self._variables(),
+                cwd=self._home / "workspace",
+                pass_fds=(writing,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            os.close(reading)
+            raise SandboxError(
+                f"the action server could not be started: {error}",
+                "check that this Python can be run again: " + sys.executable,
+            ) from error
+        finally:
+            theirs.close()
+            os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            report = pipe.read()
+        self._note_isolation(json.loads(report) if report else {})
+        return _LocalChannel(ours, _opened(process.stderr))
+
+    def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
+        """Unpack a tar stream below `path`, which must be in the sandbox's folder."""
+        with tempfile.TemporaryFile() as spool:
+            for chunk in [tar] if isinstance(tar, bytes) else tar:
+                spool.write(chunk)
+            spool.seek(0)
+            with (
+                open_below(self._home, path, os.O_RDONLY | os.O_DIRECTORY) as folder,
+                tarfile.open(fileobj=spool, mode="r:") as archive,
+            ):
+                unpack_below(archive, folder)
+
+    def get_archive(self, path: str) -> Iterator[bytes]:
+        """The file at `path` as a tar stream; no link is followed on the way to it."""
+        with open_below(self._home, path, os.O_RDONLY | os.O_NONBLOCK) as file:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise SandboxError(f"{path} is not a regular file", "look at the run's event log")
+            member = tarfile.TarInfo(Path(path).name)
+            member.size = left = found.st_size
+            yield member.tobuf(tarfile.PAX_FORMAT)
+            while left > 0 and (chunk := os.read(file, min(left, _CHUNK))):
+                left -= len(chunk)
+                yield chunk
+            yield bytes(-member.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
+
+    @property
+    def _home(self) -> Path:
+        if self._folder is None:
+            raise SandboxError("the sandbox is not running", "start the run again")
+        return self._folder
+
+    def _server(self) -> list[str]:
+        folders = ["--root", str(self._home / "workspace"), "--scratch", self.scratch]
+        programs = ["--bash", self._program("bash"), "--git", self._program("git")]
+        server = [sys.executable, "-I", str(SANDBOX_FOLDER / "__main__.py")]
+        return [*server, *folders, *programs, "--keep-environment"]
+
+    def _program(self, name: str) -> str:
+        found = shutil.which(name, path=self._environment.get("PATH"))
+        if found is None:
+            raise SandboxError(f"{name} is not on PATH", f"install {name} and try again")
+        return found
+
+    def _variables(self) -> dict[str, str]:
+        passed = {k: v for k, v in self._environment.items() if k in PASSED_ON}
+        own = {"HOME": str(self._home / "home"), "TMPDIR": str(self._home / "tmp")}
+        return {**passed, **own, **self._spec.environment}
+
+    def _note_isolation(self, report: dict[str, Any]) -> None:
+        hidden = [name for name in ("processes", "network") if report.get(name)]
+        if not report.get("processes"):
+            # At least this process, whose environment holds the keys, can't be read by the user's
+            # other processes then.
+            _libc.prctl(_PR_SET_DUMPABLE, 0)
+            hidden.append("this program's memory and environment")
+        shown = [name for name in ("processes", "network") if not report.get(name)]
+        problem = f" ({report['problem']})" if report.get("problem") else ""
+        self.isolation = (
+            f"this machine, as user {os.getuid()}; out of its sight: {', '.join(hidden)}; "
+            f"NOT separated: {', '.join(['files', 'memory and processor use', *shown])}{problem}"
+        )
+
+
+class _LocalChannel(SocketChannel):
+    """The server's stdin and stdout as a socket, its stderr as a pipe."""
+
+    def __init__(self, connected: socket.socket, stderr: IO[bytes]) -> None:
+        super().__init__(connected)
+        self._words = b""
+        self._drain = threading.Thread(target=self._keep, args=(stderr,), daemon=True)
+        self._drain.start()
+
+    def last_words(self) -> str:
+        """The end of the server's stderr, waited for: whoever asks has seen stdout end."""
+        self._drain.join(timeout=0.5)
+        return self._words.decode(errors="replace").strip()
+
+    def _keep(self, stderr: IO[bytes]) -> None:
+        with stderr:
+            while data := os.read(stderr.fileno(), _CHUNK):
+                self._words = (self._words + data)[-KEPT_STDERR:]
+
+
+def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None, "asked for with PIPE"
+    return stream

@@ -1,0 +1,222 @@
+"""`Runtime`: what the rest of the program does with a sandbox, whatever machine it is on.
+
+Actions in, observations out; the checkout in, the change out. Events are returned unnumbered.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun, FileEdit, FileRead, FileWrite, IPythonRunCell
+from resolver.events.log import Observation
+from resolver.events.observations import (
+    CmdOutput,
+    ErrorObservation,
+    FileEditResult,
+    FileReadResult,
+    FileWriteResult,
+    IPythonOutput,
+)
+from resolver.runtime.archive import take_file, wrap_file
+from resolver.runtime.base import Machine
+from resolver.runtime.client import WireClient
+from resolver.sandbox import wire
+
+T = TypeVar("T")
+
+SandboxAction = CmdRun | IPythonRunCell | FileRead | FileWrite | FileEdit
+"""The actions that run in the sandbox."""
+
+MAX_COMMAND_SECONDS: Final = 3600.0
+"""Longest an agent may let one command or cell run."""
+
+START_SECONDS: Final = 60.0
+FILE_SECONDS: Final = 60.0
+GIT_SECONDS: Final = 600.0
+GRACE_SECONDS: Final = 30.0
+"""What the server gets on top of a command's own time to interrupt it and answer."""
+
+_CODES: Final = {
+    CmdRun: "command",
+    IPythonRunCell: "cell",
+    FileRead: "view",
+    FileWrite: "create",
+    FileEdit: "edit",
+}
+_CHECKOUT_FILE: Final = "checkout.tar"
+
+
+class Runtime:
+    """A running sandbox. Use as a context manager; leaving stops and removes everything.
+
+    command_timeout: seconds a command or cell may take unless the action says otherwise.
+    """
+
+    def __init__(self, machine: Machine, command_timeout: float) -> None:
+        self._machine = machine
+        self._command_timeout = command_timeout
+        self._open = ExitStack()
+        self._client: WireClient | None = None
+        self.root = ""
+        """Absolute sandbox path of the repository's root, where the shell starts."""
+
+    @property
+    def isolation(self) -> str:
+        """One line that says what separates the sandbox from the host."""
+        return self._machine.isolation
+
+    def __enter__(self) -> "Runtime":
+        with ExitStack() as opening:
+            opening.enter_context(self._machine)
+            client = WireClient(self._machine.connect())
+            opening.callback(client.close)
+            hello = _fatal(client, "hello", {}, wire.Hello, START_SECONDS)
+            if hello["protocol"] != wire.PROTOCOL:
+                raise SandboxError(
+                    f"the action server speaks protocol {hello['protocol']}, "
+                    f"this program speaks {wire.PROTOCOL}",
+                    "remove the toolbox volume and start again",
+                )
+            self._client, self.root = client, hello["root"]
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop and remove the sandbox. May be called again."""
+        self._client = None
+        self._open.close()
+
+    def checkout(
+        self, git_dir_tar: Iterator[bytes], commit: str, branch: str
+    ) -> wire.CheckoutResult:
+        """Unpack the tar of a clean git directory and check `commit` out in the root."""
+        scratch = self._machine.scratch
+        self._machine.put_archive(scratch, wrap_file(_CHECKOUT_FILE, git_dir_tar))
+        params = {
+            "git_dir_archive": f"{scratch}/{_CHECKOUT_FILE}",
+            "commit": commit,
+            "branch": branch,
+        }
+        return _fatal(self._running, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
+
+    def export_change(self, base: str) -> wire.ChangeResult:
+        """The working tree as git objects on top of `base`; `fetch` takes the bundle out."""
+        params = {"base": base}
+        return _fatal(self._running, "export_change", params, wire.ChangeResult, GIT_SECONDS)
+
+    def fetch(self, path: str, destination: Path, max_bytes: int) -> None:
+        """Take one regular file out of the sandbox to `destination`, which must not exist.
+
+        Raises SandboxError for a link, anything but one file, or more than `max_bytes`.
+        """
+        take_file(self._machine.get_archive(path), destination, max_bytes)
+
+    def execute(self, action: SandboxAction) -> Observation:
+        """Do the action. What the agent can put right comes back as ErrorObservation.
+
+        Raises SandboxError when the sandbox is lost.
+        """
+        try:
+            return self._execute(action)
+        except wire.WireError as error:
+            return ErrorObservation(content=error.message, code=_CODES[type(action)])
+
+    def _execute(self, action: SandboxAction) -> Observation:
+        match action:
+            case CmdRun():
+                return self._run_command(action)
+            case IPythonRunCell():
+                return self._run_cell(action)
+            case FileRead():
+                where = {"path": action.path, "view_range": action.view_range}
+                view = self._file("view", wire.ViewResult, where)
+                return FileReadResult(content=view["output"], path=action.path)
+            case FileWrite():
+                file = {"path": action.path, "file_text": action.content}
+                made = self._file("create", wire.EditResult, file)
+                return FileWriteResult(
+                    content=made["output"], path=made["path"], new_hash=made["new_hash"]
+                )
+            case FileEdit():
+                return self._edit(action)
+
+    def _run_command(self, action: CmdRun) -> CmdOutput:
+        seconds = self._seconds(action.timeout)
+        params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
+        result = self._running.call(
+            "run_command", params, wire.CommandResult, seconds + GRACE_SECONDS
+        )
+        return CmdOutput(
+            content=_with_notice(result["output"], result["notice"]),
+            exit_code=result["exit_code"],
+            cwd=result["cwd"],
+            timed_out=result["timed_out"],
+            omitted=result["omitted"],
+            output_file=result["output_file"],
+            seconds=result["seconds"],
+        )
+
+    def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
+        seconds = self._seconds(action.timeout)
+        params = {"code": action.code, "timeout": seconds}
+        result = self._running.call("run_cell", params, wire.CellResult, seconds + GRACE_SECONDS)
+        return IPythonOutput(
+            content=result["output"],
+            error=result["error"],
+            images=tuple(image for image in result["images"] if image.startswith("data:image/")),
+        )
+
+    def _edit(self, action: FileEdit) -> FileEditResult:
+        given: dict[str, Any]
+        match action.command:
+            case "str_replace":
+                given = {"old_str": action.old_str, "new_str": action.new_str or ""}
+            case "insert":
+                given = {"insert_line": action.insert_line, "new_str": action.new_str}
+            case "undo_edit":
+                given = {}
+        result = self._file(action.command, wire.EditResult, {"path": action.path, **given})
+        return FileEditResult(
+            content=result["output"],
+            path=result["path"],
+            diff=result["diff"],
+            old_hash=result["old_hash"],
+            new_hash=result["new_hash"],
+        )
+
+    def _file(self, method: str, result: type[T], params: dict[str, Any]) -> T:
+        return self._running.call(method, params, result, FILE_SECONDS)
+
+    def _seconds(self, asked: float | None) -> float:
+        if asked is None or math.isnan(asked) or asked <= 0:
+            return self._command_timeout
+        return min(asked, MAX_COMMAND_SECONDS)
+
+    @property
+    def _running(self) -> WireClient:
+        if self._client is None:
+            raise SandboxError("the sandbox is not running", "start the run again")
+        return self._client
+
+
+def _fatal(
+    client: WireClient, method: str, params: dict[str, Any], result: type[T], seconds: float
+) -> T:
+    """A call that the run can't go on without."""
+    try:
+        return client.call(method, params, result, seconds)
+    except wire.WireError as error:
+        raise SandboxError(
+            f"the sandbox could not do `{method}`: {error.message}",
+            "see the event log for what ran last, and start the run again",
+        ) from error
+
+
+def _with_notice(output: str, notice: str) -> str:
+    return f"{output.rstrip()}\n[{notice}]".lstrip() if notice else output

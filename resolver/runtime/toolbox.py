@@ -1,0 +1,285 @@
+"""The toolbox: Python, IPython, bash and git under one prefix that runs in any Linux image.
+
+Made from this machine's own programs as one tar file, kept in a cache folder under a key of
+what is in it. volume.py carries it to the engine.
+"""
+
+import compileall
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import Requirement
+
+from resolver import __version__
+from resolver.errors import SandboxError
+from resolver.runtime import elf
+from resolver.sandbox import wire
+
+PREFIX: Final = "/opt/resolver"
+"""Where the toolbox is mounted in the sandbox; built into its programs."""
+
+PYTHON: Final = f"{PREFIX}/bin/python3"
+BASH: Final = f"{PREFIX}/bin/bash"
+GIT: Final = f"{PREFIX}/bin/git"
+SERVER: Final = f"{PREFIX}/sandbox/__main__.py"
+ENTRY: Final = f"{PREFIX}/bin/resolver-idle"
+"""Link to Python that is the archive's last entry: where it is, the toolbox is whole."""
+
+KEPT: Final = timedelta(days=7)
+"""How long a toolbox of another version is kept before a new one replaces it."""
+
+SANDBOX_FOLDER: Final = Path(wire.__file__).parent
+"""The sandbox side's code on the host."""
+
+_LEFT_OUT = {
+    "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3",
+    "site-packages", "dist-packages", "sitecustomize.py", "usercustomize.py", "EXTERNALLY-MANAGED",
+}  # fmt: skip
+_LEFT_OUT_PREFIXES = ("config-", "_tkinter.", "_test", "_ctypes_test", "xxlimited")
+_NETWORK_GIT = ("git-daemon", "git-http", "git-remote", "git-imap", "git-shell", "scalar")
+_GIT_WRAPPER = f"""#!{BASH}
+export GIT_EXEC_PATH={PREFIX}/libexec/git-core GIT_TEMPLATE_DIR={PREFIX}/share/git-core/templates
+exec {PREFIX}/libexec/git-core/git "$@"
+"""
+
+
+class Toolbox:
+    """The toolbox of this installation. Cheap to make; `archive` builds when needed.
+
+    cache: folder that built archives are kept in.
+    path: where bash and git are looked for; None means this process's PATH.
+    Raises SandboxError where one of its parts is missing on this machine.
+    """
+
+    def __init__(self, cache: Path, path: str | None = None) -> None:
+        self._cache = cache
+        self._bash, self._git = _host_program("bash", path), _host_program("git", path)
+        self._packages = _distributions("ipython")
+        self.key = self._content_key()
+
+    def archive(self) -> Path:
+        """The toolbox as a tar file (paths relative to PREFIX), built where it is not cached."""
+        target = self._cache / f"toolbox-{self.key}.tar"
+        if target.is_file():
+            return target
+        self._cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="toolbox-", dir=self._cache) as folder:
+            root, packed = Path(folder) / "root", Path(folder) / "packed.tar"
+            _Build(root, elf.find_patchelf()).run(self._bash, self._git, self._packages)
+            _pack(root, packed)
+            packed.replace(target)
+        oldest = time.time() - KEPT.total_seconds()
+        for other in self._cache.glob("toolbox-*.tar"):
+            if other != target and other.stat().st_mtime < oldest:
+                other.unlink()
+        return target
+
+    def _content_key(self) -> str:
+        digest = hashlib.sha256()
+        digest.update(f"{__version__} {platform.machine()} {sys.version}".encode())
+        digest.update(" ".join(platform.libc_ver()).encode())
+        for package in self._packages:
+            digest.update(f"{package.name} {package.version}".encode())
+        own = [Path(__file__), Path(elf.__file__), self._bash, self._git]
+        for file in (*own, *_sandbox_sources()):
+            digest.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
+        return digest.hexdigest()[:20]
+
+
+class _Build:
+    """One build of the toolbox in the empty folder `root`."""
+
+    def __init__(self, root: Path, patchelf: Path) -> None:
+        self._root = root
+        self._patchelf = patchelf
+        self._executables: list[tuple[Path, Path]] = []
+        self._libraries: list[tuple[Path, Path]] = []
+
+    def run(self, bash: Path, git: Path, packages: list[metadata.Distribution]) -> None:
+        library = self._add_python()
+        self._add_packages(packages, library)
+        self._add_executable(bash, "bin/bash")
+        self._add_git(git)
+        self._relocate()
+        for folder in (library, self._root / "sandbox"):
+            compileall.compile_dir(folder, quiet=2, stripdir=str(self._root), prependdir=PREFIX)
+
+    def _add_python(self) -> Path:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        base = Path(sys.base_prefix) / "bin" / version
+        executable = base if base.is_file() else Path(sys.executable)
+        self._add_executable(executable.resolve(), f"bin/{version}")
+        for name in ("python3", "python", Path(ENTRY).name):
+            (self._root / "bin" / name).symlink_to(version)
+        source = Path(sysconfig.get_path("stdlib"))
+        target = self._root / source.relative_to(sys.base_prefix)
+        shutil.copytree(
+            source, target, ignore=_left_out, symlinks=False, ignore_dangling_symlinks=True
+        )
+        for module in (target / "lib-dynload").glob("*.so"):
+            self._libraries.append((source / "lib-dynload" / module.name, module))
+        return target
+
+    def _add_packages(self, packages: list[metadata.Distribution], library: Path) -> None:
+        # Beside the standard library: some distributions' site.py looks for packages in other
+        # places than site-packages, and this folder is on every Python's path.
+        for package in packages:
+            for entry in package.files or []:
+                source = Path(str(entry.locate()))
+                if ".." in entry.parts or not source.is_file() or _optimised(source.name):
+                    continue
+                target = library / entry
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+                if source.suffix == ".so":
+                    self._libraries.append((source, target))
+        shutil.copytree(SANDBOX_FOLDER, self._root / "sandbox", ignore=_left_out)
+
+    def _add_executable(self, source: Path, target: str) -> None:
+        copy = self._root / target
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+        copy.chmod(0o755)
+        self._executables.append((source, copy))
+
+    def _add_git(self, git: Path) -> None:
+        core = self._root / "libexec" / "git-core"
+        self._add_executable(git, "libexec/git-core/git")
+        for name in _output([str(git), "--list-cmds=builtins"]).split():
+            (core / f"git-{name}").symlink_to("git")
+        for file in sorted(Path(_output([str(git), "--exec-path"]).strip()).iterdir()):
+            target = core / file.name
+            if target.exists() or not file.is_file() or file.name.startswith(_NETWORK_GIT):
+                continue
+            if elf.is_elf(file):
+                self._add_executable(file.resolve(), f"libexec/git-core/{file.name}")
+            elif file.read_bytes().startswith((b"#!/bin/sh", b"# ", b"#\n")):
+                shutil.copy2(file, target)
+        (self._root / "share" / "git-core" / "templates").mkdir(parents=True)
+        wrapper = self._root / "bin" / "git"
+        wrapper.write_text(_GIT_WRAPPER)
+        wrapper.chmod(0o755)
+
+    def _relocate(self) -> None:
+        loader = elf.loader_of(self._patchelf, self._executables[0][0])
+        folder = self._root / "lib"
+        needed: dict[str, Path] = {loader.name: loader}
+        for source, _ in self._executables:
+            found = elf.libraries_of(loader, source)
+            if found is None:
+                raise SandboxError(
+                    f"{source} lacks a library on this machine", "install it again and try again"
+                )
+            needed |= found
+        present = []
+        for source, copy in self._libraries:
+            found = elf.libraries_of(loader, source)
+            if found is None:
+                copy.unlink()
+            else:
+                needed |= found
+                present.append(copy)
+        # Loaded by name when a thread is cancelled, so no file lists it.
+        libc = next((path for name, path in needed.items() if name.startswith("libc.so")), loader)
+        unwinder = libc.parent / "libgcc_s.so.1"
+        if unwinder.is_file():
+            needed[unwinder.name] = unwinder
+        for name, path in needed.items():
+            copy = folder / Path(name).name
+            shutil.copyfile(path, copy)
+            copy.chmod(0o755)
+            if name != loader.name:
+                present.append(copy)
+        for _, copy in self._executables:
+            elf.relocate_executable(
+                self._patchelf, copy, f"{PREFIX}/lib/{loader.name}", f"{PREFIX}/lib"
+            )
+        elf.relocate_libraries(self._patchelf, present, f"{PREFIX}/lib")
+
+
+def _pack(root: Path, target: Path) -> None:
+    """Write the folder as a tar file owned by root, with ENTRY as its last member."""
+    last = root / Path(ENTRY).relative_to(PREFIX)
+    files = [path for path in sorted(root.rglob("*")) if path != last]
+    with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as tar:
+        for path in (*files, last):
+            tar.add(path, str(path.relative_to(root)), recursive=False, filter=_as_root)
+
+
+def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    if not member.issym():
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+    return member
+
+
+def _host_program(name: str, path: str | None) -> Path:
+    if sys.platform != "linux":
+        raise SandboxError(
+            f"the toolbox is made from Linux programs, and this machine runs {platform.system()}",
+            "run Resolver on Linux (a container will do)",
+        )
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise SandboxError(
+            f"{name} is not on PATH, and the sandbox's toolbox is made from it",
+            f"install {name} and try again",
+        )
+    return Path(found).resolve()
+
+
+def _distributions(name: str) -> list[metadata.Distribution]:
+    """The distribution and all that it requires here, by name. Raises SandboxError."""
+    found: dict[str, metadata.Distribution] = {}
+    waiting = [name]
+    while waiting:
+        wanted = waiting.pop()
+        if wanted.lower() in found:
+            continue
+        try:
+            found[wanted.lower()] = distribution = metadata.distribution(wanted)
+        except metadata.PackageNotFoundError as error:
+            raise SandboxError(
+                f"the Python package {wanted} is not installed",
+                "install Resolver with its dependencies: pip install resolver",
+            ) from error
+        needs = (Requirement(text) for text in distribution.requires or [])
+        waiting += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
+    return [found[key] for key in sorted(found)]
+
+
+def _sandbox_sources() -> Iterator[Path]:
+    return iter(sorted(SANDBOX_FOLDER.rglob("*.py")))
+
+
+def _left_out(_folder: str, names: list[str]) -> set[str]:
+    return {
+        name
+        for name in names
+        if name in _LEFT_OUT or name.startswith(_LEFT_OUT_PREFIXES) or _optimised(name)
+    }
+
+
+def _optimised(name: str) -> bool:
+    return name.endswith((".opt-1.pyc", ".opt-2.pyc"))
+
+
+def _output(command: list[str]) -> str:
+    environment = {name: value for name, value in os.environ.items() if name == "PATH"}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    ).stdout

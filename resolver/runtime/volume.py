@@ -1,0 +1,140 @@
+"""The toolbox's volume on the engine: filled once a version, read-only in every sandbox.
+
+Whole or absent: the archive's last entry is the sandbox's first program (toolbox.ENTRY), and
+only one filler works at a time.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from resolver.errors import SandboxError
+from resolver.runtime.engine import engine_errors, remove_container
+from resolver.runtime.toolbox import ENTRY, KEPT, PREFIX, Toolbox
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+    from docker.types import Mount
+
+TOOLBOX_LABEL: Final = "resolver.toolbox"
+_POLL_SECONDS: Final = 0.5
+_CHUNK: Final = 1024 * 1024
+
+
+def volume_name(toolbox: Toolbox) -> str:
+    """Name of the volume that holds this toolbox."""
+    return f"resolver-toolbox-{toolbox.key}"
+
+
+def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
+    """The volume as a mount of a container; the engine makes it where it is missing.
+
+    Never with what an image has at that place: the volume is shared by all runs.
+    """
+    from docker.types import Mount
+
+    return Mount(
+        PREFIX,
+        volume_name(toolbox),
+        read_only=read_only,
+        no_copy=True,
+        labels={TOOLBOX_LABEL: toolbox.key},
+    )
+
+
+def fill_volume(
+    client: "DockerClient", toolbox: Toolbox, image: str, patience: float = 300.0
+) -> None:
+    """Put the toolbox into its volume, or wait for the one who does.
+
+    The helper container is never started; its name, which the engine gives only once, is the
+    lock.
+    patience: seconds after which a helper is taken for one that a crash left, and removed.
+    """
+    with engine_errors(
+        "the sandbox's toolbox could not be put on the engine",
+        "check that the engine has free disk space with `docker system df`",
+    ):
+        _fill(client, toolbox, image, patience)
+
+
+def _fill(client: "DockerClient", toolbox: Toolbox, image: str, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while (helper := _helper(client, toolbox, image)) is None:
+        if time.monotonic() > deadline:
+            _remove_stale(client, toolbox)
+            deadline = time.monotonic() + patience
+        time.sleep(_POLL_SECONDS)
+    try:
+        if not _is_filled(helper):
+            _put(helper, toolbox)
+            remove_other_versions(client, toolbox, datetime.now(UTC) - KEPT)
+    finally:
+        remove_container(helper)
+
+
+def _is_filled(helper: "Container") -> bool:
+    import docker
+
+    try:
+        stream, _ = helper.get_archive(ENTRY)
+    except docker.errors.NotFound:
+        return False
+    return len(list(stream)) > 0
+
+
+def _put(helper: "Container", toolbox: Toolbox) -> None:
+    with toolbox.archive().open("rb") as archive:
+        chunks = iter(lambda: archive.read(_CHUNK), b"")
+        if not helper.put_archive(PREFIX, chunks):
+            raise SandboxError(
+                "the engine did not take the toolbox", "check that the engine has free disk space"
+            )
+
+
+def _lock_name(toolbox: Toolbox) -> str:
+    return f"{volume_name(toolbox)}-fill"
+
+
+def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container | None":
+    """The container that gives access to the volume; None while another one fills it."""
+    import docker
+
+    try:
+        return client.containers.create(
+            image,
+            [ENTRY],
+            name=_lock_name(toolbox),
+            network_mode="none",
+            labels={TOOLBOX_LABEL: toolbox.key},
+            mounts=[toolbox_mount(toolbox, read_only=False)],
+        )
+    except docker.errors.APIError as error:
+        if error.status_code == 409:
+            return None
+        raise
+
+
+def _remove_stale(client: "DockerClient", toolbox: Toolbox) -> None:
+    import docker
+
+    try:
+        remove_container(client.containers.get(_lock_name(toolbox)))
+    except docker.errors.NotFound:
+        return
+
+
+def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: datetime) -> None:
+    """Remove toolboxes of other versions made before that time, those in use excepted."""
+    import docker
+
+    for volume in client.volumes.list(filters={"label": TOOLBOX_LABEL}):
+        made = datetime.fromisoformat(volume.attrs["CreatedAt"])
+        if volume.name == volume_name(toolbox) or made > before:
+            continue
+        try:
+            volume.remove()
+        except docker.errors.APIError as error:
+            if error.status_code not in (404, 409):  # gone, or in use
+                raise

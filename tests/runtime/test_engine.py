@@ -1,0 +1,117 @@
+"""Reaching an engine, near and far, and saying plainly when there is none."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun
+from resolver.events.observations import CmdOutput
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.docker import DockerMachine
+from resolver.runtime.engine import (
+    connect_engine,
+    engine_answers,
+    image_settings,
+    remove_leftovers,
+)
+from resolver.runtime.runtime import Runtime
+from resolver.runtime.toolbox import Toolbox
+from tests.parts.sandboxes import DOCKER_PYTHON
+
+
+def test_without_an_engine_the_error_says_what_was_tried_and_what_else_there_is() -> None:
+    environment = {"DOCKER_HOST": "tcp://127.0.0.1:1"}
+    assert not engine_answers(environment)
+    with pytest.raises(SandboxError) as error:
+        connect_engine(environment)
+    assert "tcp://127.0.0.1:1" in error.value.what
+    assert "--runtime local" in error.value.next_step
+
+
+@pytest.mark.parametrize("host", ["nonsense", "http://", "ftp://127.0.0.1"])
+def test_a_wrong_host_is_no_engine(host: str) -> None:
+    assert not engine_answers({"DOCKER_HOST": host})
+
+
+@pytest.mark.engine
+def test_an_image_that_can_not_be_had_is_named(engine: docker.DockerClient) -> None:
+    image = "127.0.0.1:1/no/such:image"
+    with pytest.raises(SandboxError) as error:
+        image_settings(engine, image)
+    assert image in error.value.what
+    assert "--image" in error.value.next_step
+
+
+@pytest.mark.engine
+def test_what_a_run_left_can_be_removed_by_its_id(
+    engine: docker.DockerClient, new_machine: Callable[..., Machine]
+) -> None:
+    machine = new_machine(DOCKER_PYTHON, run="abandoned")
+    machine.__enter__()
+    assert remove_leftovers(engine, "abandoned") == 1
+    assert remove_leftovers(engine, "abandoned") == 0
+    machine.__exit__()
+
+
+@pytest.mark.engine
+def test_an_engine_over_tcp_works_the_same(
+    engine: docker.DockerClient, toolbox: Toolbox, busybox_image: str, tcp_engine: str
+) -> None:
+    far = connect_engine({"DOCKER_HOST": tcp_engine})
+    machine = DockerMachine(SandboxSpec(image=busybox_image, run="far"), toolbox, far)
+    with Runtime(machine, command_timeout=20) as sandbox:
+        found = sandbox.execute(CmdRun(command="echo far"))
+        assert isinstance(found, CmdOutput)
+        assert found.content == "far\n"
+    far.close()
+
+
+@pytest.fixture
+def tcp_engine(engine: docker.DockerClient) -> Iterator[str]:
+    """The engine's socket behind a TCP port of this machine."""
+    path = engine.api.base_url.removeprefix("http+docker:/")
+    path = "/var/run/docker.sock" if not Path(path).is_socket() else path
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        open_sockets: list[socket.socket] = [listening]
+        threads = [threading.Thread(target=accept, args=(listening, path, open_sockets))]
+        threads[0].start()
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        for one in open_sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+        threads[0].join(5)
+
+
+def accept(listening: socket.socket, path: str, open_sockets: list[socket.socket]) -> None:
+    copies = []
+    while True:
+        try:
+            near, _ = listening.accept()
+        except OSError:
+            break
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(path)
+        open_sockets += [near, far]
+        copies += [threading.Thread(target=copy, args=ends) for ends in ((near, far), (far, near))]
+        for thread in copies[-2:]:
+            thread.start()
+    for thread in copies:
+        thread.join(5)
+    for one in open_sockets[1:]:
+        one.close()
+
+
+def copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        return

@@ -1,0 +1,287 @@
+"""What the agent must not see, reach or exhaust, tried from inside by an agent that tries."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun, IPythonRunCell
+from resolver.events.observations import CmdOutput
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.local import LocalMachine
+from resolver.runtime.runtime import Runtime
+from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
+
+CANARY = "canary-4b1f0c"
+every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
+in_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON, DOCKER_BUSYBOX))
+in_python_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
+local_only = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
+
+SEARCH = """
+import glob
+found = []
+for kind in ("environ", "cmdline"):
+    for path in glob.glob(f"/proc/[0-9]*/{kind}") + glob.glob(f"/proc/[0-9]*/task/*/{kind}"):
+        try:
+            if b"canary-" + b"4b1f0c" in open(path, "rb").read():
+                found.append(path)
+        except OSError:
+            pass
+print("found", found)
+"""
+
+
+def run(sandbox: Runtime, command: str, timeout: float | None = None) -> CmdOutput:
+    found = sandbox.execute(CmdRun(command=command, timeout=timeout))
+    assert isinstance(found, CmdOutput), found
+    return found
+
+
+def cell(sandbox: Runtime, code: str) -> str:
+    return sandbox.execute(IPythonRunCell(code=code)).content
+
+
+@pytest.fixture
+def secret_holder() -> subprocess.Popen[bytes]:
+    """A process of the host whose environment and command line hold a secret."""
+    code = "import time; time.sleep(300)"
+    environment = {**os.environ, "LLM_API_KEY": CANARY}
+    with subprocess.Popen([sys.executable, "-c", code, CANARY], env=environment) as process:
+        yield process
+        process.kill()
+
+
+@every_sandbox
+def test_no_host_process_is_visible(
+    sandbox: Runtime, secret_holder: subprocess.Popen[bytes]
+) -> None:
+    assert cell(sandbox, SEARCH).strip() == "found []"
+    listed = run(sandbox, "echo /proc/[0-9]*").content.split()
+    assert len(listed) < 20
+
+
+@local_only
+def test_a_secret_of_the_environment_is_not_inherited(sandbox_kind: str) -> None:
+    environment = {**os.environ, "GITHUB_TOKEN": CANARY, "LLM_API_KEY": CANARY, "MY_VAR": CANARY}
+    with Runtime(LocalMachine(SandboxSpec(image="", run="t"), environment), 30) as sandbox:
+        assert CANARY not in run(sandbox, "export -p; set").content
+        assert cell(sandbox, SEARCH).strip() == "found []"
+
+
+@local_only
+def test_the_home_folder_is_not_the_users(sandbox: Runtime) -> None:
+    assert run(sandbox, "echo $HOME").content.strip() != str(Path.home())
+
+
+@every_sandbox
+def test_the_only_network_interface_is_loopback_and_it_works(sandbox: Runtime) -> None:
+    interfaces = "[line.split(':')[0].strip() for line in open('/proc/net/dev')][2:]"
+    assert cell(sandbox, interfaces).strip().endswith("['lo']")
+    loopback = (
+        "import socket; server = socket.create_server(('127.0.0.1', 0));"
+        "socket.create_connection(server.getsockname(), 2).close(); print('reached')"
+    )
+    assert "reached" in cell(sandbox, loopback)
+
+
+@every_sandbox
+@pytest.mark.parametrize("address", ["1.1.1.1", "169.254.169.254", "172.17.0.1"])
+def test_nothing_outside_is_reachable(sandbox: Runtime, address: str) -> None:
+    code = f"import socket; socket.create_connection(({address!r}, 80), 3)"
+    assert "unreachable" in cell(sandbox, code)
+
+
+@every_sandbox
+def test_no_capability_is_left_and_none_can_be_gained(sandbox: Runtime) -> None:
+    status = run(sandbox, 'while read -r l; do echo "$l"; done < /proc/self/status').content
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(fields[name], 16) == 0, name
+    assert fields["NoNewPrivs"].strip() == "1"
+
+
+@every_sandbox
+def test_the_engine_socket_can_not_be_used(sandbox: Runtime) -> None:
+    code = (
+        "import socket\n"
+        "for path in ('/run/docker.sock', '/var/run/docker.sock'):\n"
+        "    try:\n"
+        "        socket.socket(socket.AF_UNIX).connect(path); print('CONNECTED', path)\n"
+        "    except OSError as error:\n"
+        "        print(error)\n"
+    )
+    assert "CONNECTED" not in cell(sandbox, code)
+
+
+@every_sandbox
+def test_the_view_of_processes_can_not_be_undone(
+    sandbox: Runtime, secret_holder: subprocess.Popen[bytes]
+) -> None:
+    code = (
+        "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True)\n"
+        "print(libc.umount2(b'/proc', 2), libc.unshare(0x00020000))\n"
+        "print(libc.mount(b'proc', b'/proc', b'proc', 0, None))\n"
+    )
+    assert cell(sandbox, code).split() == ["-1", "-1", "-1"]
+    nested = "print(libc.unshare(0x10000000 | 0x00020000), libc.umount2(b'/proc', 2))"
+    assert cell(sandbox, nested).split()[-1] == "-1"
+    assert cell(sandbox, SEARCH).strip() == "found []"
+
+
+@in_container
+def test_the_toolbox_is_read_only(sandbox: Runtime) -> None:
+    found = cell(sandbox, "open('/opt/resolver/bin/evil', 'w')")
+    assert "Read-only file system" in found
+    assert run(sandbox, "echo x > /opt/resolver/sandbox/__main__.py").exit_code != 0
+
+
+@in_container
+def test_nothing_of_the_host_is_mounted_but_the_toolbox(
+    sandbox: Runtime, engine: docker.DockerClient
+) -> None:
+    (container,) = engine.containers.list(filters={"label": "resolver.run=test"})[:1]
+    assert [(m["Destination"], m["RW"]) for m in container.attrs["Mounts"]] == [
+        ("/opt/resolver", False)
+    ]
+
+
+@in_python_container
+def test_the_memory_limit_bites_and_the_sandbox_survives(sandbox: Runtime) -> None:
+    eat = "python3 -c 'x = b\"x\" * (900 << 20)'"
+    assert run(sandbox, eat).exit_code not in (0, None)
+    assert run(sandbox, "echo alive").content.strip() == "alive"
+
+
+@in_python_container
+def test_the_process_limit_bites(sandbox_kind: str, new_machine: Callable[..., Machine]) -> None:
+    with Runtime(new_machine(sandbox_kind, pids=40), command_timeout=30) as sandbox:
+        many = (
+            "python3 - <<'E'\nimport subprocess\nn = 0\ntry:\n"
+            "    for n in range(200): subprocess.Popen(['sleep', '5'])\n"
+            "except OSError as error: print('refused at', n)\nE"
+        )
+        found = run(sandbox, many).content
+        assert "refused at" in found
+        assert int(found.split()[-1]) < 40
+
+
+@in_python_container
+def test_a_fork_bomb_ends_with_the_sandbox(
+    sandbox_kind: str, new_machine: Callable[..., Machine], engine: docker.DockerClient
+) -> None:
+    bounded = Runtime(new_machine(sandbox_kind, pids=60, run="bomb"), command_timeout=5)
+    with contextlib.suppress(SandboxError), bounded as sandbox:
+        sandbox.execute(CmdRun(command="b() { b | b & }; b", timeout=2))
+    listed = engine.containers.list(all=True, filters={"label": "resolver.run=bomb"})
+    assert listed == []
+
+
+@in_python_container
+def test_an_images_own_user_owns_the_repository(
+    sandbox_kind: str,
+    new_machine: Callable[..., Machine],
+    engine: docker.DockerClient,
+    python_image: str,
+) -> None:
+    made = engine.containers.create(python_image, "true")
+    try:
+        made.commit("resolver-test/user", "latest", conf={"User": "nobody:daemon"})
+    finally:
+        made.remove()
+    try:
+        machine = new_machine(sandbox_kind, image="resolver-test/user:latest")
+        with Runtime(machine, command_timeout=30) as sandbox:
+            assert run(sandbox, "id -un; id -gn").content.split() == ["nobody", "daemon"]
+            assert run(sandbox, "git init -q . && git status --short && touch file").exit_code == 0
+            assert run(sandbox, "touch /etc/evil").exit_code != 0
+    finally:
+        engine.images.remove("resolver-test/user:latest")
+
+
+@local_only
+def test_nothing_of_a_local_sandbox_is_left(sandbox_kind: str, tmp_path: Path) -> None:
+    spec = SandboxSpec(image="", run="t", environment={"MARK": CANARY})
+    with Runtime(LocalMachine(spec, os.environ), 30) as sandbox:
+        folder = Path(sandbox.root).parent
+        run(sandbox, "(setsid nohup sleep 200 >/dev/null 2>&1 &); sleep 200 & disown; mkdir -m 0 x")
+        assert folder.is_dir()
+        assert marked_processes()
+    assert not folder.exists()
+    assert not marked_processes()
+
+
+@local_only
+def test_a_killed_host_leaves_no_process(sandbox_kind: str, tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from resolver.events.actions import CmdRun\n"
+        "from resolver.runtime.base import SandboxSpec\n"
+        "from resolver.runtime.local import LocalMachine\n"
+        "from resolver.runtime.runtime import Runtime\n"
+        f"spec = SandboxSpec(image='', run='t', environment={{'MARK': '{CANARY}'}})\n"
+        "runtime = Runtime(LocalMachine(spec, os.environ), 30).__enter__()\n"
+        "runtime.execute(CmdRun(command='(setsid sleep 200 &)'))\n"
+        "print('up', runtime.root, flush=True)\n"
+        "time.sleep(200)\n"
+    )
+    host = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    with host:
+        assert host.stdout is not None
+        assert host.stdout.readline().startswith(b"up")
+        assert marked_processes()
+        host.kill()
+    deadline = time.monotonic() + 20
+    while marked_processes() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not marked_processes()
+
+
+@in_python_container
+def test_a_killed_host_leaves_no_container(
+    sandbox_kind: str, engine: docker.DockerClient, python_image: str
+) -> None:
+    code = (
+        "import os, time\nfrom pathlib import Path\n"
+        "from resolver.runtime.base import SandboxSpec\n"
+        "from resolver.runtime.docker import DockerMachine\n"
+        "from resolver.runtime.engine import connect_engine\n"
+        "from resolver.runtime.runtime import Runtime\n"
+        "from resolver.runtime.toolbox import Toolbox\n"
+        f"spec = SandboxSpec(image={python_image!r}, run='killed')\n"
+        "toolbox = Toolbox(Path.home() / '.cache' / 'resolver')\n"
+        "Runtime(DockerMachine(spec, toolbox, connect_engine(os.environ)), 30).__enter__()\n"
+        "print('up', flush=True)\ntime.sleep(200)\n"
+    )
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    with host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"up\n"
+        host.kill()
+    deadline = time.monotonic() + 20
+    filters = {"label": "resolver.run=killed"}
+    while engine.containers.list(all=True, filters=filters) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert engine.containers.list(all=True, filters=filters) == []
+
+
+def marked_processes() -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"MARK={CANARY}".encode() in (folder / "environ").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found

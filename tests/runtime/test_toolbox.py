@@ -1,0 +1,91 @@
+"""The toolbox archive: what is in it, and when it is made."""
+
+import os
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.runtime import elf
+from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox
+
+
+@pytest.fixture(scope="module")
+def archive(toolbox: Toolbox) -> Path:
+    return toolbox.archive()
+
+
+@pytest.fixture(scope="module")
+def members(archive: Path) -> list[tarfile.TarInfo]:
+    with tarfile.open(archive) as tar:
+        return tar.getmembers()
+
+
+def test_the_sandboxs_first_program_is_the_last_member(members: list[tarfile.TarInfo]) -> None:
+    names = [member.name for member in members]
+    assert names[-1] == str(Path(ENTRY).relative_to(PREFIX))
+    assert len(names) == len(set(names))
+
+
+def test_every_member_belongs_to_root_and_stays_inside(members: list[tarfile.TarInfo]) -> None:
+    for member in members:
+        assert (member.uid, member.gid) == (0, 0)
+        assert not member.name.startswith(("/", ".."))
+        assert member.isreg() or member.isdir() or member.issym(), member.name
+        if member.issym():
+            assert "/" not in member.linkname, member.name
+        else:
+            assert not member.mode & 0o6022, member.name
+
+
+def test_it_holds_no_test_suites_and_stays_small(
+    archive: Path, members: list[tarfile.TarInfo]
+) -> None:
+    assert not [m.name for m in members if "/idlelib/" in m.name or "/test/test_" in m.name]
+    assert archive.stat().st_size < 200_000_000
+
+
+def test_its_programs_start_through_its_own_loader(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extract("libexec/git-core/git", tmp_path, filter="data")
+        tar.extract("bin/bash", tmp_path, filter="data")
+        libraries = {m.name for m in tar.getmembers() if m.name.startswith("lib/lib")}
+    patchelf = elf.find_patchelf()
+    for name in ("libexec/git-core/git", "bin/bash"):
+        loader = elf.loader_of(patchelf, tmp_path / name)
+        assert loader.parent == Path(PREFIX, "lib")
+    assert any(name.startswith("lib/libc.") for name in libraries)
+
+
+def test_it_is_made_once_and_found_again(toolbox: Toolbox, archive: Path) -> None:
+    made = archive.stat()
+    again = toolbox.archive()
+    assert again == archive
+    assert again.stat().st_mtime_ns == made.st_mtime_ns
+
+
+def test_two_at_once_both_get_a_whole_one_and_old_ones_go(tmp_path: Path) -> None:
+    sizes = []
+    cache = tmp_path / "deep" / "cache"
+    cache.mkdir(parents=True)
+    (cache / "toolbox-old.tar").touch()
+    os.utime(cache / "toolbox-old.tar", (0, 0))
+    threads = [
+        threading.Thread(target=lambda: sizes.append(Toolbox(cache).archive().stat().st_size))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sizes) == 2
+    assert [path.name for path in cache.iterdir()] == [f"toolbox-{Toolbox(cache).key}.tar"]
+
+
+def test_a_machine_without_git_is_told_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    with pytest.raises(SandboxError, match="git is not on PATH") as missing:
+        Toolbox(tmp_path / "cache", path=str(tmp_path))
+    assert "install git" in missing.value.next_step

@@ -1,0 +1,125 @@
+"""The toolbox's volume: whole or absent, filled by one, poisoned by nobody."""
+
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.runtime.base import SandboxSpec
+from resolver.runtime.docker import DockerMachine
+from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox
+from resolver.runtime.volume import fill_volume, remove_other_versions, toolbox_mount, volume_name
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def own_toolbox(
+    engine: docker.DockerClient, toolbox: Toolbox, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Toolbox]:
+    """A toolbox whose volume nobody else uses, with the archive that is built already."""
+    own = Toolbox(tmp_path)
+    own.key = f"test-{abs(hash(request.node.name))}"
+    (tmp_path / f"toolbox-{own.key}.tar").symlink_to(toolbox.archive())
+    yield own
+    for volume in engine.volumes.list(filters={"name": volume_name(own)}):
+        volume.remove(force=True)
+
+
+def machine(engine: docker.DockerClient, toolbox: Toolbox, image: str) -> DockerMachine:
+    return DockerMachine(SandboxSpec(image=image, run="volume"), toolbox, engine)
+
+
+def holds(engine: docker.DockerClient, toolbox: Toolbox, image: str, path: str) -> bool:
+    looking = engine.containers.create(image, "x", mounts=[toolbox_mount(toolbox, read_only=True)])
+    try:
+        stream, _ = looking.get_archive(path)
+        return len(list(stream)) > 0
+    except docker.errors.NotFound:
+        return False
+    finally:
+        looking.remove()
+
+
+def test_many_that_start_at_once_all_start(
+    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
+) -> None:
+    failures: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            with machine(engine, own_toolbox, busybox_image):
+                pass
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    (volume,) = engine.volumes.list(filters={"name": volume_name(own_toolbox)})
+    assert volume.attrs["Labels"] == {"resolver.toolbox": own_toolbox.key}
+
+
+def test_a_filling_that_broke_off_is_done_again(
+    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
+) -> None:
+    left = engine.containers.create(
+        busybox_image,
+        "x",
+        name=f"{volume_name(own_toolbox)}-fill",
+        mounts=[toolbox_mount(own_toolbox, read_only=False)],
+    )
+    left.put_archive(PREFIX, a_tar("bin/python3", b"torn"))
+    fill_volume(engine, own_toolbox, busybox_image, patience=0.2)
+    with machine(engine, own_toolbox, busybox_image):
+        pass
+    names = [c.name for c in engine.containers.list(all=True)]
+    assert f"{volume_name(own_toolbox)}-fill" not in names
+
+
+def test_an_image_can_not_put_files_into_the_toolbox(
+    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
+) -> None:
+    planting = engine.containers.create(busybox_image, "x")
+    try:
+        planting.put_archive("/", a_tar(f"{PREFIX.lstrip('/')}/bin/evil", b"#!/bin/sh"))
+        planting.put_archive("/", a_tar(ENTRY.lstrip("/"), b"#!/bin/sh"))
+        planting.commit("resolver-test/hostile", "latest")
+    finally:
+        planting.remove()
+    try:
+        with machine(engine, own_toolbox, "resolver-test/hostile:latest"):
+            pass
+        assert holds(engine, own_toolbox, busybox_image, ENTRY)
+        assert not holds(engine, own_toolbox, busybox_image, f"{PREFIX}/bin/evil")
+    finally:
+        engine.images.remove("resolver-test/hostile:latest")
+
+
+def test_an_older_version_that_nobody_uses_is_removed(
+    engine: docker.DockerClient, own_toolbox: Toolbox
+) -> None:
+    name = "resolver-toolbox-test-old"
+    old = engine.volumes.create(name, labels={"resolver.toolbox": "old"})
+    made = datetime.fromisoformat(old.attrs["CreatedAt"])
+    remove_other_versions(engine, own_toolbox, made - timedelta(seconds=1))
+    assert engine.volumes.list(filters={"name": name})
+    remove_other_versions(engine, own_toolbox, made)
+    assert not engine.volumes.list(filters={"name": name})
+
+
+def a_tar(name: str, content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = len(content), 0o755
+        tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
