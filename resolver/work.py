@@ -53,7 +53,7 @@ class Worked:
 def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
     """Run the agent on a checkout of the workspace's base. The sandbox is gone when it returns."""
     kind = runtime_kind(job.settings, job.host)
-    log.stream.add(
+    opening = log.stream.add(
         RunStarted(
             run=job.run,
             version=__version__,
@@ -69,13 +69,15 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
     with open_runtime(job.settings, kind, job.run, job.host) as runtime:
         runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
-        outcome = _run_agent(job, workspace, runtime, log)
+        outcome = _run_agent(job, opening, workspace, runtime, log)
         patch = _take_change(job, workspace, runtime, log)
         isolation = runtime.isolation
     return Worked(outcome, patch, tuple(log.state.commands), isolation)
 
 
-def _run_agent(job: Job, workspace: Workspace, runtime: Runtime, log: RunLog) -> Outcome:
+def _run_agent(
+    job: Job, opening: RunStarted, workspace: Workspace, runtime: Runtime, log: RunLog
+) -> Outcome:
     model = open_model(job.settings, job.recording, log.stream)
     agent = open_agent(job.settings, model)
     controller = AgentController(
@@ -88,7 +90,7 @@ def _run_agent(job: Job, workspace: Workspace, runtime: Runtime, log: RunLog) ->
         now=job.now,
     )
     if job.recording:
-        check = ReplayCheck(job.recording, log.stream, runtime.root)
+        check = ReplayCheck(job.recording, opening, log.stream, runtime.root)
         log.stream.subscribe("replay", check)
     log.stream.add(agent.system_prompt())
     instructions = read_instructions(workspace.read)

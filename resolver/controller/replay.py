@@ -1,10 +1,10 @@
 """Compares a replayed run with its recording and reports where they part."""
 
+import re
 from collections.abc import Sequence
 
-from resolver.controller.stuck import level
-from resolver.events.base import EventBase
-from resolver.events.lifecycle import ReplayDiverged
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import ReplayDiverged, RunStarted
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.stream import EventStream
@@ -13,22 +13,38 @@ MOST_REPORTED = 10
 """After so many differences the rest says nothing new."""
 
 EXCERPT = 400
-_COMPARED = ("kind", "exit_code", "timed_out", "error", "command", "code", "path", "content")
+
+_VARIES = re.compile(
+    r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
+    r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
+)
+"""Temporary paths, addresses, hashes, dates, times of day, durations: what no two runs share."""
+
+_COMPARED = (
+    "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
+    "new_str", "message", "content",
+)  # fmt: skip
 
 
 class ReplayCheck:
     """A stream subscriber: holds each action and observation against the recorded one.
 
-    recorded: the events of the recording. What always differs (ids, times, durations,
-    temporary paths, hashes) is levelled before comparing.
+    recorded: the events of the recording. started: the replayed run's first event, whose base is
+    compared as well. root: the repository's path in the sandbox, which differs between machines.
+    What always differs (times, durations, temporary paths, hashes) is levelled before comparing.
     """
 
-    def __init__(self, recorded: Sequence[Event], stream: EventStream, root: str) -> None:
+    def __init__(
+        self, recorded: Sequence[Event], started: RunStarted, stream: EventStream, root: str
+    ) -> None:
         self._recorded = [e for e in recorded if _is_compared(e)]
         self._stream = stream
         self._root = root
         self._position = 0
         self._reported = 0
+        before = next((e for e in recorded if isinstance(e, RunStarted)), None)
+        if before is not None and before.base != started.base:
+            self._report(before.id, "base", before.base, started.base)
 
     def __call__(self, event: Event) -> None:
         if not _is_compared(event):
@@ -41,7 +57,7 @@ class ReplayCheck:
     def _compare(self, recorded: EventBase, found: EventBase) -> None:
         for field in _COMPARED:
             before, now = self._text(recorded, field), self._text(found, field)
-            if level(before) != level(now):
+            if _VARIES.sub("#", before) != _VARIES.sub("#", now):
                 self._report(recorded.id, field, before, now)
                 return
 
@@ -64,9 +80,10 @@ class ReplayCheck:
 
 
 def _is_compared(event: Event) -> bool:
-    return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES)) and not isinstance(
-        event, AgentStateChanged
-    )
+    """Actions of the agent and what came of them; the user's words are compared by the base."""
+    if isinstance(event, AgentStateChanged) or event.source is Source.USER:
+        return False
+    return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES))
 
 
 def _first_difference(one: str, other: str) -> int:

@@ -1,0 +1,258 @@
+"""Repository into the sandbox, change out of it: both as git objects.
+
+Runs inside, with the standard library and the toolbox's git. The change is taken with a git
+directory, index and settings of our own in `scratch`; the repository's `.git` belongs to the
+agent and is never read again, so it may be rewritten, broken or gone.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+
+from .failure import ActionFailed
+from .wire import ChangeResult, CheckoutResult
+
+TIMEOUT = 240.0
+"""Seconds one git command may take; less than the host waits for an answer."""
+
+MOST_BYTES = 1 << 30
+"""Most bytes of new and changed files that are taken."""
+
+_REF = "refs/resolver/change"
+_WHO = "Resolver sandbox"
+
+# On each command's own level: stronger than any file that something in here may have written.
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.excludesFile": "/dev/null",
+    "core.attributesFile": "/dev/null",
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.ignoreCase": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.untrackedCache": "false",
+    "core.quotePath": "false",
+    "advice.addEmbeddedRepo": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+
+# Words by which git says on stderr that it left something out though it ends well.
+_LEFT_OUT = re.compile(r"error:|warning: could not open|warning: unable to access.*denied")
+
+
+def checkout(
+    root: str, archive: str, commit: str, branch: str, git: str, scratch: str
+) -> CheckoutResult:
+    """Put the repository at `commit` into the empty folder `root`, with its own `.git`.
+
+    archive: the tar of a git directory that the host has put here, or the folder it was unpacked
+    to. branch: what HEAD is on; "" for a detached HEAD. git: the program. scratch: a folder
+    outside `root` where the git directory for `export_change` is kept.
+    """
+    os.makedirs(root, exist_ok=True)
+    if os.listdir(root):
+        raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
+    kept, theirs = _kept(scratch), os.path.join(root, ".git")
+    _unpack(archive, kept)
+    # Links, not copies: git never writes into a pack that is there.
+    shutil.copytree(kept, theirs, copy_function=_link)
+    place = {"GIT_DIR": theirs, "GIT_WORK_TREE": root}
+    target = ["-B", branch, commit] if branch else ["--detach", commit]
+    _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, place)
+    # With its timestamp: by it git tells which files may have changed since.
+    shutil.copy2(os.path.join(theirs, "index"), os.path.join(kept, "index"))
+    files = _run(git, ["ls-files", "-z"], root, scratch, place).count(b"\0")
+    return CheckoutResult(commit=commit, files=files)
+
+
+def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
+    """The working tree as a commit on `base`, in a bundle in `scratch`.
+
+    Files that git ignores stay out unless `base` has them. Contents are stored by git's own rules
+    (line ends as .gitattributes says; no filter programs). A folder that is a git repository of
+    its own is taken as git does it, as a link to its commit. Sockets and pipes are left out.
+    """
+    kept = _kept(scratch)
+    if not os.path.isdir(kept):
+        raise ActionFailed(f"{kept} is gone: without it the change can't be taken out")
+    if os.path.islink(root) or not os.path.isdir(root):
+        raise ActionFailed(f"the repository's folder {root} is gone")
+    with tempfile.TemporaryDirectory(prefix="index-", dir=scratch) as folder:
+        place = {
+            "GIT_DIR": kept,
+            "GIT_WORK_TREE": root,
+            "GIT_INDEX_FILE": _start_index(kept, folder),
+        }
+        _run(git, ["read-tree", "--reset", base], root, scratch, place)
+        _check_size(root, _run(git, _TO_BE_ADDED, root, scratch, place))
+        _run(git, ["add", "--all"], root, scratch, place, strict=True)
+        same = _unchanged(root, _run(git, [*_CHANGED, base], root, scratch, place))
+        _run(git, ["update-index", "-z", "--index-info"], root, scratch, place, stdin=same)
+        tree = _text(_run(git, ["write-tree"], root, scratch, place))
+    place = {"GIT_DIR": kept}
+    if tree == _text(_run(git, ["rev-parse", f"{base}^{{tree}}"], scratch, scratch, place)):
+        return ChangeResult(tree=tree, commit=base, bundle=None, size=0)
+    message = ["-m", "The working tree of a sandbox"]
+    commit = _text(_run(git, ["commit-tree", "-p", base, *message, tree], scratch, scratch, place))
+    bundle = os.path.join(scratch, f"change-{commit}.bundle")
+    _run(git, ["update-ref", _REF, commit], scratch, scratch, place)
+    create = ["bundle", "create", "--quiet", bundle, _REF, f"^{base}"]
+    _run(git, create, scratch, scratch, place)
+    return ChangeResult(tree=tree, commit=commit, bundle=bundle, size=os.path.getsize(bundle))
+
+
+_TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
+
+
+_CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
+
+
+def _kept(scratch: str) -> str:
+    return os.path.join(scratch, "repository.git")
+
+
+def _unpack(archive: str, folder: str) -> None:
+    if os.path.isdir(archive):
+        shutil.copytree(archive, folder, copy_function=_link)
+        return
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        raise ActionFailed(f"the repository's archive can't be unpacked: {error}") from error
+
+
+def _link(source: str, target: str) -> str:
+    """A hard link for a pack (never written again), a copy for all else."""
+    if source.endswith((".pack", ".idx", ".rev")):
+        try:
+            os.link(source, target)
+            return target
+        except OSError:
+            # Another file system, or one without links.
+            pass
+    return shutil.copy2(source, target)
+
+
+def _start_index(kept: str, folder: str) -> str:
+    """A copy of the index of the checkout: what was not touched since is not even read, so it
+    can't change by rules that were written later."""
+    index = os.path.join(folder, "index")
+    if os.path.isfile(os.path.join(kept, "index")):
+        shutil.copy2(os.path.join(kept, "index"), index)
+    return index
+
+
+def _check_size(root: str, listing: bytes) -> None:
+    size = 0
+    for name in set(listing.split(b"\0")):
+        try:
+            size += os.lstat(os.path.join(os.fsencode(root), name)).st_size if name else 0
+        except OSError:
+            # Deleted, or below a folder that can't be entered: git says so itself.
+            continue
+    if size > MOST_BYTES:
+        raise ActionFailed(
+            f"new and changed files have {size} bytes, above the limit of {MOST_BYTES}: "
+            "delete them, or let git ignore them"
+        )
+
+
+def _unchanged(root: str, changed: bytes) -> bytes:
+    """Index entries of `base` for files that have its very bytes. Git would write them anew where
+    .gitattributes asks for other line ends than they were once committed with."""
+    entries = []
+    fields = changed.split(b"\0")
+    for meta, path in zip(fields[:-1:2], fields[1::2], strict=False):
+        old_mode, mode, old_id, _, status = meta[1:].split(b" ")
+        full = os.path.join(os.fsencode(root), path)
+        if status == b"M" and old_mode[:3] == b"100" and _blob_id(full, len(old_id)) == old_id:
+            entries.append(b"%s %s\t%s\0" % (mode, old_id, path))
+    return b"".join(entries)
+
+
+def _blob_id(path: bytes, length: int) -> bytes:
+    """Git's object id of the file's bytes as they are."""
+    digest = hashlib.sha256() if length == 64 else hashlib.sha1()
+    try:
+        with open(path, "rb") as file:
+            digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    except OSError as error:
+        raise ActionFailed(f"{os.fsdecode(path)} can't be read: {error.strerror}") from error
+    return digest.hexdigest().encode()
+
+
+def _run(
+    git: str,
+    args: list[str],
+    cwd: str,
+    home: str,
+    place: Mapping[str, str],
+    strict: bool = False,
+    stdin: bytes = b"",
+) -> bytes:
+    """Stdout of git. `strict`: also fail when git says that it left something out."""
+    try:
+        done = subprocess.run(
+            [git, *args],
+            cwd=cwd,
+            env=_environment(home, place),
+            input=stdin,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ActionFailed(f"git {args[0]} did not end within {TIMEOUT:.0f} seconds") from error
+    except OSError as error:
+        raise ActionFailed(f"git can't be run: {error}") from error
+    words = done.stderr.decode("utf-8", "replace").splitlines()
+    left_out = [line for line in words if _LEFT_OUT.match(line)]
+    if done.returncode != 0 or (strict and left_out):
+        last = "\n".join((left_out or words)[-10:])[-2000:]
+        raise ActionFailed(f"git {args[0]} failed ({done.returncode}):\n{last}")
+    return done.stdout
+
+
+def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
+    kept = ("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
+    outside = {n: v for n, v in os.environ.items() if n in kept or not n.startswith("GIT_")}
+    settings = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
+    for number, (name, value) in enumerate(_SETTINGS.items()):
+        settings[f"GIT_CONFIG_KEY_{number}"] = name
+        settings[f"GIT_CONFIG_VALUE_{number}"] = value
+    return {
+        **outside,
+        **settings,
+        **place,
+        "HOME": home,
+        "XDG_CONFIG_HOME": home,
+        "LC_ALL": "C",
+        "LANGUAGE": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        # Always the same, so the same tree makes the same commit.
+        "GIT_AUTHOR_NAME": _WHO,
+        "GIT_AUTHOR_EMAIL": "sandbox@localhost",
+        "GIT_AUTHOR_DATE": "@0 +0000",
+        "GIT_COMMITTER_NAME": _WHO,
+        "GIT_COMMITTER_EMAIL": "sandbox@localhost",
+        "GIT_COMMITTER_DATE": "@0 +0000",
+    }
+
+
+def _text(output: bytes) -> str:
+    return output.decode("ascii", "replace").strip()

@@ -1,0 +1,158 @@
+"""The host's own bare clone of one repository: where a run starts and where its change is judged.
+
+The clone is the host's alone. The sandbox gets a copy of the history as a tar and gives its
+change back as a bundle; no tree is ever checked out here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from resolver.errors import WorkspaceError
+from resolver.model import Patch
+from resolver.workspace.bundle import unbundle
+from resolver.workspace.clone import (
+    check_commit,
+    clone_checkout,
+    clone_url,
+    is_url,
+)
+from resolver.workspace.git import Credential, HostGit
+from resolver.workspace.gitdir import git_dir_tar
+from resolver.workspace.publish import Identity, list_branches, push, write_branch, write_commit
+from resolver.workspace.tree import SYMLINK, read_blobs, read_patch, read_sizes, read_tree
+
+DIFF_LIMIT = 50_000_000
+"""Most bytes of a diff that are kept when the caller names no limit."""
+
+READ_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One clone at one commit.
+
+    folder: the bare repository. base: the commit that the work starts from. branch: the branch it
+    is on, "" when a local checkout's HEAD is detached. source: URL or path it was cloned from.
+    source_is_dirty: the local checkout had uncommitted changes; they are not part of `base`.
+    """
+
+    folder: Path
+    source: str
+    base: str
+    branch: str
+    source_is_dirty: bool = False
+
+    @classmethod
+    def clone(
+        cls,
+        source: str,
+        folder: Path,
+        *,
+        branch: str | None = None,
+        commit: str | None = None,
+        depth: int = 0,
+        credential: Credential | None = None,
+    ) -> "Workspace":
+        """Clone `source` (HTTP(S) URL, or path of a local repository) into the new `folder`.
+
+        branch: the default branch (a local checkout's HEAD) when None. commit: taken in the place
+        of the branch's tip, which may have moved on. depth: commits of history, 0 for all.
+        Raises WorkspaceError.
+        """
+        folder = folder.absolute()
+        if commit is not None:
+            check_commit(commit)
+        if is_url(source):
+            base = clone_url(source, folder, branch, commit, depth, credential)
+        else:
+            base = clone_checkout(Path(source), folder, branch, commit, depth)
+        return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
+
+    @property
+    def git(self) -> HostGit:
+        """Git in the bare clone."""
+        return HostGit(git_dir=self.folder)
+
+    def git_dir_tar(self) -> Iterator[bytes]:
+        """An uncompressed tar stream of a clean git directory, for the sandbox to check out."""
+        return git_dir_tar(self.git, self.folder, self.base, self.branch)
+
+    def receive(
+        self, bundle: Path | None, commit: str, tree: str, limit: int = DIFF_LIMIT
+    ) -> Patch:
+        """The sandbox's change, checked, as a patch without a commit of ours yet.
+
+        bundle: None when the sandbox says that nothing changed. commit, tree: what the sandbox
+        announced. limit: most bytes of diff that are kept. Raises WorkspaceError when bundle,
+        commit and tree don't fit together or an object is unsound.
+        """
+        if bundle is not None:
+            unbundle(self.git, bundle, self.base, commit, tree)
+        elif commit != self.base or tree != self.git.text("rev-parse", f"{self.base}^{{tree}}"):
+            raise WorkspaceError(
+                "the sandbox announced a change and sent none", "nothing was published; run again"
+            )
+        return read_patch(self.git, self.base, tree, limit)
+
+    def commit(
+        self,
+        patch: Patch,
+        message: str,
+        author: Identity,
+        at: datetime,
+        co_authors: Sequence[Identity] = (),
+    ) -> Patch:
+        """`patch` with our commit of its tree on the base. The same arguments, the same commit."""
+        made = write_commit(self.git, patch.base, patch.tree, message, author, at, co_authors)
+        return patch.model_copy(update={"commit": made})
+
+    def push(
+        self, commit: str, branch: str, url: str, credential: Credential | None = None
+    ) -> None:
+        """Create `branch` (`agent/...`) at `url` with exactly `commit`; again is a no-op.
+
+        Raises BranchTaken when the branch holds something else, else WorkspaceError.
+        """
+        push(self.git, commit, branch, url, credential)
+
+    def write_branch(self, path: Path, branch: str, commit: str) -> None:
+        """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.
+
+        Working tree, index, HEAD, configuration and hooks are not touched. Raises BranchTaken
+        when the branch holds something else, else WorkspaceError.
+        """
+        write_branch(self.git, self.base, path, branch, commit)
+
+    @staticmethod
+    def branches(where: str | Path, credential: Credential | None = None) -> frozenset[str]:
+        """The `agent/...` branches at a URL (str) or in a local repository (Path)."""
+        return list_branches(where, credential)
+
+    def read(self, path: str, commit: str | None = None, limit: int = READ_LIMIT) -> bytes | None:
+        """Content of a file at `commit` (the base when None).
+
+        None when there is no such file; a symlink or a folder is not a file. Raises
+        WorkspaceError when it has more than `limit` bytes.
+        """
+        where = self.base if commit is None else check_commit(commit)
+        if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
+            return None
+        found = self.git.run("ls-tree", "-z", "--full-tree", where, "--", path)
+        record, _, _ = found.partition(b"\0")
+        meta, _, name = record.partition(b"\t")
+        if name != path.encode("utf-8", "surrogateescape"):
+            return None
+        mode, kind, blob = meta.decode("ascii").split(" ")
+        if kind != "blob" or mode == SYMLINK:
+            return None
+        if read_sizes(self.git, [blob])[blob] > limit:
+            raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
+        return self.git.run("cat-file", "blob", blob)
+
+    def symlinks(self, tree: str) -> dict[bytes, bytes]:
+        """Every symlink of a tree (or commit) with its target, both as raw bytes."""
+        links = {e.path: e.id for e in read_tree(self.git, tree) if e.mode == SYMLINK}
+        targets = dict(read_blobs(self.git, links.values()))
+        return {path: targets[blob] for path, blob in links.items()}

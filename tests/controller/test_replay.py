@@ -1,0 +1,103 @@
+"""A replayed run is held against its recording; where they part is an event."""
+
+from hypothesis import given
+
+from resolver.controller.replay import MOST_REPORTED, ReplayCheck
+from resolver.events.actions import CmdRun, Message
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import ReplayDiverged, RunStarted
+from resolver.events.observations import CmdOutput
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream, utc_now
+from resolver.model import Actor, Limits, Task, Trigger, TriggerKind
+from tests.events.strategies import logs
+
+TRIGGER = Trigger(
+    key="k", kind=TriggerKind.LOCAL, repository="r", actor=Actor(login="ada"), at=utc_now()
+)
+TASK = Task(trigger=TRIGGER, title="t", body="b", base_branch="main", source="r")
+
+
+def started(base: str = "b" * 40) -> RunStarted:
+    return RunStarted(
+        run="1", version="0", task=TASK, base=base, agent="a", model="m", runtime="local",
+        limits=Limits(),
+    )  # fmt: skip
+
+
+def differences(
+    recorded: list[EventBase], now: list[EventBase], base: str = "b" * 40
+) -> list[ReplayDiverged]:
+    store = MemoryStore()
+    stream = EventStream(store)
+    recording = [e.model_copy(update={"id": i}) for i, e in enumerate([started(), *recorded])]
+    check = ReplayCheck(recording, started(base), stream, "/tmp/x/workspace")
+    stream.subscribe("replay", check, essential=True)
+    for event in now:
+        stream.add(event)
+    return State.fold(store).divergences
+
+
+def output(content: str, code: int = 0) -> CmdOutput:
+    return CmdOutput(content=content, exit_code=code)
+
+
+def test_the_same_again_is_no_difference() -> None:
+    log = [CmdRun(command="ls"), output("a\nb")]
+    assert differences(log, log) == []
+
+
+def test_times_temporary_paths_and_hashes_do_not_count() -> None:
+    before = output("Ran 3 tests in 0.002s at 10:02:03, see /tmp/ab/log, commit 1234567")
+    after = output("Ran 3 tests in 1.204s at 23:59:59, see /tmp/cd/log, commit abcdef0")
+    assert differences([before], [after]) == []
+
+
+def test_the_root_of_another_machine_does_not_count() -> None:
+    assert differences([output("/workspace/a.py")], [output("/tmp/x/workspace/a.py")]) == []
+
+
+def test_another_exit_code_is_told_with_the_recorded_event() -> None:
+    [found] = differences(
+        [CmdRun(command="t"), output("", 0)], [CmdRun(command="t"), output("", 1)]
+    )
+    assert (found.recorded_id, found.field, found.recorded, found.found) == (
+        2,
+        "exit_code",
+        "0",
+        "1",
+    )
+
+
+def test_another_number_of_tests_is_told() -> None:
+    [found] = differences([output("Ran 6 tests in 0.1s")], [output("Ran 5 tests in 0.1s")])
+    assert (found.recorded, found.found) == ("Ran 6 tests in 0.1s", "Ran 5 tests in 0.1s")
+
+
+def test_a_long_text_is_shown_from_shortly_before_the_difference() -> None:
+    same = "x" * 5000
+    [found] = differences([output(same + "old")], [output(same + "new")])
+    assert "old" in found.recorded
+    assert "new" in found.found
+    assert len(found.recorded) <= 400
+
+
+def test_another_base_commit_is_told() -> None:
+    [found] = differences([], [], base="c" * 40)
+    assert (found.field, found.found) == ("base", "c" * 40)
+
+
+def test_the_users_own_words_are_not_compared() -> None:
+    one, other = (Message(content=c, source=Source.USER) for c in "ab")
+    assert differences([one], [other]) == []
+
+
+def test_many_differences_are_told_a_bounded_number_of_times() -> None:
+    before, after = ([output(c) for _ in range(50)] for c in "ab")
+    assert len(differences(before, after)) == MOST_REPORTED
+
+
+@given(logs(), logs())
+def test_no_two_logs_break_the_check(recorded, now) -> None:
+    differences(recorded, now)
