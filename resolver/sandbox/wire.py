@@ -46,6 +46,9 @@ class CommandResult(TypedDict):
     empty command waits for more output). A timeout leaves the command running when it can still
     be answered: exit_code is null and timed_out true; the next `run_command` that is not input
     ends its process group first and says so.
+
+    After input the call also ends when the program has been quiet for 1.5 seconds and still runs
+    (it waits for more): exit_code is null and timed_out false.
     """
 
     output: str  # stdout and stderr merged in order; head and tail when longer than MAX_TEXT
@@ -58,8 +61,15 @@ class CommandResult(TypedDict):
     seconds: float
 
 
+class InterruptResult(TypedDict):
+    """Result of `interrupt` {}: Ctrl-C for the command or cell that runs now. `ping` {} and
+    `shutdown` {} have an empty result."""
+
+    interrupted: bool  # false when nothing ran
+
+
 class CellResult(TypedDict):
-    """Result of `run_cell` {code: str, timeout: float}."""
+    """Result of `run_cell` {code: str, timeout: float}. A cell is interrupted at its timeout."""
 
     output: str
     error: bool

@@ -1,0 +1,84 @@
+"""Starts the action server, from wherever this folder was copied to, under whatever name:
+
+    python -I FOLDER/__main__.py --root DIR --scratch DIR --bash FILE --git FILE [more]
+
+`--help` lists all. `-I` keeps the environment and the working directory out of Python's imports.
+The IPython session is this same file, started by the server with `--kernel`.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from typing import Any
+
+PACKAGE = "resolver.sandbox"
+
+
+def load(module: str) -> Any:
+    """A module of this folder as a part of the package that it is, installed or copied."""
+    if PACKAGE not in sys.modules:
+        folder = os.path.dirname(os.path.abspath(__file__))
+        parent = types.ModuleType(PACKAGE.partition(".")[0])
+        parent.__path__ = []
+        spec = importlib.util.spec_from_file_location(
+            PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        assert spec and spec.loader
+        package = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(parent.__name__, parent)
+        sys.modules[PACKAGE] = package
+        spec.loader.exec_module(package)
+    return importlib.import_module(f"{PACKAGE}.{module}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="action server", description="Acts for the agent: JSON-RPC on stdin and stdout."
+    )
+    parser.add_argument("--root", required=True, help="the repository; shells start here")
+    parser.add_argument("--scratch", required=True, help="folder for outputs and bundles")
+    parser.add_argument("--bash", required=True, help="the bash to run")
+    parser.add_argument("--git", required=True, help="the git to export changes with")
+    parser.add_argument("--python", default=sys.executable, help="Python that has IPython")
+    parser.add_argument("--tools", help="folder to put after the image's PATH")
+    parser.add_argument(
+        "--keep-environment",
+        action="store_true",
+        help="pass this process's environment on (right for a container, whose image made it)",
+    )
+    parser.add_argument(
+        "--variable", action="append", default=[], metavar="NAME=VALUE", help="for the shell"
+    )
+    return parser.parse_args()
+
+
+def _serve() -> None:
+    given = _options()
+    actions, processes = load("actions"), load("processes")
+    places = actions.Places(
+        root=os.path.abspath(given.root),
+        scratch=os.path.abspath(given.scratch),
+        bash=given.bash,
+        git=given.git,
+        python=given.python,
+        tools=given.tools,
+        keep_environment=given.keep_environment,
+        variables=dict(item.partition("=")[::2] for item in given.variable),
+    )
+    kernel_scratch = os.path.join(places.scratch, "ipython")
+    kernel = (given.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
+    processes.become_subreaper()
+    family = processes.Family()
+    family.reap_orphans()
+    load("server").run(actions.Actions(places, family, kernel), family)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--kernel"]:
+        scratch, cells, control = sys.argv[2:]
+        load("kernel").main(int(cells), int(control), scratch)
+    else:
+        _serve()

@@ -1,0 +1,188 @@
+"""From a method's name and parameters to its result: the method table of the wire.
+
+Knows nothing of frames or pipes, so that any carrier can serve it.
+"""
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .bash import Bash
+from .change import checkout, export_change
+from .editor import Editor
+from .environment import Outputs, shell_environment, user_name
+from .failure import ActionFailed
+from .ipython import IPython, KernelCommand
+from .processes import Family
+from .spool import readable
+from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, WireError
+
+MAX_TIMEOUT: Final = 24 * 3600.0
+"""Seconds that one command or cell may be waited for at most."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the server works and with which programs. All paths are absolute."""
+
+    root: str
+    scratch: str
+    bash: str
+    git: str
+    python: str
+    tools: str | None  # folder put after the image's own PATH
+    keep_environment: bool
+    variables: Mapping[str, str]
+
+
+class Actions:
+    """The live sessions of one sandbox. `run` is for one thread; `interrupt` for any."""
+
+    def __init__(self, places: Places, family: Family, kernel: tuple[str, ...]) -> None:
+        self._places = places
+        os.makedirs(places.scratch, mode=0o700, exist_ok=True)
+        environment = shell_environment(
+            os.environ, places.keep_environment, places.tools, places.variables, places.bash
+        )
+        outputs = Outputs(places.scratch)
+        self._bash = Bash(family, places.bash, environment, places.root, outputs)
+        command = KernelCommand(kernel, environment, places.root)
+        self._ipython = IPython(family, command, outputs)
+        self._editor = Editor(places.root, places.scratch)
+        self._table: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
+            "run_command": self._run_command,
+            "run_cell": self._run_cell,
+            "view": self._view,
+            "create": self._create,
+            "str_replace": self._str_replace,
+            "insert": self._insert,
+            "undo_edit": self._undo_edit,
+            "checkout": self._checkout,
+            "export_change": self._export_change,
+        }
+
+    def run(self, method: str, params: object) -> dict[str, Any]:
+        """Result of a method that takes its time. Raises WireError."""
+        action = self._table.get(method)
+        if action is None:
+            raise WireError(METHOD_NOT_FOUND, f"there is no method {method!r}")
+        try:
+            result = action(Parameters(params))
+        except ActionFailed as failure:
+            raise WireError(ACTION_FAILED, readable(str(failure))) from failure
+        except OSError as error:
+            raise WireError(ACTION_FAILED, readable(f"{method}: {error}")) from error
+        return {name: _clean(value) for name, value in result.items()}
+
+    def hello(self) -> dict[str, Any]:
+        """See Hello."""
+        return {
+            "protocol": PROTOCOL,
+            "pid": os.getpid(),
+            "root": self._places.root,
+            "python": platform.python_version(),
+            "user": user_name(),
+        }
+
+    def interrupt(self) -> bool:
+        """Ctrl-C for what runs now; False when nothing does."""
+        return self._bash.interrupt() or self._ipython.interrupt()
+
+    def close(self) -> None:
+        """End both sessions."""
+        self._bash.close()
+        self._ipython.close()
+
+    def _run_command(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._bash.run(given.text("command"), given.seconds(), given.flag("is_input"))
+
+    def _run_cell(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._ipython.run(given.text("code"), given.seconds())
+
+    def _view(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._editor.view(given.text("path"), given.lines("view_range"))
+
+    def _create(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._editor.create(given.text("path"), given.text("file_text"))
+
+    def _str_replace(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._editor.str_replace(
+            given.text("path"), given.text("old_str"), given.text("new_str")
+        )
+
+    def _insert(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._editor.insert(
+            given.text("path"), given.number("insert_line"), given.text("new_str")
+        )
+
+    def _undo_edit(self, given: "Parameters") -> Mapping[str, Any]:
+        return self._editor.undo_edit(given.text("path"))
+
+    def _checkout(self, given: "Parameters") -> Mapping[str, Any]:
+        archive = given.text("git_dir_archive")
+        commit, branch = given.text("commit"), given.text("branch")
+        return checkout(
+            self._places.root, archive, commit, branch, self._places.git, self._places.scratch
+        )
+
+    def _export_change(self, given: "Parameters") -> Mapping[str, Any]:
+        places = self._places
+        return export_change(places.root, places.scratch, given.text("base"), places.git)
+
+
+class Parameters:
+    """A request's `params`, each taken with its type. Raises WireError(INVALID_PARAMS)."""
+
+    def __init__(self, params: object) -> None:
+        if not isinstance(params, dict):
+            raise WireError(INVALID_PARAMS, "params must be an object")
+        self._given: dict[str, object] = params
+
+    def text(self, name: str) -> str:
+        value = self._given.get(name)
+        if not isinstance(value, str):
+            raise self._wrong(name, "a string")
+        return readable(value) if not value.isascii() and _has_surrogates(value) else value
+
+    def number(self, name: str) -> int:
+        value = self._given.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._wrong(name, "an integer")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Absent is false."""
+        value = self._given.get(name, False)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
+    def seconds(self) -> float:
+        value = self._given.get("timeout")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+            raise self._wrong("timeout", "a number of seconds")
+        return float(min(value, MAX_TIMEOUT))
+
+    def lines(self, name: str) -> tuple[int, int] | None:
+        """Absent and null are None."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if isinstance(value, list) and len(value) == 2:
+            first, last = value
+            if type(first) is int and type(last) is int:
+                return first, last
+        raise self._wrong(name, "null or two integers")
+
+    def _wrong(self, name: str, wanted: str) -> WireError:
+        return WireError(INVALID_PARAMS, f"{name} must be {wanted}")
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _clean(value: object) -> object:
+    return readable(value) if isinstance(value, str) else value

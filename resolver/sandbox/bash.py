@@ -1,0 +1,208 @@
+"""The agent's one bash, for as long as the sandbox lives: commands, input, timeouts, recovery.
+
+shell.py has the process. Here is what the agent is told, and how a shell that is gone comes back.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from .processes import Family
+from .shell import KEYS, Finished, Shell, ShellState, syntax_error
+from .spool import Excerpt, Spool, readable
+from .wire import CommandResult
+
+QUIET: Final = 1.5
+"""Seconds without output after which a program that was given input is taken to wait for more."""
+
+PATIENCE: Final = 0.4
+"""Seconds that an interrupted command gets to end by itself before it is killed."""
+
+KEPT_SHELLS: Final = 8
+"""Shells that exited while their background jobs went on, whose pipes are still read."""
+
+PLAIN: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
+"""One line of plain words: not worth a process to check its syntax."""
+
+JOB_NOTE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
+STILL_RUNS: Final = (
+    "The command still runs. Wait for more output with an empty input, answer it, or send C-c. "
+    "The next command that is not input ends it."
+)
+
+
+class Bash:
+    """Not for two threads at once, but for `interrupt`, which any thread may call."""
+
+    def __init__(
+        self,
+        family: Family,
+        bash: str,
+        environment: Mapping[str, str],
+        root: str,
+        new_spool: Callable[[], Spool],
+    ) -> None:
+        self._family = family
+        self._bash = bash
+        self._environment = environment
+        self._root = root
+        self._new_spool = new_spool
+        self._shell: Shell | None = None
+        self._former: list[Shell] = []
+        self._state = ShellState(root, "")
+        self._status = 0
+        self._running = False
+        self._shows_jobs = False
+
+    def run(self, command: str, timeout: float, is_input: bool) -> CommandResult:
+        """See CommandResult. A command that can't be parsed is not started. Raises OSError when
+        no bash can be started."""
+        begun = time.monotonic()
+        if is_input or (self._running and command in KEYS):
+            return self._answer(command, timeout, begun)
+        notices = []
+        if self._running:
+            notices.append(self._end_previous())
+        if "\0" in command:
+            command = command.replace("\0", "")
+            notices.append("NUL characters were taken out of the command.")
+        if not PLAIN.match(command):
+            wrong = syntax_error(self._bash, command, self._environment)
+            if wrong:
+                notices.append("Nothing was run: bash can't parse the command.")
+                return self._result(Excerpt(readable(wrong), 0, None), 2, begun, notices)
+        if self._shell and self._shell.pump.ended:
+            notices.append(self._replace_ended(self._shell))
+        shell = self._shell or self._start()
+        self._shows_jobs = "jobs" in command
+        self._running = True
+        if shell.start(command, self._status):
+            notices.append("The output begins with what background jobs wrote before.")
+        return self._collect(shell, timeout, None, begun, notices)
+
+    def interrupt(self) -> bool:
+        """Ctrl-C for the running command; False when there is none."""
+        shell = self._shell
+        if shell is None or not self._running:
+            return False
+        shell.interrupt()
+        return True
+
+    def close(self) -> None:
+        """Kill the shell and its jobs."""
+        for shell in (*self._former, *([self._shell] if self._shell else ())):
+            shell.close()
+        self._former.clear()
+        self._shell = None
+        self._running = False
+
+    def _answer(self, text: str, timeout: float, begun: float) -> CommandResult:
+        shell = self._shell
+        if shell is None or not self._running:
+            excerpt = shell.pump.take().excerpt() if shell else Excerpt("", 0, None)
+            notices = ["No command is running, so nothing was sent."]
+            return self._result(excerpt, self._status, begun, notices)
+        if not text:
+            return self._collect(shell, timeout, None, begun, [])
+        notices = []
+        shell.pump.stir()
+        if not shell.type(text, timeout):
+            notices.append("The program did not read all of the input.")
+        return self._collect(shell, timeout, QUIET, begun, notices)
+
+    def _collect(
+        self, shell: Shell, timeout: float, quiet: float | None, begun: float, notices: list[str]
+    ) -> CommandResult:
+        event = shell.wait(timeout, quiet)
+        excerpt = self._shown(shell)
+        finished = shell.finished()
+        if event == "done" and finished:
+            self._take(finished)
+            return self._result(excerpt, self._status, begun, notices)
+        if event == "done":
+            shell.kill()
+        if event in ("done", "ended"):
+            notices.append(self._replace_ended(shell))
+            return self._result(excerpt, self._status, begun, notices)
+        notices.append(
+            f"No end after {timeout:g} s. {STILL_RUNS}" if event == "timeout" else STILL_RUNS
+        )
+        return self._result(excerpt, None, begun, notices, timed_out=event == "timeout")
+
+    def _take(self, finished: Finished) -> None:
+        self._running = False
+        self._status, self._state = finished.status, finished.state
+
+    def _shown(self, shell: Shell) -> Excerpt:
+        excerpt = shell.pump.take().excerpt()
+        text = excerpt.text.replace(f"{shell.source}: ", "")
+        if not self._shows_jobs:
+            text = JOB_NOTE.sub("", text)
+        return Excerpt(text, excerpt.omitted, excerpt.path)
+
+    def _start(self) -> Shell:
+        folder = self._root if os.path.isdir(self._root) else "/"
+        self._shell = Shell(self._family, self._bash, self._environment, folder, self._new_spool)
+        return self._shell
+
+    def _end_previous(self) -> str:
+        """Make the shell free again, keeping its state where it comes back."""
+        shell = self._shell
+        assert shell is not None
+        finished = shell.end_job(PATIENCE)
+        if finished:
+            self._take(finished)
+            rest = shell.pump.take().excerpt().text
+            said = f" Its last output: {rest[-400:]!r}." if rest.strip() else ""
+            return f"The previous command was still running and has been ended.{said}"
+        shell.close()
+        self._shell = None
+        self._running = False
+        self._status = 137
+        self._start().restore(self._state)
+        return (
+            "The previous command was still running and could only be killed with its shell. "
+            "A new shell has the same directory and exported variables, not its functions."
+        )
+
+    def _replace_ended(self, shell: Shell) -> str:
+        """The shell exited, was killed or replaced itself: say so, and start the next one."""
+        code = shell.process.returncode
+        self._running = False
+        self._status = code if code >= 0 else 128 - code
+        self._state = shell.last_words() or self._state
+        if shell.has_jobs():
+            self._former.append(shell)
+        else:
+            shell.close()
+        while len(self._former) > KEPT_SHELLS:
+            self._former.pop(0).close()
+        self._shell = None
+        self._start().restore(self._state)
+        how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+        return (
+            f"The shell {how}. A new shell has the same directory and exported variables, "
+            "not its functions, options and job list."
+        )
+
+    def _result(
+        self,
+        excerpt: Excerpt,
+        status: int | None,
+        begun: float,
+        notices: list[str],
+        *,
+        timed_out: bool = False,
+    ) -> CommandResult:
+        return CommandResult(
+            output=excerpt.text,
+            exit_code=status,
+            cwd=readable(self._state.cwd),
+            timed_out=timed_out,
+            omitted=excerpt.omitted,
+            output_file=excerpt.path,
+            notice=" ".join(notices),
+            seconds=round(time.monotonic() - begun, 3),
+        )

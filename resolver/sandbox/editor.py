@@ -1,0 +1,203 @@
+"""The agent's editor: view, create, str_replace, insert, undo_edit.
+
+It works below the repository's root; the scratch folder and /tmp may be viewed. Line ends,
+encoding, byte order mark, mode and a missing last newline stay as they are.
+"""
+
+import os
+from typing import Final
+
+from .failure import ActionFailed
+from .nearmiss import nearest
+from .textfile import (
+    TextFile,
+    decoded,
+    digest,
+    hunk,
+    is_binary,
+    line_at,
+    lines_of,
+    positions,
+    read_bytes,
+    write_bytes,
+)
+from .viewing import describe_binary, list_folder, show_lines
+from .wire import EditResult, ViewResult
+
+KEPT_EDITS: Final = 50
+"""Edits of one file that can be undone."""
+
+KEPT_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of old contents kept for undo, over all files."""
+
+AROUND: Final = 4
+"""Lines shown before and after an edit."""
+
+MAX_LISTED: Final = 20
+
+
+class Editor:
+    """One session of edits. All failures are ActionFailed with a hint for the agent."""
+
+    def __init__(self, root: str, scratch: str) -> None:
+        self._root = os.path.realpath(root)
+        self._readable = [self._root, os.path.realpath(scratch), os.path.realpath("/tmp")]
+        # Per file: content before an edit (None: there was no file) and hash after it.
+        self._undo: dict[str, list[tuple[bytes | None, str]]] = {}
+
+    def view(self, path: str, view_range: tuple[int, int] | None) -> ViewResult:
+        """A file with line numbers, or a folder two levels deep."""
+        place = self._inside(path, self._readable)
+        if os.path.isdir(place):
+            if view_range:
+                raise ActionFailed(f"{path} is a folder: view_range is for files.")
+            return ViewResult(output=list_folder(place))
+        data = read_bytes(place)
+        if is_binary(data):
+            return ViewResult(output=describe_binary(path, data))
+        return ViewResult(output=show_lines(path, lines_of(decoded(data).text), view_range))
+
+    def create(self, path: str, file_text: str) -> EditResult:
+        """A new file, with the folders above it."""
+        place = self._inside(path, [self._root])
+        if os.path.lexists(place):
+            raise ActionFailed(f"{path} is there already: change it with str_replace.")
+        data = TextFile("", "utf-8", False).encoded(file_text)
+        return self._change(place, None, data, "created")
+
+    def str_replace(self, path: str, old_str: str, new_str: str) -> EditResult:
+        """Replace the only place where `old_str` is."""
+        place, before, file = self._open(path)
+        if not old_str:
+            raise ActionFailed("old_str is empty: use insert to add text.")
+        if old_str == new_str:
+            raise ActionFailed("old_str and new_str are the same: nothing would change.")
+        found = positions(file.text, old_str)
+        if not found:
+            raise ActionFailed(f"old_str is not in {path}.{nearest(lines_of(file.text), old_str)}")
+        if len(found) > 1:
+            lines = [str(line_at(file.text, start)) for start, _ in found[:MAX_LISTED]]
+            more = ", ..." if len(found) > MAX_LISTED else ""
+            raise ActionFailed(
+                f"old_str is {len(found)} times in {path}, at lines {', '.join(lines)}{more}. "
+                "Add lines around it until it is there once."
+            )
+        start, end = found[0]
+        replaced = file.text[start:end]
+        newline = file.newline
+        if "\n" in replaced:
+            newline = "\r\n" if "\r\n" in replaced else "\n"
+        text = file.text[:start] + _with_ends(new_str, newline) + file.text[end:]
+        return self._change(place, before, file.encoded(text), "edited")
+
+    def insert(self, path: str, insert_line: int, new_str: str) -> EditResult:
+        """Put whole lines after line `insert_line`; 0 is the top."""
+        place, before, file = self._open(path)
+        count = len(lines_of(file.text))
+        if not 0 <= insert_line <= count:
+            raise ActionFailed(
+                f"insert_line {insert_line} is not in {path}: it has {count} lines (0 is the top)."
+            )
+        if not new_str:
+            raise ActionFailed("new_str is empty: nothing would change.")
+        pieces = file.text.split("\n")
+        head = "\n".join(pieces[:insert_line]) + ("\n" if insert_line else "")
+        if insert_line == count and not file.text.endswith("\n"):
+            head = file.text
+        tail = file.text[len(head) :]
+        added = _with_ends(new_str, file.newline)
+        if head and not head.endswith("\n"):
+            # The last line had no newline: it gets one, and the new last line has none.
+            text = head + file.newline + added
+        else:
+            text = head + added + ("" if added.endswith("\n") else file.newline) + tail
+        return self._change(place, before, file.encoded(text), "edited")
+
+    def undo_edit(self, path: str) -> EditResult:
+        """Take back the last edit of a file, if nothing else has changed it since."""
+        place = self._inside(path, [self._root])
+        edits = self._undo.get(place)
+        if not edits:
+            raise ActionFailed(f"No edit of {path} is left to undo.")
+        now = read_bytes(place) if os.path.lexists(place) else None
+        before, hash_after = edits[-1]
+        if digest(now) != hash_after:
+            raise ActionFailed(
+                f"{path} was changed by something else since that edit: undo would lose it. "
+                "Use str_replace."
+            )
+        edits.pop()
+        if before is None:
+            try:
+                os.unlink(place)
+            except OSError as error:
+                raise ActionFailed(f"{path} can't be removed: {error.strerror}.") from error
+        else:
+            write_bytes(place, before, now)
+        return self._result(place, now, before, "as it was before the last edit")
+
+    def _inside(self, path: str, allowed: list[str]) -> str:
+        """The real place of a path; it must be below one of the allowed folders."""
+        if not path or "\0" in path:
+            raise ActionFailed("The path is empty or has a NUL character.")
+        place = os.path.realpath(os.path.join(self._root, path))
+        if any(os.path.commonpath([place, folder]) == folder for folder in allowed):
+            return place
+        led = "" if place == os.path.normpath(path) else f" (it leads to {place})"
+        raise ActionFailed(f"{path}{led} is outside of {self._root}: the editor stays inside.")
+
+    def _open(self, path: str) -> tuple[str, bytes, TextFile]:
+        place = self._inside(path, [self._root])
+        if os.path.isdir(place):
+            raise ActionFailed(f"{path} is a folder.")
+        data = read_bytes(place)
+        if is_binary(data):
+            raise ActionFailed(f"{path} is a binary file: the editor changes text only.")
+        return place, data, decoded(data)
+
+    def _change(self, place: str, before: bytes | None, data: bytes, word: str) -> EditResult:
+        write_bytes(place, data, before)
+        edits = self._undo.setdefault(place, [])
+        edits.append((before, digest(data)))
+        del edits[:-KEPT_EDITS]
+        self._forget_most()
+        return self._result(place, before, data, word)
+
+    def _forget_most(self) -> None:
+        """Keep the newest of each file when the old contents become too many bytes."""
+        kept = sum(_size(edits) for edits in self._undo.values())
+        while kept > KEPT_BYTES:
+            longest = max(
+                self._undo.values(), key=lambda edits: sum(len(e[0] or b"") for e in edits)
+            )
+            kept -= len(longest.pop(0)[0] or b"")
+
+    def _result(
+        self, place: str, before: bytes | None, after: bytes | None, word: str
+    ) -> EditResult:
+        name = os.path.relpath(place, self._root)
+        old = None if before is None else decoded(before).text
+        new = None if after is None else decoded(after).text
+        change = hunk(old, new, name)
+        if new is None:
+            output = f"{name} is {word}: it does not exist."
+        else:
+            lines = lines_of(new)
+            first = max(1, change.first - AROUND)
+            shown = show_lines(name, lines, (first, min(len(lines), change.last + AROUND)))
+            output = f"{name} is {word}. {shown}" if before is not None else f"{name} is {word}."
+        return EditResult(
+            path=name,
+            output=output,
+            diff=change.diff,
+            old_hash=digest(before),
+            new_hash=digest(after),
+        )
+
+
+def _size(edits: list[tuple[bytes | None, str]]) -> int:
+    return sum(len(before or b"") for before, _ in edits)
+
+
+def _with_ends(text: str, newline: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", newline) if newline != "\n" else text

@@ -1,0 +1,176 @@
+"""The IPython process: runs one cell after the other. Imported by nothing; see ipython.py.
+
+Everything printed, by the cell or by programs it starts, goes to this process's own output.
+"""
+
+import base64
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any, Final
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import LSString, SList
+from traitlets.config import Config
+
+from . import skills
+
+MAX_IMAGES: Final = 4
+MAX_IMAGE: Final = 2 * 1024 * 1024
+"""Bytes of one picture."""
+
+PACKAGES: Final = (
+    "Nothing was installed: this session has a Python of its own. "
+    "Use the shell for the project's environment."
+)
+
+
+class Images:
+    """Pictures of the running cell, as data URLs."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+
+    def add(self, png: bytes | str) -> None:
+        data = png if isinstance(png, str) else base64.b64encode(png).decode()
+        if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE:
+            self.urls.append("data:image/png;base64," + data.replace("\n", ""))
+        else:
+            skills.say("[A picture was left out: too many, or too large.]")
+
+    def add_figures(self) -> None:
+        """The open figures of matplotlib, if the cell has used it; they are closed."""
+        plots: Any = sys.modules.get("matplotlib.pyplot")
+        if plots is None:
+            return
+        for number in plots.get_fignums():
+            file = io.BytesIO()
+            plots.figure(number).savefig(file, format="png")
+            self.add(file.getvalue())
+        plots.close("all")
+
+
+class PlainHook(DisplayHook):  # type: ignore[misc]
+    """Shows the value of the last expression without a prompt."""
+
+    def write_output_prompt(self) -> None: ...
+
+    def write_format_data(self, format_dict: Any, _metadata: Any = None) -> None:
+        if "image/png" in format_dict:
+            self.shell.images.add(format_dict["image/png"])
+        else:
+            skills.say(format_dict["text/plain"])
+
+
+class Publisher(DisplayPublisher):  # type: ignore[misc]
+    """What `display` shows: pictures as pictures, everything else as text."""
+
+    def publish(self, data: Any, *_: Any, **__: Any) -> None:
+        if "image/png" in data:
+            self.shell.images.add(data["image/png"])
+        else:
+            skills.say(data.get("text/plain", ""))
+
+
+class Session(InteractiveShell):  # type: ignore[misc]
+    """IPython without terminal, history and colours."""
+
+    images = Images()
+    displayhook_class = PlainHook
+    display_pub_class = Publisher
+
+    def system(self, cmd: str) -> None:
+        """`!command`: output straight to this process's own."""
+        sys.stdout.flush()
+        command = self.var_expand(cmd, depth=1)
+        done = subprocess.run([os.environ["SHELL"], "-c", command], check=False)
+        self.user_ns["_exit_code"] = done.returncode
+
+    system_piped = system_raw = system
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        """`x = !command`."""
+        command = self.var_expand(cmd, depth=depth + 1)
+        done = subprocess.run(
+            [os.environ["SHELL"], "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        self.user_ns["_exit_code"] = done.returncode
+        text = done.stdout.decode("utf-8", "replace")
+        return SList(text.splitlines()) if split else LSString(text)
+
+
+def _config() -> Config:
+    config = Config()
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.xmode = "Context"
+    config.InteractiveShell.cache_size = 100
+    config.InteractiveShell.autocall = 0
+    config.HistoryManager.enabled = False
+    return config
+
+
+def _make_session(scratch: str) -> Session:
+    os.environ["IPYTHONDIR"] = scratch
+    session: Session = Session.instance(config=_config())
+    for name in ("pip", "conda", "mamba", "micromamba", "uv"):
+        session.register_magic_function(lambda *_: skills.say(PACKAGES), "line", name)
+    session.user_ns.update({name: getattr(skills, name) for name in skills.__all__})
+    session.events.register("post_run_cell", lambda _result: session.images.add_figures())
+    session.user_ns_hidden.update(dict.fromkeys(skills.__all__))
+    return session
+
+
+def _run(session: Session, code: str) -> dict[str, Any]:
+    session.images = Images()
+    try:
+        done = session.run_cell(code, store_history=bool(code.strip()))
+        return {"error": not done.success, "images": session.images.urls}
+    except KeyboardInterrupt:
+        # IPython shows the interrupt of a cell; this one came a moment too late.
+        skills.say("KeyboardInterrupt")
+        return {"error": True, "images": []}
+
+
+def main(cells: int, control: int, scratch: str) -> None:
+    """Read cells from descriptor `cells` until its end; answer each on `control`."""
+    for descriptor in (cells, control):
+        os.set_inheritable(descriptor, False)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A pipe would keep lines back, and they would come after those of stderr and children.
+        sys.stdout.reconfigure(line_buffering=True)
+    session = _make_session(scratch)
+    _hide_ourselves()
+    # Last, so that no file of the repository can stand in for a module that IPython needs.
+    sys.path.insert(0, "")
+    with open(cells, "rb") as requests:
+        for line in requests:
+            request = json.loads(line)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            answer = _run(session, request["code"])
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _flush()
+            data = json.dumps(answer).encode() + f"\0{request['token']}\0".encode()
+            while data:
+                data = data[os.write(control, data) :]
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _hide_ourselves() -> None:
+    """The repository under work may have a package of our name: it must import as its own."""
+    package = __name__.partition(".")[0]
+    for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
+        del sys.modules[name]

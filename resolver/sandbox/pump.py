@@ -1,0 +1,195 @@
+"""Reads a program's output and its control pipe at once, in one thread, without polling.
+
+The program says on the control pipe that it is done; nothing it prints can be mistaken for that.
+"""
+
+import array
+import fcntl
+import os
+import selectors
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Literal
+
+from .spool import Spool
+
+CHUNK: Final = 1 << 16
+SET_PIPE_SIZE: Final = 1031  # F_SETPIPE_SZ of fcntl.h
+PIPE_SIZE: Final = 1 << 20
+
+MAX_PENDING: Final = 1 << 24
+"""Bytes on the control pipe without an end, after which they are taken for rubbish."""
+
+Event = Literal["done", "ended", "timeout", "quiet"]
+
+
+def wide_pipe() -> tuple[int, int]:
+    """A pipe with a large buffer where the kernel allows it."""
+    reader, writer = os.pipe()
+    with suppress(OSError):  # over the user's limit: the usual 64 kB do
+        fcntl.fcntl(writer, SET_PIPE_SIZE, PIPE_SIZE)
+    return reader, writer
+
+
+class Pump:
+    """Output goes to the current spool; a message on the control pipe ends a request.
+
+    process: its end is an event too. outputs: descriptors to read, owned by the caller.
+    control: read end of the control pipe; owned and closed by the pump.
+    """
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        outputs: list[int],
+        control: int,
+        new_spool: Callable[[], Spool],
+    ) -> None:
+        self._process = process
+        self._outputs = outputs
+        self._control = control
+        self._new_spool = new_spool
+        self._changed = threading.Condition()
+        self._spool = new_spool()
+        self._pending = bytearray()
+        self._terminator = b""
+        self._message: bytes | None = None
+        self._ended = False
+        self._last_output = time.monotonic()
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        threading.Thread(target=self._await_end, daemon=True).start()
+
+    def expect(self, terminator: bytes) -> bool:
+        """Begin a request that ends with `terminator` on the control pipe.
+
+        True when output has come since the last one was taken.
+        """
+        with self._changed:
+            self._pending.clear()
+            self._message = None
+            self._terminator = terminator
+            self._last_output = time.monotonic()
+            return self._spool.total > 0
+
+    def stir(self) -> None:
+        """Count silence from now."""
+        with self._changed:
+            self._last_output = time.monotonic()
+
+    def wait(self, timeout: float, quiet: float | None = None) -> Event:
+        """Until the request is done, the process has ended, or `timeout` seconds are over.
+
+        quiet: return as soon as nothing was printed for so many seconds.
+        """
+        until = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                if self._message is not None:
+                    return "done"
+                if self._ended:
+                    return "ended"
+                now = time.monotonic()
+                if now >= until:
+                    return "timeout"
+                pause = until - now
+                if quiet is not None:
+                    rest = self._last_output + quiet - now
+                    if rest <= 0:
+                        return "quiet"
+                    pause = min(pause, rest)
+                self._changed.wait(pause)
+
+    @property
+    def ended(self) -> bool:
+        """The process has ended and was waited for."""
+        with self._changed:
+            return self._ended
+
+    @property
+    def message(self) -> bytes:
+        """What the control pipe said before the terminator; empty while the request runs."""
+        with self._changed:
+            return self._message or b""
+
+    def take(self) -> Spool:
+        """The output so far; what comes later goes to a new spool."""
+        with self._changed:
+            spool, self._spool = self._spool, self._new_spool()
+            return spool
+
+    def close(self) -> None:
+        """Stop reading. The process is the caller's to end."""
+        os.write(self._wake_writer, b"x")
+        self._thread.join()
+        os.close(self._wake_writer)
+        os.close(self._wake_reader)
+        os.close(self._control)
+
+    def _await_end(self) -> None:
+        self._process.wait()
+        with self._changed:
+            for source in self._outputs:
+                self._drain(source)
+            self._ended = True
+            self._changed.notify_all()
+
+    def _read(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for source in (*self._outputs, self._control, self._wake_reader):
+                selector.register(source, selectors.EVENT_READ)
+            while True:
+                ready = {key.fd for key, _ in selector.select()}
+                if self._wake_reader in ready:
+                    return
+                with self._changed:
+                    for source in self._outputs:
+                        if source in ready and not self._collect(source, CHUNK):
+                            selector.unregister(source)
+                    if self._control in ready and not self._listen():
+                        selector.unregister(self._control)
+
+    def _listen(self) -> bool:
+        data = os.read(self._control, CHUNK)
+        if len(self._pending) > MAX_PENDING:
+            self._pending.clear()
+        self._pending += data
+        end = self._pending.find(self._terminator) if self._terminator else -1
+        if end >= 0:
+            # All that the command printed was in the pipe before this message was.
+            for source in self._outputs:
+                self._drain(source)
+            self._message = bytes(self._pending[:end])
+            self._terminator = b""
+            self._changed.notify_all()
+        return bool(data)
+
+    def _drain(self, source: int) -> None:
+        """Read what is in the pipe now, and no more: a background job may write for ever."""
+        size = array.array("i", [0])
+        try:
+            fcntl.ioctl(source, termios.FIONREAD, size)
+        except OSError:
+            return
+        rest = size[0]
+        while rest > 0:
+            got = self._collect(source, min(rest, CHUNK))
+            if not got:
+                return
+            rest -= got
+
+    def _collect(self, source: int, most: int) -> int:
+        try:
+            data = os.read(source, most)
+        except BlockingIOError:
+            return most  # nothing now: stay registered
+        except OSError:
+            return 0  # a terminal whose other side is closed
+        self._last_output = time.monotonic()
+        self._spool.add(data)
+        return len(data)

@@ -1,0 +1,148 @@
+"""Functions that every IPython session of the agent has: a window on a file, and searches.
+
+They print what they find and change nothing.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .textfile import lines_of
+
+__all__ = [
+    "find_file",
+    "goto_line",
+    "open_file",
+    "scroll_down",
+    "scroll_up",
+    "search_dir",
+    "search_file",
+]
+
+WINDOW: Final = 100
+MAX_MATCHES: Final = 100
+MAX_SEARCHED: Final = 5_000_000
+SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".venv"})
+
+
+@dataclass
+class _Window:
+    path: str = ""
+    line: int = 1
+    height: int = WINDOW
+
+
+_window = _Window()
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    sys.stdout.write(text + "\n")
+
+
+def open_file(path: str, line_number: int = 1, context_lines: int = WINDOW) -> None:
+    """Show `context_lines` lines of a file around `line_number`; the scroll functions go on."""
+    if not os.path.isfile(path):
+        say(f"No such file: {path}")
+        return
+    _window.path = os.path.abspath(path)
+    _window.line = line_number
+    _window.height = min(max(1, context_lines), 1000)
+    _show()
+
+
+def goto_line(line_number: int) -> None:
+    """Move the window to a line of the open file."""
+    _window.line = line_number
+    _show()
+
+
+def scroll_down() -> None:
+    """Show the lines after the window."""
+    _window.line += _window.height
+    _show()
+
+
+def scroll_up() -> None:
+    """Show the lines before the window."""
+    _window.line -= _window.height
+    _show()
+
+
+def search_file(search_term: str, file_path: str | None = None) -> None:
+    """Print the lines of a file (default: the open one) that contain the text."""
+    path = file_path or _window.path
+    if not path or not os.path.isfile(path):
+        say(f"No such file: {path}" if path else "No file is open.")
+        return
+    _print_matches(search_term, [path])
+
+
+def search_dir(search_term: str, dir_path: str = ".") -> None:
+    """Print the lines below a folder that contain the text; skips .git, binaries, huge files."""
+    _print_matches(search_term, _files(dir_path))
+
+
+def find_file(file_name: str, dir_path: str = ".") -> None:
+    """Print the paths below a folder whose file name contains the text; `*` and `?` are wild."""
+    pattern = re.escape(file_name).replace(r"\*", ".*").replace(r"\?", ".")
+    found = [path for path in _files(dir_path) if re.search(pattern, os.path.basename(path))]
+    for path in found[:MAX_MATCHES]:
+        say(path)
+    if not found:
+        say(f"No file named like {file_name!r} in {dir_path}")
+    if len(found) > MAX_MATCHES:
+        say(f"[... {len(found) - MAX_MATCHES} more files]")
+
+
+def _show() -> None:
+    if not _window.path:
+        say("No file is open: open_file(path) opens one.")
+        return
+    lines = _lines(_window.path)
+    _window.line = min(max(1, _window.line), max(1, len(lines)))
+    lowest = max(1, len(lines) - _window.height + 1)
+    first = min(max(1, _window.line - _window.height // 2), lowest)
+    last = min(len(lines), first + _window.height - 1)
+    say(f"[File: {_window.path} ({len(lines)} lines)]")
+    if first > 1:
+        say(f"({first - 1} lines above)")
+    for number in range(first, last + 1):
+        say(f"{number}|{lines[number - 1]}")
+    if last < len(lines):
+        say(f"({len(lines) - last} lines below)")
+
+
+def _print_matches(term: str, paths: "Iterator[str] | list[str]") -> None:
+    shown = 0
+    for path in paths:
+        for number, line in enumerate(_lines(path), 1):
+            if term in line:
+                shown += 1
+                if shown > MAX_MATCHES:
+                    say(f"[More than {MAX_MATCHES} matches: search for something rarer.]")
+                    return
+                say(f"{path}:{number}: {line.strip()[:300]}")
+    if not shown:
+        say(f"No match for {term!r}")
+
+
+def _files(folder: str) -> Iterator[str]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        for name in sorted(files):
+            yield os.path.join(place, name)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_SEARCHED:
+            return []
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return []
+    return [] if b"\0" in data[:8192] else lines_of(data.decode("utf-8", "replace"))

@@ -1,0 +1,143 @@
+"""Output of any size: head and tail are kept in memory, the whole of it in a file when it is long.
+
+Nothing here knows where the bytes come from. Broken UTF-8 and NUL become U+FFFD in text only.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from .wire import MAX_TEXT
+
+EDGE: Final = 4 * MAX_TEXT
+"""Bytes kept at each end: UTF-8 takes at most four for a character."""
+
+MAX_FILE: Final = 100 * 1024 * 1024
+"""Most bytes of one output that are written to disk."""
+
+KEPT_FILES: Final = 8
+"""Output files that stay in the scratch folder; older ones are removed."""
+
+
+def readable(text: str) -> str:
+    """Text that any JSON reader, database or model takes: no lone surrogates, no NUL."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")  # as Python has undecodable file names
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What is shown of one output."""
+
+    text: str
+    omitted: int  # bytes left out of the middle
+    path: str | None  # the whole output, when something was left out
+
+
+class Spool:
+    """Collects one output. `path` is used only when the output is longer than what is shown."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.total = 0
+        self._head = bytearray()
+        self._tail = bytearray()  # what follows the head, its last EDGE bytes
+        self._file: int | None = None
+        self._on_disk = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes. A full or read-only disk loses the file, never the excerpt."""
+        self.total += len(data)
+        if self._file is None and self.total > EDGE:
+            self._open()
+        self._write(data)
+        room = EDGE - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 4 * EDGE:
+            del self._tail[:-EDGE]
+
+    def excerpt(self) -> Excerpt:
+        """The end of collecting: whole text, or head and tail of MAX_TEXT characters together."""
+        tail = self._tail
+        if self.total == len(self._head) + len(tail):
+            text = _text(self._head + tail)
+            if len(text) <= MAX_TEXT:
+                self._close()
+                return Excerpt(_shown(text), 0, None)
+        if self._file is None:
+            self._open()
+        self._close()
+        head, end = _edges(bytes(self._head), bytes(tail), MAX_TEXT // 2)
+        omitted = self.total - len(head) - len(end)
+        where = f"the whole output is in {self.path}" if self._on_disk else "it was not kept"
+        if 0 < self._on_disk < self.total:
+            where = f"its first {self._on_disk} bytes are in {self.path}"
+        mark = f"\n[... {omitted} bytes left out here; {where} ...]\n"
+        path = self.path if self._on_disk else None
+        return Excerpt(_shown(_text(head)) + mark + _shown(_text(end)), omitted, path)
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            self._file = os.open(self.path, flags, 0o600)
+        except OSError:
+            return
+        _forget_old(os.path.dirname(self.path), os.path.basename(self.path))
+        self._write(bytes(self._head + self._tail))
+
+    def _write(self, data: bytes) -> None:
+        if self._file is None:
+            return
+        data = data[: MAX_FILE - self._on_disk]
+        try:
+            while data:
+                written = os.write(self._file, data)
+                self._on_disk += written
+                data = data[written:]
+        except OSError:
+            os.close(self._file)
+            self._file = None
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _text(data: bytes | bytearray) -> str:
+    """Bytes and characters one to one where UTF-8 is broken, so that cuts can be counted back."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _shown(text: str) -> str:
+    return _bytes(text).decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:
+    """First and last `size` characters, at line ends where one is near."""
+    first = _text(head)[:size]
+    cut = first.rfind("\n") + 1
+    if cut > size // 2:
+        first = first[:cut]
+    last = _text((head + tail)[-EDGE:])[-size:]
+    cut = last.find("\n") + 1
+    if 0 < cut < size // 2:
+        last = last[cut:]
+    return _bytes(first), _bytes(last)
+
+
+def _forget_old(folder: str, newest: str) -> None:
+    files = sorted(entry.name for entry in os.scandir(folder) if entry.name != newest)
+    for name in files[: max(0, len(files) - KEPT_FILES + 1)]:
+        os.unlink(os.path.join(folder, name))

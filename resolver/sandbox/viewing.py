@@ -1,0 +1,94 @@
+"""How files and folders are shown to the agent."""
+
+import os
+import stat
+from typing import Final
+
+from .failure import ActionFailed
+from .textfile import numbered
+from .wire import MAX_TEXT
+
+MAX_LINE: Final = 2_000
+"""Characters shown of one line."""
+
+MAX_ENTRIES: Final = 500
+IMAGES: Final = {
+    b"\x89PNG\r\n\x1a\n": "PNG image",
+    b"\xff\xd8\xff": "JPEG image",
+    b"GIF8": "GIF image",
+    b"RIFF": "RIFF file (WebP image, WAV or AVI)",
+    b"BM": "BMP image",
+}
+
+
+def show_lines(name: str, lines: list[str], view_range: tuple[int, int] | None) -> str:
+    """Numbered lines, cut where they are too many. A last line of -1 is the end."""
+    count = len(lines)
+    first, last = view_range or (1, -1)
+    last = count if last == -1 else min(last, count)
+    if not count:
+        return f"{name} is empty."
+    if not 1 <= first <= count or last < first:
+        raise ActionFailed(
+            f"view_range {list(view_range or ())} does not fit: {name} has {count} lines."
+        )
+    shown: list[str] = []
+    size = 0
+    for line in lines[first - 1 : last]:
+        if len(line) > MAX_LINE:
+            line = f"{line[:MAX_LINE]}[... {len(line) - MAX_LINE} more characters]"
+        size += len(line) + 8
+        if size > MAX_TEXT:
+            break
+        shown.append(line)
+    end = first + len(shown) - 1
+    where = f"Lines {first}-{end} of {count}:" if view_range or end < count else f"{count} lines:"
+    rest = f"\n[Lines {end + 1}-{last}: give them as view_range.]" if end < last else ""
+    return f"{where}\n{numbered(shown, first)}{rest}"
+
+
+def list_folder(folder: str) -> str:
+    """Names two levels deep, hidden ones left out, folders with a slash at the end."""
+    shown, hidden = [], 0
+    for path, name, depth in _entries(folder):
+        if name.startswith("."):
+            hidden += 1
+        else:
+            shown.append("  " * depth + name + ("/" if os.path.isdir(path) else ""))
+    more = f"\n[{len(shown) - MAX_ENTRIES} more entries]" if len(shown) > MAX_ENTRIES else ""
+    note = f"\n[{hidden} hidden entries are not shown]" if hidden else ""
+    return f"{folder}/\n" + "\n".join(shown[:MAX_ENTRIES]) + more + note
+
+
+def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        if depth == 1:
+            raise ActionFailed(f"{folder} can't be read: {error.strerror}.") from error
+        return []
+    found = []
+    for name in names:
+        path = os.path.join(folder, name)
+        found.append((path, name, depth))
+        if depth < 2 and not name.startswith(".") and _is_own_folder(path):
+            found.extend(_entries(path, depth + 1))
+    return found
+
+
+def _is_own_folder(path: str) -> bool:
+    """A folder, and not a link to one that may be anywhere."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def describe_binary(name: str, data: bytes) -> str:
+    """One sentence in place of bytes that a model can't read."""
+    kind = next((word for magic, word in IMAGES.items() if data.startswith(magic)), "binary file")
+    size = ""
+    if kind == "PNG image" and len(data) >= 24:
+        width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+        size = f" of {width}x{height} pixels"
+    return f"{name} is a {kind}{size}, {len(data)} bytes; it is not shown as text."

@@ -1,0 +1,398 @@
+"""A list of tortures for the one long-lived shell."""
+
+import os
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.sandbox.bash import Bash
+from resolver.sandbox.wire import MAX_TEXT, CommandResult
+
+ONE_SHELL = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
+    return bash.run(command, timeout, False)
+
+
+def _type(bash: Bash, text: str, timeout: float = 5) -> CommandResult:
+    return bash.run(text, timeout, True)
+
+
+def _said(bash: Bash, command: str) -> tuple[str, int | None]:
+    result = _run(bash, command)
+    return result["output"], result["exit_code"]
+
+
+EXACT: list[tuple[str, str, int]] = [
+    ("true", "", 0),
+    ("false", "", 1),
+    ("echo hello", "hello\n", 0),
+    ("printf 'no newline'", "no newline", 0),
+    ("echo a; echo b >&2; echo c", "a\nb\nc\n", 0),
+    ("sh -c 'exit 42'", "", 42),
+    ("(exit 3)", "", 3),
+    ("return 7", "", 7),
+    ("echo 'a b'  \"$((1+2))\"", "a b 3\n", 0),
+    ("cat <<'X'\n$HOME `id`\nX", "$HOME `id`\n", 0),
+    ("for i in 1 2\ndo\n  echo $i\ndone\n\n# comment", "1\n2\n", 0),
+    ("echo one \\\n  two", "one two\n", 0),
+    ("f() { echo in $1; }\nf x", "in x\n", 0),
+    ("echo 'it'\"'\"'s'", "it's\n", 0),
+    ("echo hi!! wow!", "hi!! wow!\n", 0),
+    ("[[ -t 0 ]] && echo terminal; [[ -t 1 ]] || echo pipe", "terminal\npipe\n", 0),
+    ("echo $TERM $PAGER $GIT_PAGER $PS1.", "dumb cat cat .\n", 0),
+    ("echo ä€😀", "ä€😀\n", 0),
+    ("printf '\\377x\\0y'", "\ufffdx\ufffdy", 0),
+    ("printf '\\r\\n\\f\\x1b'", "\r\n\f\x1b", 0),
+    ("sh -c 'kill -9 $$'", "Killed\n", 137),
+    ("echo ${nope?}; echo never", "bash: nope: parameter not set\n", 1),
+    ("nosuchprogram", "bash: nosuchprogram: command not found\n", 127),
+    ("exec 1>/dev/null; echo gone", "", 0),
+    ("echo here; exec 2>&-", "here\n", 0),
+    ("exec 0</dev/null; cat", "", 0),
+    ("", "", 0),
+    ("   \n\n", "", 0),
+    ("# nothing", "", 0),
+    ("yes | head -n 2", "y\ny\n", 0),
+    ("sleep 0.05 & wait; echo waited", "waited\n", 0),
+    ("ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ", 0),
+    ("shopt -s extglob\necho @(x|y)", "@(x|y)\n", 0),
+    ("echo before; ! true", "before\n", 1),
+    ("history; alias; declare -F", "", 0),
+    ("echo -n; echo $SECRET-$EXTRA", "-given\n", 0),
+    ("printf '%s\\n' '\\'", "\\\n", 0),
+    ("echo x | cat - <(echo y)", "x\ny\n", 0),
+    ("set -x; echo traced; set +x", "++ echo traced\ntraced\n++ set +x\n", 0),
+]
+
+
+@pytest.mark.parametrize(("command", "output", "code"), EXACT)
+def test_output_and_exit_code_are_exact(bash: Bash, command: str, output: str, code: int) -> None:
+    result = _run(bash, command)
+    assert (result["output"], result["exit_code"]) == (output, code)
+    assert result["notice"] == "" and not result["timed_out"]
+    assert _said(bash, "echo $?; echo usable") == (f"{code}\nusable\n", 0)
+
+
+def test_state_is_kept_between_commands(bash: Bash, root: Path) -> None:
+    (root / "sub dir").mkdir()
+    _run(bash, "cd 'sub dir'; export A=1; B=2; f() { echo f $B; }; shopt -s nullglob; umask 027")
+    result = _run(bash, "echo $A $B $(umask) *; f; pwd")
+    assert result["output"] == f"1 2 0027\nf 2\n{root}/sub dir\n"
+    assert result["cwd"] == f"{root}/sub dir"
+
+
+def test_a_round_trip_takes_a_few_milliseconds(bash: Bash) -> None:
+    _run(bash, "true")
+    took = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        _run(bash, "true")
+        took.append(time.perf_counter() - begun)
+    assert sorted(took)[10] < 0.005
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo ran > proof\nif true; then",
+        "echo ran > proof\necho (",
+        "echo ran > proof; 'unclosed",
+        "echo ran > proof\ndone",
+        "echo ran > proof\n}",
+        "echo ran > proof; cat <(",
+    ],
+)
+def test_a_syntax_error_is_reported_before_anything_runs(
+    bash: Bash, root: Path, command: str
+) -> None:
+    result = _run(bash, command)
+    assert result["exit_code"] == 2 and result["output"].startswith("bash: line ")
+    assert "Nothing was run" in result["notice"] and not (root / "proof").exists()
+    assert _said(bash, "echo usable") == ("usable\n", 0)
+
+
+def test_an_unfinished_line_of_plain_words_is_an_error_too(bash: Bash) -> None:
+    result = _run(bash, "if true")
+    assert result["exit_code"] == 2 and result["output"].startswith("bash: line 2: syntax error")
+    assert "/proc/" not in result["output"]
+
+
+def test_no_output_can_end_a_command(bash: Bash) -> None:
+    command = r"""
+    printf '\0000123\0' > /proc/$$/fd/240; set
+    printf '\000%s\000' "$(tr -d '\0' < /proc/$$/cmdline)"; echo tail; sh -c 'exit 9'"""
+    result = _run(bash, command)
+    assert result["output"].endswith("tail\n") and result["exit_code"] == 9
+    assert _said(bash, "echo next") == ("next\n", 0)
+
+
+def test_rubbish_in_all_of_the_shells_pipes_costs_no_more_than_the_shell(bash: Bash) -> None:
+    _run(bash, "cd /usr; export A=1")
+    rubbish = (
+        "for f in /proc/$$/fd/*; do printf '0\\0000123\\0) {' > $f; done 2>/dev/null; echo tail"
+    )
+    assert "tail" in _run(bash, rubbish, 1)["output"]
+    assert _run(bash, "echo $A $PWD")["output"].endswith("1 /usr\n")
+
+
+@pytest.mark.parametrize("megabytes", [1, 10])
+def test_a_huge_output_is_cut_counted_and_kept(bash: Bash, megabytes: int) -> None:
+    lines = megabytes * 100_000
+    result = _run(bash, f"seq -f '%09.0f' 1 {lines}", 60)
+    assert result["output"].startswith("000000001\n") and result["exit_code"] == 0
+    assert result["output"].endswith(f"{lines:09}\n") and len(result["output"]) < MAX_TEXT + 300
+    kept = Path(str(result["output_file"]))
+    assert kept.stat().st_size == lines * 10
+    shown = re.sub(r"\n\[\.\.\..*\.\.\.\]\n", "", result["output"])
+    assert len(shown) + result["omitted"] == lines * 10
+
+
+def test_a_timeout_keeps_the_partial_output_and_the_command(bash: Bash) -> None:
+    begun = time.monotonic()
+    result = _run(
+        bash, "echo begun; sleep 1.2; echo ended; exit_code() { return 5; }; exit_code", 0.5
+    )
+    assert 0.5 <= time.monotonic() - begun < 1
+    assert result["output"] == "begun\n" and result["exit_code"] is None and result["timed_out"]
+    result = _type(bash, "")
+    assert (result["output"], result["exit_code"]) == ("ended\n", 5) and not result["timed_out"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 71.25PID",
+        "sh -c 'sleep 71.25PID; echo after'",
+        "while :; do sleep 71.25PID; done",
+        "while :; do :; done",
+        "f() { sleep 71.25PID; }; f; echo after",
+        "sleep 71.25PID | cat",
+        "$(sleep 71.25PID)",
+        "read -r line",
+        "cat",
+        "python3 -c 'while True: pass'",
+        "trap '' INT; sleep 71.25PID",
+        "python3 -c 'import signal,time; signal.signal(2,1); time.sleep(71)'",
+        "while :; do sh -c 'trap \"\" INT; sleep 71.25PID'; done",
+    ],
+)
+def test_the_next_command_ends_the_one_before(bash: Bash, command: str) -> None:
+    _run(bash, "export KEPT=yes; cd /usr")
+    assert _run(bash, command.replace("PID", str(os.getpid())), 0.3)["timed_out"]
+    begun = time.monotonic()
+    result = _run(bash, "echo $KEPT $PWD")
+    assert result["output"] == "yes /usr\n" and "previous command" in result["notice"]
+    assert time.monotonic() - begun < 2.5
+    assert _said(bash, f"pgrep -fxc 'sleep 71.25{os.getpid()}'")[0] == "0\n"
+
+
+def test_a_gentle_end_keeps_functions_too(bash: Bash) -> None:
+    _run(bash, "f() { echo still; }")
+    _run(bash, "sleep 60", 0.2)
+    assert _said(bash, "f") == ("still\n", 0)
+
+
+def test_input_answers_a_program_that_asks(bash: Bash) -> None:
+    assert _run(bash, "read -p 'name? ' name; echo \"hello $name\"", 0.4)["output"] == "name? "
+    result = _type(bash, "Zoë")
+    assert (result["output"], result["exit_code"]) == ("hello Zoë\n", 0)
+
+
+def test_input_is_not_echoed_and_a_prompt_comes_back_soon(bash: Bash) -> None:
+    assert _run(bash, "python3 -q -i", 1)["output"] == ">>> "
+    begun = time.monotonic()
+    result = _type(bash, "print(6 * 7)", 30)
+    assert result["output"] == "42\n>>> " and result["exit_code"] is None
+    assert not result["timed_out"] and time.monotonic() - begun < 4
+    assert _type(bash, "C-d")["exit_code"] == 0
+
+
+def test_a_password_prompt_on_the_terminal_is_seen(bash: Bash) -> None:
+    command = "sh -c 'printf \"password: \" > /dev/tty; read x < /dev/tty; echo got $x'"
+    assert _run(bash, command, 0.4)["output"] == "password: "
+    assert _type(bash, "pw")["output"] == "got pw\n"
+
+
+def test_keys_are_signals(bash: Bash) -> None:
+    _run(bash, "sleep 60; echo never", 0.2)
+    assert _type(bash, "C-c")["exit_code"] == 130
+    _run(bash, "cat", 0.2)
+    assert _type(bash, "C-d")["exit_code"] == 0
+    _run(bash, "sleep 60", 0.2)
+    result = _type(bash, "C-z")
+    assert result["exit_code"] == 148 and "Stopped" in result["output"]
+    assert "sleep 60" in _run(bash, "jobs; kill %1")["output"]
+
+
+def test_a_key_without_the_flag_goes_to_the_running_command(bash: Bash) -> None:
+    _run(bash, "sleep 60", 0.2)
+    assert _run(bash, "C-c")["exit_code"] == 130
+
+
+def test_a_line_longer_than_the_terminal_takes_arrives_whole(bash: Bash, root: Path) -> None:
+    _run(bash, "cat > long", 0.2)
+    _type(bash, "x" * 20_000, 3)
+    _type(bash, "C-d")
+    assert (root / "long").read_text() == "x" * 20_000 + "\n"
+
+
+def test_input_without_a_command_is_said_not_run(bash: Bash, root: Path) -> None:
+    result = _type(bash, "touch proof")
+    assert "No command is running" in result["notice"] and not (root / "proof").exists()
+
+
+def test_exit_reports_its_code_and_the_shell_comes_back(bash: Bash) -> None:
+    _run(bash, "export OLD=1")
+    begun = time.monotonic()
+    result = _run(bash, "cd /usr; export NEW=\"a 'b'\n$c\"; echo bye; exit 3")
+    assert time.monotonic() - begun < 0.5
+    assert (result["output"], result["exit_code"], result["cwd"]) == ("bye\n", 3, "/usr")
+    assert "exited with code 3" in result["notice"]
+    assert _said(bash, 'echo $?; echo "$OLD $NEW $PWD"') == ("3\n1 a 'b'\n /usr\n", 0)
+
+
+def test_a_failing_strict_script_does_not_poison_the_next_command(bash: Bash) -> None:
+    result = _run(bash, "set -euo pipefail\nexport A=1\necho one\nfalse\necho two")
+    assert (result["output"], result["exit_code"]) == ("one\n", 1)
+    assert _said(bash, "false; echo $A $UNSET") == ("1\n", 0)
+
+
+def test_a_strict_option_stays_on_as_in_any_shell(bash: Bash) -> None:
+    _run(bash, "set -e")
+    assert _said(bash, "if false; then :; fi; echo $-")[0].startswith("eh")
+    assert _run(bash, "false")["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("kill -9 $$", 137),
+        ("exec sh -c 'exit 6'", 6),
+        ("exec nosuchprogram", 127),
+        ("kill -SEGV $$", 139),
+        ("trap 'echo mine' EXIT; cd /; exit 4", 4),
+    ],
+)
+def test_a_shell_that_is_gone_comes_back_with_its_state(
+    bash: Bash, command: str, code: int
+) -> None:
+    _run(bash, "cd /usr; export A=1")
+    assert _run(bash, command)["exit_code"] == code
+    assert _said(bash, "echo $A; [[ $PWD == /usr || $PWD == / ]] && echo there")[0] == "1\nthere\n"
+
+
+def test_a_shell_killed_from_behind_is_noticed(bash: Bash) -> None:
+    _run(bash, "cd /usr; (sleep 0.1; kill -9 $$) &")
+    time.sleep(0.5)
+    result = _run(bash, "pwd")
+    assert result["output"] == "/usr\n" and "was killed by signal 9" in result["notice"]
+
+
+def test_a_background_job_does_not_hold_the_command(bash: Bash) -> None:
+    begun = time.monotonic()
+    assert _said(bash, "sleep 4 & echo started") == ("started\n", 0)
+    assert time.monotonic() - begun < 1
+    assert "sleep 4" in _said(bash, "jobs")[0]
+
+
+def test_a_finished_job_makes_no_noise(bash: Bash) -> None:
+    _run(bash, "sleep 0.05 & false &")
+    assert _said(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
+
+
+def test_a_job_writes_between_commands(bash: Bash) -> None:
+    _run(bash, "(sleep 0.1; echo late) &")
+    time.sleep(0.4)
+    result = _run(bash, "echo now")
+    assert result["output"] == "late\nnow\n" and "background" in result["notice"]
+
+
+def test_a_job_that_floods_neither_blocks_nor_delays(bash: Bash) -> None:
+    _run(bash, "yes > /dev/stdout &")
+    time.sleep(0.3)
+    begun = time.monotonic()
+    assert "mark" in _run(bash, "echo mark")["output"] or _run(bash, "true")["exit_code"] == 0
+    assert time.monotonic() - begun < 3
+    assert _run(bash, "kill %1; echo $?")["exit_code"] == 0
+
+
+def test_jobs_outlive_a_shell_that_exits(bash: Bash) -> None:
+    _run(bash, "(sleep 0.6; echo alive > proof) & exit 1")
+    time.sleep(1)
+    assert _said(bash, "cat proof") == ("alive\n", 0)
+
+
+def test_closing_leaves_no_process(bash: Bash) -> None:
+    sleep = f"sleep 83.5{os.getpid()}"
+    _run(bash, f"{sleep} & ({sleep} &); nohup {sleep} >/dev/null 2>&1 &")
+    _run(bash, sleep, 0.2)
+    bash.close()
+    assert os.system(f"pgrep -fx '{sleep}' > /dev/null") != 0
+
+
+def test_an_interrupt_from_another_thread_ends_the_command(bash: Bash) -> None:
+    threading.Timer(0.3, bash.interrupt).start()
+    result = _run(bash, "sleep 60; echo never", 20)
+    assert (result["output"], result["exit_code"]) == ("", 130)
+    assert not bash.interrupt()
+
+
+def test_a_removed_working_folder_is_survived(bash: Bash, root: Path) -> None:
+    _run(bash, "mkdir gone; cd gone; rmdir ../gone")
+    assert _run(bash, "exit 2")["exit_code"] == 2
+    assert _said(bash, "pwd") == (f"{root}\n", 0)
+
+
+def test_a_removed_scratch_folder_is_made_again(bash: Bash, tmp_path: Path) -> None:
+    _run(bash, "seq 1 100000")
+    _run(bash, f"rm -rf {tmp_path}/scratch")
+    assert Path(str(_run(bash, "seq 1 100000")["output_file"])).exists()
+
+
+def test_a_nul_is_taken_out_and_said(bash: Bash) -> None:
+    result = _run(bash, "echo a\0b")
+    assert result["output"] == "ab\n" and "NUL" in result["notice"]
+
+
+def test_a_command_of_a_megabyte_runs(bash: Bash) -> None:
+    assert _said(bash, "wc -c <<'X'\n" + "y" * 1_000_000 + "\nX") == ("1000001\n", 0)
+
+
+def test_redefined_builtins_do_not_break_the_protocol(bash: Bash) -> None:
+    _run(bash, "printf() { echo mine; }; declare() { :; }; alias builtin=false; PWD() { :; }")
+    assert _said(bash, "echo usable") == ("usable\n", 0)
+
+
+def test_a_terminal_left_in_raw_mode_is_harmless(bash: Bash) -> None:
+    _run(bash, "stty raw -isig 2>/dev/null; true")
+    assert _run(bash, "sleep 30", 0.3)["timed_out"]
+    assert _said(bash, "echo usable") == ("usable\n", 0)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60))
+def test_any_text_is_printed_as_it_is(bash: Bash, text: str) -> None:
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+    assert _said(bash, f"printf %s {quoted}") == (text, 0)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.text(alphabet="(){}[]<>|&;$`'\"\\!#* \n=~ab1", max_size=12))
+def test_any_garbage_leaves_a_usable_shell(bash: Bash, text: str) -> None:
+    result: Any = _run(bash, text, 1)
+    assert result["exit_code"] is None or 0 <= result["exit_code"] <= 255
+    assert "usable\n" in _run(bash, "echo usable")["output"]

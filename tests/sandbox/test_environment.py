@@ -1,0 +1,39 @@
+"""What the agent's programs find in their environment."""
+
+import pytest
+
+from resolver.sandbox.environment import PLAIN_TERMINAL, shell_environment
+
+OWN = {
+    "PATH": "/image/bin",
+    "HOME": "/usr",
+    "LANG": "de_DE.UTF-8",
+    "KEY": "secret",
+    "TMPDIR": "/no",
+}
+
+
+def test_only_known_variables_pass_unless_all_are_asked_for() -> None:
+    few = shell_environment(OWN, False, None, {}, "/b/bash")
+    assert "KEY" not in few and few["SHELL"] == "/b/bash"
+    assert shell_environment(OWN, True, None, {}, "/b/bash")["KEY"] == "secret"
+
+
+def test_the_tools_come_after_the_images_own() -> None:
+    assert shell_environment(OWN, False, "/t/bin", {}, "b")["PATH"] == "/image/bin:/t/bin"
+    assert shell_environment({}, False, "/t/bin", {}, "b")["PATH"].endswith("/bin:/t/bin")
+
+
+def test_given_variables_win() -> None:
+    assert shell_environment(OWN, True, None, {"PAGER": "less"}, "b")["PAGER"] == "less"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_terminal_is_plain_and_folders_exist(keep: bool) -> None:
+    made = shell_environment(OWN, keep, None, {}, "b")
+    assert made.items() >= PLAIN_TERMINAL.items()
+    assert (made["HOME"], made["LANG"], made["TMPDIR"]) == ("/usr", "de_DE.UTF-8", "/tmp")
+
+
+def test_a_home_that_does_not_exist_is_replaced() -> None:
+    assert shell_environment({"HOME": "/nonexistent"}, True, None, {}, "b")["HOME"] == "/tmp"

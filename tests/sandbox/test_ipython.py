@@ -1,0 +1,192 @@
+"""The IPython session: state, errors, time, death, and what is preloaded."""
+
+import base64
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from resolver.sandbox.ipython import IPython
+from resolver.sandbox.wire import MAX_TEXT
+
+
+def _run(ipython: IPython, code: str, timeout: float = 30) -> Any:
+    return ipython.run(code, timeout)
+
+
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        ("1 + 1", "2"),
+        ("x = 1", ""),
+        ("1 + 1;", ""),
+        ("", ""),
+        ("'a\\nb'", "'a\\nb'"),
+        ("print('out'); import sys; print('err', file=sys.stderr)", "out\nerr"),
+        ("!echo from the shell", "from the shell"),
+        ("import os; _ = os.system('echo a; echo b >&2')", "a\nb"),
+        ("import subprocess; _ = subprocess.run(['echo', 'child'])", "child"),
+        ("print('é€😀')", "é€😀"),
+        ("names = !printf 'a\\nb'\nnames", "['a', 'b']"),
+        ("async def f(): return 5\nawait f()", "5"),
+        ("from IPython.display import display; display({'a': 1})", "{'a': 1}"),
+        ("%timeit -n1 -r1 -q pass", ""),
+        ("import sys; sys.stdout.isatty()", "False"),
+        ("import os; os.environ.get('SECRET')", ""),
+        ("!exit 3\n_exit_code", "3"),
+    ],
+)
+def test_a_cell_shows_what_it_prints_and_its_last_value(
+    ipython: IPython, code: str, output: str
+) -> None:
+    result = _run(ipython, code)
+    assert (result["output"], result["error"]) == (output, False)
+
+
+def test_state_is_kept(ipython: IPython) -> None:
+    _run(ipython, "import math\ndef area(r): return round(math.pi * r * r)")
+    assert _run(ipython, "area(2)")["output"] == "13"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def f():\n    1 / 0\nf()", ["ZeroDivisionError: division by zero", "----> 2     1 / 0"]),
+        ("if True print(1)", ["SyntaxError"]),
+        ("input()", ["EOFError"]),
+        ("raise SystemExit(3)", ["SystemExit: 3"]),
+        ("raise BaseException('odd')", ["odd"]),
+        ("nosuchname", ["NameError"]),
+        ("class X:\n  def __repr__(self): raise ValueError('bad repr')\nX()", ["bad repr"]),
+        ("print('\\ud800')", ["UnicodeEncodeError"]),
+    ],
+)
+def test_an_error_is_explained_without_colours(
+    ipython: IPython, code: str, words: list[str]
+) -> None:
+    result = _run(ipython, code)
+    assert "\x1b" not in result["output"]
+    assert all(word in result["output"] for word in words), result["output"]
+    assert result["error"] or "bad repr" in words
+    assert _run(ipython, "'alive'")["output"] == "'alive'"
+
+
+def test_a_cell_that_takes_too_long_is_interrupted_and_state_kept(ipython: IPython) -> None:
+    _run(ipython, "kept = 7")
+    begun = time.monotonic()
+    result = _run(ipython, "print('begun')\nwhile True: pass", 0.5)
+    assert time.monotonic() - begun < 2
+    assert result["error"] and result["output"].startswith("begun\n")
+    assert "KeyboardInterrupt" in result["output"] and "after 0.5 s" in result["output"]
+    assert _run(ipython, "kept")["output"] == "7"
+
+
+def test_a_program_of_a_cell_is_interrupted_too(ipython: IPython) -> None:
+    sleep = f"sleep 91.5{os.getpid()}"
+    assert _run(ipython, f"!{sleep}", 0.5)["error"]
+    assert _run(ipython, f"!pgrep -fxc '{sleep}'")["output"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        ("import os; print('last words', flush=True); os._exit(4)", "died (exit code 4)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "died (exit code -9)"),
+        ("import ctypes; ctypes.string_at(0)", "died (exit code -11)"),
+        (
+            "import signal, time\nsignal.signal(2, signal.SIG_IGN)\nwhile True: time.sleep(9)",
+            "did not answer and was killed",
+        ),
+    ],
+)
+def test_a_session_that_is_gone_is_started_again_and_said(
+    ipython: IPython, code: str, word: str
+) -> None:
+    _run(ipython, "lost = 1")
+    result = _run(ipython, code, 1.5)
+    assert result["error"] and word in result["output"]
+    assert "NameError" in _run(ipython, "lost")["output"]
+    assert _run(ipython, "2 * 2")["output"] == "4"
+
+
+def test_a_session_that_dies_between_cells_is_said_at_the_next(ipython: IPython) -> None:
+    _run(ipython, "import os, threading; threading.Timer(0.2, os._exit, (5,)).start()")
+    time.sleep(0.8)
+    result = _run(ipython, "'new'")
+    assert "'new'" in result["output"] and "died (exit code 5)" in result["output"]
+
+
+def test_an_interrupt_from_another_thread_ends_the_cell(ipython: IPython) -> None:
+    _run(ipython, "import time")
+    threading.Timer(0.4, ipython.interrupt).start()
+    assert "KeyboardInterrupt" in _run(ipython, "time.sleep(60)")["output"]
+    assert not ipython.interrupt()
+
+
+def test_a_huge_output_is_cut_and_counted(ipython: IPython) -> None:
+    result = _run(ipython, "for n in range(200_000): print(n)")
+    assert result["output"].startswith("0\n1\n") and result["output"].endswith("199999")
+    assert len(result["output"]) < MAX_TEXT + 300 and result["omitted"] > 1_000_000
+
+
+def test_installing_does_nothing_and_says_so(ipython: IPython) -> None:
+    for line in ("%pip install nothing", "pip install nothing", "%conda install x"):
+        assert "Nothing was installed" in _run(ipython, line)["output"]
+
+
+def test_a_picture_is_a_data_url(ipython: IPython) -> None:
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
+    code = f"from IPython.display import display, Image\nimport base64\npng = '{png}'\n"
+    result = _run(ipython, code + "display(Image(base64.b64decode(png)))")
+    assert result["images"] == [f"data:image/png;base64,{png}"]
+    assert _run(ipython, "Image(base64.b64decode(png))")["images"] == result["images"]
+    assert _run(ipython, "1")["images"] == []
+
+
+def test_too_many_pictures_are_left_out(ipython: IPython) -> None:
+    _run(ipython, "from IPython.display import display, Image")
+    result = _run(ipython, "for n in range(9): display(Image(b'\\x89PNG\\r\\n\\x1a\\n'))")
+    assert len(result["images"]) == 4 and "left out" in result["output"]
+
+
+def test_open_figures_are_taken_and_closed(ipython: IPython) -> None:
+    fake = """
+import sys, types
+plots = types.ModuleType("matplotlib.pyplot")
+figures = [1]
+class Figure:
+    def savefig(self, file, format): file.write(b"png bytes")
+plots.get_fignums = lambda: list(figures)
+plots.figure = lambda number: Figure()
+plots.close = lambda what: figures.clear()
+sys.modules["matplotlib.pyplot"] = plots
+"""
+    assert _run(ipython, fake)["images"] == [
+        "data:image/png;base64," + base64.b64encode(b"png bytes").decode()
+    ]
+    result = _run(ipython, "figures")
+    assert (result["output"], result["images"]) == ("[]", [])
+    _run(ipython, "del sys.modules['matplotlib.pyplot']")
+
+
+def test_the_skills_are_there(ipython: IPython) -> None:
+    _run(ipython, "open('many.py', 'w').write(''.join(f'line {n}\\n' for n in range(1, 301)))")
+    shown = _run(ipython, "open_file('many.py', 150, 10)")["output"]
+    assert "(300 lines)]" in shown and "150|line 150" in shown
+    assert "160|line 160" in _run(ipython, "scroll_down()")["output"]
+    assert "150|line 150" in _run(ipython, "scroll_up()")["output"]
+    assert "7|line 7" in _run(ipython, "goto_line(7)")["output"]
+    assert "many.py:42: line 42" in _run(ipython, "search_file('line 42')")["output"]
+    assert "./many.py:42: line 42" in _run(ipython, "search_dir('line 42')")["output"]
+    assert "More than 100" in _run(ipython, "search_dir('line')")["output"]
+    assert _run(ipython, "find_file('many*')")["output"] == "./many.py"
+    assert "No file" in _run(ipython, "find_file('none')")["output"]
+
+
+def test_files_of_the_repository_import_as_their_own(ipython: IPython) -> None:
+    _run(ipython, "import os; os.makedirs('resolver', exist_ok=True)")
+    _run(ipython, "open('resolver/__init__.py', 'w').write('word = 5')")
+    _run(ipython, "open('traitlets.py', 'w').write('1/0')")
+    assert _run(ipython, "import resolver; resolver.word")["output"] == "5"

@@ -1,0 +1,279 @@
+"""The real server as a process, driven over its stdin and stdout by the contract alone."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.sandbox import wire
+from tests.sandbox.conftest import BASH
+from tests.sandbox.connection import Connection
+
+
+def _count(command: str) -> int:
+    found = subprocess.run(["pgrep", "-fxc", command], capture_output=True, text=True, check=False)
+    return int(found.stdout)
+
+
+def test_hello_says_where_and_who(server: Connection, root: Path) -> None:
+    hello = server.call("hello")
+    assert hello["protocol"] == wire.PROTOCOL and hello["root"] == str(root)
+    assert hello["pid"] == server.process.pid and hello["user"]
+    assert set(hello) == set(wire.Hello.__annotations__)
+
+
+def test_every_result_has_the_fields_of_the_contract(server: Connection, root: Path) -> None:
+    results = {
+        wire.CommandResult: server.shell("echo hi"),
+        wire.CellResult: server.call("run_cell", code="1", timeout=30),
+        wire.EditResult: server.call("create", path="f", file_text="a\n"),
+        wire.ViewResult: server.call("view", path="f"),
+    }
+    for contract, result in results.items():
+        assert set(result) == set(contract.__annotations__)
+    for method, params in (
+        ("str_replace", {"path": "f", "old_str": "a", "new_str": "b"}),
+        ("insert", {"path": "f", "insert_line": 0, "new_str": "top"}),
+        ("undo_edit", {"path": "f"}),
+    ):
+        assert set(server.call(method, **params)) == set(wire.EditResult.__annotations__)
+    assert (root / "f").read_text() == "b\n"
+
+
+def test_a_ping_is_answered_while_a_command_runs(server: Connection) -> None:
+    running = server.send("run_command", command="sleep 1; echo slept", timeout=10)
+    begun = time.monotonic()
+    ping = server.send("ping")
+    assert server.receive() == {"jsonrpc": "2.0", "id": ping, "result": {}}
+    assert time.monotonic() - begun < 0.5
+    answer = server.receive()
+    assert answer["id"] == running and answer["result"]["output"] == "slept\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("run_command", {"command": "sleep 60"}),
+        ("run_cell", {"code": "import time; time.sleep(60)"}),
+    ],
+)
+def test_an_interrupt_reaches_what_runs(
+    server: Connection, method: str, params: dict[str, str]
+) -> None:
+    server.call("run_cell", code="", timeout=30)
+    running = server.send(method, **params, timeout=30)
+    time.sleep(0.5)
+    interrupt = server.send("interrupt")
+    answers = {answer["id"]: answer["result"] for answer in (server.receive(), server.receive())}
+    assert answers[interrupt] == {"interrupted": True}
+    assert answers[running].get("exit_code") == 130 or answers[running]["error"]
+    assert server.call("interrupt") == {"interrupted": False}
+
+
+def test_the_end_of_stdin_ends_every_process(server: Connection) -> None:
+    number = f"97.25{os.getpid()}"
+    sleep = f"sleep {number}"
+    server.shell(f"{sleep} & (setsid {sleep} &) ; nohup {sleep} >/dev/null 2>&1 &")
+    code = f"import subprocess as s; p = s.Popen(['sleep', '{number}'])"
+    server.call("run_cell", code=code, timeout=30)
+    server.shell(f"(setsid sh -c 'trap : HUP TERM; {sleep}' &)")
+    server.send("run_command", command=sleep, timeout=60)
+    time.sleep(0.3)
+    assert _count(sleep) >= 5
+    begun = time.monotonic()
+    assert server.end_of_input() == 0
+    assert time.monotonic() - begun < 3
+    assert _count(sleep) == 0
+
+
+def test_shutdown_is_answered_and_ends_the_server(server: Connection) -> None:
+    sleep = f"sleep 97.75{os.getpid()}"
+    server.shell(f"{sleep} &")
+    assert server.call("shutdown") == {}
+    assert server.process.wait(10) == 0
+    assert _count(sleep) == 0
+
+
+def test_a_killed_server_takes_its_shell_with_it(server: Connection) -> None:
+    sleep = f"sleep 98.25{os.getpid()}"
+    server.send("run_command", command=sleep, timeout=60)
+    time.sleep(0.5)
+    assert _count(sleep) == 1
+    server.process.kill()
+    server.process.wait()
+    time.sleep(0.5)
+    assert _count(sleep) == 0
+
+
+def test_orphans_are_reaped(server: Connection) -> None:
+    server.shell("for i in {1..200}; do (sleep 0.01 &); done; sleep 0.5", 20)
+    children = Path(f"/proc/{server.process.pid}/task").glob("*/children")
+    pids = " ".join(file.read_text() for file in children).split()
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids]
+    assert states.count("Z") == 0 and len(pids) <= 2
+
+
+def test_commands_see_neither_the_wire_nor_the_servers_environment(
+    copied: Path, root: Path, tmp_path: Path
+) -> None:
+    os.environ["CANARY_OF_THE_TEST"] = "canary"
+    connection = Connection(
+        copied / "__main__.py", root, tmp_path / "scratch", BASH, "--variable", "GIVEN=a=b"
+    )
+    try:
+        assert connection.shell("echo $CANARY_OF_THE_TEST:$GIVEN")["output"] == ":a=b\n"
+        assert connection.shell("ls /proc/self/fd | tr '\\n' ' '")["output"] == "0 1 2 3 \n"[:-1]
+        code = (
+            "import os; sorted(os.listdir('/proc/self/fd'))[:3], 'CANARY_OF_THE_TEST' in os.environ"
+        )
+        assert "False" in connection.call("run_cell", code=code, timeout=30)["output"]
+    finally:
+        del os.environ["CANARY_OF_THE_TEST"]
+        connection.kill()
+
+
+def test_the_environment_is_passed_on_when_asked(copied: Path, root: Path, tmp_path: Path) -> None:
+    os.environ["CANARY_OF_THE_TEST"] = "canary"
+    connection = Connection(
+        copied / "__main__.py",
+        root,
+        tmp_path / "s",
+        BASH,
+        "--keep-environment",
+        "--tools",
+        "/x/bin",
+    )
+    del os.environ["CANARY_OF_THE_TEST"]
+    try:
+        said = connection.shell("echo $CANARY_OF_THE_TEST ${PATH##*:}")["output"]
+        assert said == "canary /x/bin\n"
+    finally:
+        connection.kill()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "id"),
+    [
+        (b"garbage", wire.PARSE_ERROR, None),
+        (b"\xff\xfe\x00", wire.PARSE_ERROR, None),
+        (b"[" * 50_000, wire.PARSE_ERROR, None),
+        (b"[]", wire.INVALID_REQUEST, None),
+        (b"{}", wire.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":7,"method":1}', wire.INVALID_REQUEST, 7),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', wire.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":"x","method":"ping","params":[1]}', wire.INVALID_PARAMS, "x"),
+        (b'{"jsonrpc":"2.0","id":8,"method":"nosuch"}', wire.METHOD_NOT_FOUND, 8),
+        (b'{"jsonrpc":"2.0","id":9,"method":"__init__"}', wire.METHOD_NOT_FOUND, 9),
+        (b'{"jsonrpc":"2.0","id":10,"method":"run_command"}', wire.INVALID_PARAMS, 10),
+        (b'{"jsonrpc":"2.0","id":11,"method":"view","params":{"path":"none"}}',
+         wire.ACTION_FAILED, 11),
+        (b'{"jsonrpc":"2.0","id":12,"method":"run_command","params":{"command":"x","timeout":NaN}}',
+         wire.INVALID_PARAMS, 12),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_is_answered_with_its_error(
+    server: Connection, line: bytes, code: int, id: object
+) -> None:
+    server.raw(b"\n  \n" + line + b"\n")
+    answer = server.receive()
+    assert (answer["error"]["code"], answer["id"]) == (code, id)
+    assert server.call("ping") == {}
+
+
+def test_any_lines_leave_the_server_alive(server: Connection) -> None:
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        st.binary(max_size=60)
+        | st.fixed_dictionaries(
+            {"jsonrpc": st.just("2.0")},
+            optional={
+                "id": st.integers(max_value=-1) | st.text(max_size=3) | st.none(),
+                "method": st.sampled_from(sorted(wire.METHODS - {"shutdown"})) | st.text(),
+                "params": st.dictionaries(
+                    st.sampled_from(["path", "view_range", "old_str", "timeout", "commit"]),
+                    st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers()),
+                ),
+            },
+        ).map(lambda message: json.dumps(message).encode())
+    )
+    def throw(line: bytes) -> None:
+        server.raw(line.replace(b"\n", b"") + b"\n")
+        ping = server.send("ping")
+        while server.receive().get("id") != ping:
+            pass
+
+    throw()
+    alive = server.send("run_command", command="echo alive", timeout=10)
+    while (answer := server.receive()).get("id") != alive:
+        pass
+    assert answer["result"]["output"] == "alive\n"
+
+
+def test_a_notification_gets_no_answer(server: Connection) -> None:
+    server.raw(b'{"jsonrpc":"2.0","method":"ping"}\n')
+    server.raw(
+        b'{"jsonrpc":"2.0","method":"run_command","params":{"command":"true","timeout":5}}\n'
+    )
+    assert server.call("ping") == {}
+    assert server.shell("echo next")["output"] == "next\n"
+
+
+def test_a_frame_over_the_bound_ends_the_connection(server: Connection) -> None:
+    with suppress(BrokenPipeError):
+        server.raw(b"x" * (wire.MAX_FRAME + (1 << 20)))
+    assert server.receive()["error"]["code"] == wire.PARSE_ERROR
+    assert server.process.wait(10) == 0
+
+
+def test_a_large_frame_within_the_bound_is_served(server: Connection, root: Path) -> None:
+    text = "0123456789\n" * 1_000_000
+    server.call("create", path="large", file_text=text)
+    assert (root / "large").stat().st_size == len(text)
+
+
+def test_too_many_requests_at_once_are_refused(server: Connection) -> None:
+    server.send("run_command", command="sleep 1", timeout=10)
+    for _ in range(80):
+        server.send("view", path=".")
+    answers = [server.receive() for _ in range(81)]
+    refused = [answer for answer in answers if "error" in answer]
+    assert len(refused) == 17 and "waiting" in refused[0]["error"]["message"]
+
+
+def test_names_that_are_not_utf8_are_shown_with_replacements(
+    server: Connection, root: Path
+) -> None:
+    Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9")).write_text("x")
+    assert "caf\ufffd" in server.call("view", path=".")["output"]
+    assert server.shell("cd $'d\\xff' 2>/dev/null || mkdir $'d\\xff'; cd $'d\\xff'")[
+        "cwd"
+    ].endswith("d\ufffd")
+
+
+def test_surrogates_from_the_other_side_are_harmless(server: Connection) -> None:
+    server.raw(
+        b'{"jsonrpc":"2.0","id":1,"method":"run_command",'
+        b'"params":{"command":"echo \\ud800\\udc80 x\\udfff","timeout":5}}\n'
+    )
+    assert "result" in server.receive()
+
+
+def test_a_printing_fault_does_not_reach_the_wire(server: Connection) -> None:
+    server.call("run_cell", code="import os; os.write(1, b'{}\\n'); os.write(2, b'x')", timeout=30)
+    assert server.call("ping") == {}
+
+
+def test_help_lists_every_flag() -> None:
+    main = Path(wire.__file__).with_name("__main__.py")
+    said = subprocess.run(
+        [sys.executable, "-I", str(main), "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for flag in ("--root", "--scratch", "--bash", "--git", "--python", "--tools", "--variable"):
+        assert flag in said
