@@ -1,0 +1,288 @@
+"""Takes known secrets out of events and texts: the second line of defence, not the first.
+
+A secret is found as it is, in base64 at each of the three offsets, in hex, percent-encoded and
+JSON-escaped, and in pieces of 16 characters or more of any of these. Colour codes and invisible
+characters between its characters don't hide it. Unknown credentials: see formats.py.
+"""
+
+import base64
+import json
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import accumulate
+from typing import Any, Literal, TypeVar, get_origin
+from urllib.parse import quote, quote_plus
+
+from pydantic import BaseModel
+
+from resolver.events.log import Event
+from resolver.security.formats import find_credentials
+
+MARK = "[redacted]"
+"""What stands in the place of a secret."""
+
+SHORTEST = 6
+"""Secrets with fewer characters are ignored: they would be found in innocent words."""
+
+PIECE = 16
+"""A piece of a secret of this many characters is taken out as well."""
+
+DEEPEST = 100
+"""Values nested deeper than this can't be looked through, so they are replaced whole."""
+
+_POSITIONS = 8
+"""How many places of a block in a form are tried; only a repetitive secret has more."""
+
+_INVISIBLE = re.compile(
+    r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
+    r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
+    r"\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+
+Span = tuple[int, int]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Redactor:
+    """Replaces secrets by `[redacted]`; fits the stream's door (`EventStream(redact=...)`).
+
+    secrets: the values, whole. Those shorter than 6 characters are ignored. Of a PEM key
+        the lines of its body are the secret, not the armour around them.
+
+    A piece shorter than 16 characters is not found, so a secret that is cut finer than that,
+    reversed or encrypted passes: what must not leak must not be within reach at all.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        literals: set[str] = set()
+        by_block: dict[int, set[str]] = defaultdict(set)
+        for piece in {p for secret in secrets for p in _parts(secret)}:
+            for width, form in _forms(piece):
+                block = PIECE // 2 * width
+                if len(form) < 2 * block:
+                    literals.add(form)
+                else:
+                    by_block[block].add(form)
+        self._literals = sorted(literals)
+        self._indexes = [_BlockIndex(block, sorted(forms)) for block, forms in by_block.items()]
+
+    def __call__(self, event: Event) -> Event:
+        """The event without secrets; the same object when it holds none."""
+        redacted: Event = self._model(event, 0)
+        return redacted
+
+    def redact_model(self, model: M) -> M:
+        """Any noun of ours without secrets; the same object when it holds none."""
+        redacted: M = self._model(model, 0)
+        return redacted
+
+    def redact_text(self, text: str) -> str:
+        """The text without secrets and without anything that has a credential's form.
+
+        For comments, logs and error messages, which may quote what nobody knew beforehand.
+        """
+        spans = self._spans(text)
+        spans += [(found.start, found.end) for found in find_credentials(text)]
+        return _replaced(text, spans)
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether one of the secrets is in the text, in any of the forms looked for."""
+        return bool(self._spans(text))
+
+    def _spans(self, text: str) -> list[Span]:
+        if not _INVISIBLE.search(text):
+            return self._visible_spans(text)
+        shown, origin = _without_invisible(text)
+        seen_through = [(origin(a), origin(b - 1) + 1) for a, b in self._visible_spans(shown)]
+        return self._visible_spans(text) + seen_through
+
+    def _visible_spans(self, text: str) -> list[Span]:
+        spans = [span for literal in self._literals for span in _occurrences(text, literal)]
+        for index in self._indexes:
+            spans += index.spans(text)
+        return spans
+
+    def _value(self, value: Any, depth: int) -> Any:
+        # The very type: an enum's member is a str too, but one of our own words.
+        if type(value) is str:
+            return _replaced(value, self._spans(value))
+        if not isinstance(value, BaseModel | dict | list | tuple):
+            return value
+        if depth > DEEPEST:
+            return MARK
+        if isinstance(value, BaseModel):
+            return self._model(value, depth)
+        if isinstance(value, dict):
+            return self._dict(value, depth)
+        return self._sequence(value, depth)
+
+    def _model(self, model: BaseModel, depth: int) -> Any:
+        changed = {}
+        own_words = _own_words(type(model))
+        for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
+            if name not in own_words:
+                new = self._value(value, depth + 1)
+                if new is not value:
+                    changed[name] = new
+        return model.model_copy(update=changed) if changed else model
+
+    def _dict(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
+        new = {}
+        same = True
+        for key, item in value.items():
+            new_key, new_item = self._value(key, depth + 1), self._value(item, depth + 1)
+            same = same and new_key is key and new_item is item
+            new[new_key] = new_item
+        return value if same else new
+
+    def _sequence(self, value: Any, depth: int) -> Any:
+        new = []
+        same = True
+        for item in value:
+            new_item = self._value(item, depth + 1)
+            same = same and new_item is item
+            new.append(new_item)
+        return value if same else type(value)(new)
+
+
+class _BlockIndex:
+    """Finds pieces of given forms in time linear in the text.
+
+    A piece of 2n characters, wherever it stands in a text, holds one of the text's own blocks
+    of n characters at positions 0, n, 2n, ... So it is enough to look up every n-th block.
+    """
+
+    def __init__(self, block: int, forms: Iterable[str]) -> None:
+        self._block = block
+        self._places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for form in forms:
+            seen: dict[str, int] = defaultdict(int)
+            for start in range(len(form) - block + 1):
+                part = form[start : start + block]
+                seen[part] += 1
+                if seen[part] <= _POSITIONS:
+                    self._places[part].append((form, start))
+
+    def spans(self, text: str) -> list[Span]:
+        block, places = self._block, self._places
+        hits = [
+            start
+            for start in range(0, len(text) - block + 1, block)
+            if text[start : start + block] in places
+        ]
+        spans: list[Span] = []
+        end = 0
+        for start in hits:
+            if start + block <= end:
+                continue
+            here = places[text[start : start + block]]
+            found = [_extended(text, start, form, place, block) for form, place in here]
+            long_enough = [span for span in found if span[1] - span[0] >= 2 * block]
+            spans += long_enough
+            end = max((span[1] for span in long_enough), default=end)
+        return spans
+
+
+def _extended(text: str, start: int, form: str, place: int, block: int) -> Span:
+    """The longest stretch of `text` around `start` that agrees with `form` around `place`."""
+    left = 0
+    while left < start and left < place and text[start - left - 1] == form[place - left - 1]:
+        left += 1
+    right = block
+    room = min(len(text) - start, len(form) - place)
+    while right < room and text[start + right] == form[place + right]:
+        right += 1
+    return start - left, start + right
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """The stretches of a secret that are secret: all of it, or the body lines of a PEM key."""
+    lines = secret.split("\n") if "-----BEGIN" in secret else [secret]
+    for line in lines:
+        part = line.strip()
+        if len(part) >= SHORTEST and not part.startswith("-----"):
+            yield part
+
+
+def _forms(part: str) -> Iterator[tuple[int, str]]:
+    """The encodings of `part`, each with the characters it takes for one of the secret's."""
+    data = part.encode("utf-8", "surrogatepass")
+    escaped = [json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]]
+    quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
+    lower = [re.sub("%[0-9A-F]{2}", lambda m: m[0].lower(), text) for text in quoted]
+    for form in {part, *escaped, *quoted, *lower, *_base64_forms(data)}:
+        yield 1, form
+    for digits in (data.hex(), data.hex().upper()):
+        yield 2, digits
+        yield 3, re.sub("(..)", r"%\1", digits)
+    units = part.encode("utf-16-be", "surrogatepass").hex()
+    for digits in (units, units.upper()):
+        yield 6, re.sub("(....)", r"\\u\1", digits)
+
+
+def _base64_forms(data: bytes) -> Iterator[str]:
+    """What base64 makes of `data` wherever it stands, without the edges its neighbours share."""
+    for offset in range(3):
+        first = (offset * 8 + 5) // 6
+        last = (offset + len(data)) * 8 // 6
+        padded = bytes(offset) + data + bytes(2)
+        yield base64.b64encode(padded).decode()[first:last]
+        yield base64.urlsafe_b64encode(padded).decode()[first:last]
+
+
+def _occurrences(text: str, literal: str) -> Iterator[Span]:
+    start = text.find(literal)
+    while start >= 0:
+        yield start, start + len(literal)
+        start = text.find(literal, start + len(literal))
+
+
+def _without_invisible(text: str) -> tuple[str, Any]:
+    """The text without what a terminal or a page does not show, and the way back to its places."""
+    kept: list[str] = []
+    starts: list[int] = []
+    position = 0
+    for match in _INVISIBLE.finditer(text):
+        if match.start() > position:
+            kept.append(text[position : match.start()])
+            starts.append(position)
+        position = match.end()
+    if position < len(text):
+        kept.append(text[position:])
+        starts.append(position)
+    shown_at = list(accumulate((len(part) for part in kept), initial=0))
+
+    def origin(place: int) -> int:
+        part = bisect_right(shown_at, place) - 1
+        return starts[part] + place - shown_at[part]
+
+    return "".join(kept), origin
+
+
+def _replaced(text: str, spans: list[Span]) -> str:
+    """The text with each stretch replaced once; stretches that touch become one."""
+    if not spans:
+        return text
+    parts = []
+    position = 0
+    end = -1
+    for start, stop in sorted(spans):
+        if start > end:
+            parts += [text[position:start], MARK]
+        end = max(end, stop)
+        position = end
+    return "".join((*parts, text[position:]))
+
+
+@cache
+def _own_words(model: type[BaseModel]) -> frozenset[str]:
+    """Fields that hold one of a fixed set of words of ours, by which a log is read back."""
+    fixed = {n for n, f in model.model_fields.items() if get_origin(f.annotation) is Literal}
+    return frozenset(fixed | {"kind"})

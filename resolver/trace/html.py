@@ -1,0 +1,108 @@
+"""The trace as one self-contained HTML page: no script, no request, everything escaped.
+
+What it looks like is in prompts/trace/page.html.j2 and page.css.j2; here texts are cut, folded
+and split into coloured lines.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from resolver.events.log import Event
+from resolver.templates import render
+from resolver.trace.plain import cut_middle, duration, money, one_line, plural
+from resolver.trace.steps import build_view
+from resolver.trace.view import Block, Entry, Note, Step
+
+FOLD = 14
+"""Outputs of more lines than this are folded."""
+
+OPEN = 60
+"""Outputs of failed steps are unfolded from the start up to this many lines."""
+
+LONGEST = 200_000
+"""Characters shown of one text: a browser stays quick. The event log has the rest."""
+
+_COLOURED = 3_000
+"""Lines of a diff that get a colour; a longer one is shown plain."""
+
+
+def render_html(events: Iterable[Event]) -> str:
+    """trace.html: a page that runs no script and asks for nothing, whatever is in the log."""
+    view = build_view(events)
+    tokens = view.header.tokens
+    style = render("trace/page.css.j2")
+    return render(
+        "trace/page.html.j2",
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        header=view.header,
+        tokens_in=f"{tokens.input:,}",
+        tokens_cached=f"{tokens.cached:,}",
+        tokens_out=f"{tokens.output:,}",
+        time=duration(view.header.seconds),
+        entries=[_entry(entry) for entry in view.entries],
+    )
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    if isinstance(entry, Note):
+        blocks = [_shown(Block(entry.detail), "Text", folded=True)] if entry.detail else []
+        label = entry.sort.capitalize()
+        return {**asdict(entry), "number": 0, "label": label, "blocks": blocks}
+    asked = [_shown(entry.action, "Action", asked=True)] if entry.action else []
+    return {
+        "number": entry.number,
+        "verb": entry.verb,
+        "subject": entry.subject,
+        "badge": entry.badge,
+        "mood": entry.mood,
+        "meta": _meta(entry),
+        "thought": cut_middle(entry.thought, LONGEST),
+        "words": cut_middle(entry.words, LONGEST),
+        "blocks": asked
+        + [_shown(block, "Output", failed=entry.mood == "bad") for block in entry.outputs],
+        "images": entry.images,
+    }
+
+
+def _meta(step: Step) -> str:
+    facts = [duration(step.seconds)] if step.seconds is not None else []
+    facts += [money(step.cost)] if step.cost is not None else []
+    return " · ".join(facts)
+
+
+def _shown(
+    block: Block, label: str, folded: bool = False, asked: bool = False, failed: bool = False
+) -> dict[str, Any]:
+    text = cut_middle(block.text, LONGEST)
+    lines = block.text.count("\n") + 1
+    is_diff = block.language == "diff" and lines <= _COLOURED
+    long = lines > FOLD or len(text) > 8_000
+    last_line = text[-2_000:].rstrip().rpartition("\n")[2]
+    return {
+        "label": f"{label}, {plural(lines, 'line')}",
+        "last": "" if asked or folded else one_line(last_line),
+        "text": text,
+        "diff": [_line(line) for line in text.split("\n")] if is_diff else [],
+        "folded": folded or (long and not is_diff),
+        # What went wrong is what a reader comes for.
+        "open": failed and lines <= OPEN,
+        "asked": asked,
+    }
+
+
+_SORTS = (
+    ("+++", "file"),
+    ("---", "file"),
+    ("@@", "hunk"),
+    ("diff ", "file"),
+    ("+", "add"),
+    ("-", "del"),
+)
+
+
+def _line(text: str) -> dict[str, str]:
+    sort = next((sort for start, sort in _SORTS if text.startswith(start)), "")
+    return {"text": text, "sort": sort}

@@ -1,0 +1,231 @@
+"""Traces as GitHub markdown: trace.md, whole, and a folded block for a comment, bounded.
+
+Text from outside stands in fences, in inline code, or as prose with all of its markup, mentions,
+references and links made inert. The words and the layout are in prompts/trace/.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from resolver.events.log import Event
+from resolver.templates import render
+from resolver.trace.plain import cut_middle, duration, money, plural
+from resolver.trace.steps import build_view
+from resolver.trace.view import Block, Entry, Header, Note, Step
+
+FOLD = 15
+"""Outputs of more lines than this are folded."""
+
+_CAPS = (4_000, 1_500, 600, 250, 80, 0)
+"""Characters left of every text in a comment, tried in turn until all steps fit."""
+
+_FOR_COMMENT = {"stage", "warning", "error", "state", "retry"}
+_GAP = 120
+"""Characters kept free for the line that says how much was left out."""
+
+_LONGEST_FENCE = 200
+"""GitHub's parser counts a fence's characters up to 255 only."""
+
+_ZERO_WIDTH = "\u200b"
+_MARKUP = re.compile(r"[\\`*_\[\]~|$]")
+_LINK = re.compile(
+    r"@|(?:\bGH(?=-\d))|#(?=\w)|:(?=//)|\bwww(?=\.)",  # mention, references, bare links
+    re.IGNORECASE,
+)
+_LINE_MARK = re.compile(r"^(?:(?=[#+=-])|[0-9]{1,9}(?=[.)]))")
+_LABELS = {
+    "stage": "Stage",
+    "warning": "⚠️ Warning",
+    "error": "❌ Error",
+    "retry": "Retry",
+    "state": "State",
+    "memory": "Memory",
+    "message": "Message",
+    "event": "Event",
+}
+_MARKS = {"good": "✅ ", "bad": "❌ ", "plain": ""}
+
+
+def render_markdown(events: Iterable[Event]) -> str:
+    """trace.md: everything, nothing cut."""
+    view = build_view(events)
+    entries = [_entry(entry, None) for entry in view.entries]
+    return render("trace/trace.md.j2", **_header(view.header), entries=entries)
+
+
+def render_comment_trace(events: Iterable[Event], limit: int) -> str:
+    """A folded block for a comment of at most `limit` UTF-16 code units, as GitHub counts.
+
+    Long texts are cut in the middle so that all steps fit; when that is not enough, steps in
+    the middle are left out, and the block says how many. Empty when `limit` is too small even
+    for the frame.
+    """
+    view = build_view(events)
+    frame = render("trace/comment.md.j2", **_header(view.header))
+    before, _, after = frame.rpartition(_SLOT)
+    room = limit - utf16_length(before) - utf16_length(after)
+    if room < _GAP:
+        return ""
+    entries = [e for e in view.entries if isinstance(e, Step) or e.sort in _FOR_COMMENT]
+    for cap in _CAPS:
+        body = _all_within(entries, cap, room)
+        if body is not None:
+            return before + body + after
+    return before + _ends_within(entries, room) + after
+
+
+_SLOT = "<!-- entries -->"
+
+
+def utf16_length(text: str) -> int:
+    """Length as JavaScript and GitHub count it: characters beyond U+FFFF count twice."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` as one code block that nothing in it can close."""
+    backticks, tildes = _longest_run("`", text), _longest_run("~", text)
+    mark, inside = ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
+    if inside < _LONGEST_FENCE:
+        fence = mark * max(3, inside + 1)
+        return f"{fence}{language}\n{text}\n{fence}"
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+def inline_code(text: str) -> str:
+    """One line of `text` in code type; empty for empty text."""
+    # A delimiter of more than 80 backticks is not read as one by GitHub's parser.
+    text = re.sub("`{9,}", "…", " ".join(text.split()))
+    if not text:
+        return ""
+    fence = "`" * (_longest_run("`", text) + 1)
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def prose(text: str) -> str:
+    """`text` as words alone: no markup, no tags, no mention, no reference, no link, no image."""
+    text = _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False))
+    text = _LINK.sub(lambda found: found[0] + _ZERO_WIDTH, text)
+    lines = (line.strip() for line in text.split("\n"))
+    return "\n".join(_LINE_MARK.sub(r"\g<0>\\", line) for line in lines)
+
+
+def quoted(text: str) -> str:
+    """`text` as prose in a block quote, its lines kept; empty for empty text."""
+    if not text:
+        return ""
+    # Two spaces at the end keep the line's end in a file; in a comment it is kept anyway.
+    return "\n".join(f"> {line}  " if line else ">" for line in prose(text).split("\n"))
+
+
+def _longest_run(mark: str, text: str) -> int:
+    return max((len(run) for run in re.findall(f"{re.escape(mark)}+", text)), default=0)
+
+
+def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
+    parts = []
+    for entry in entries:
+        part = _entry(entry, cap)
+        room -= utf16_length(part)
+        if room < 0:
+            return None
+        parts.append(part)
+    return "".join(parts)
+
+
+def _ends_within(entries: Sequence[Entry], room: int) -> str:
+    room -= _GAP
+    first, left = _as_many_as_fit(entries, room // 2)
+    rest = entries[len(first) :]
+    last, _ = _as_many_as_fit(rest[::-1], room - room // 2 + left)
+    gone = rest[: len(rest) - len(last)]
+    steps = sum(isinstance(entry, Step) for entry in gone)
+    gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(gone))
+    return "".join([*first, gap, *reversed(last)])
+
+
+def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int]:
+    parts: list[str] = []
+    for entry in entries:
+        part = _entry(entry, 0)
+        if utf16_length(part) > room:
+            break
+        room -= utf16_length(part)
+        parts.append(part)
+    return parts, room
+
+
+def _entry(entry: Entry, cap: int | None) -> str:
+    """One entry as markdown, its texts cut to `cap` characters; None cuts nothing."""
+    if isinstance(entry, Note):
+        detail = [_block(Block(entry.detail), "Text", None)] if entry.detail and cap is None else []
+        return render(
+            "trace/note.md.j2", label=_LABELS[entry.sort], text=prose(entry.text), blocks=detail
+        )
+    named = [(entry.action, "Action")] if entry.action else []
+    named += [(block, "Output") for block in entry.outputs]
+    return render(
+        "trace/step.md.j2",
+        whole=cap is None,
+        number=entry.number,
+        verb=prose(entry.verb),
+        subject=inline_code(entry.subject),
+        facts=" · ".join(_facts(entry)),
+        thought=quoted(_cut(entry.thought, cap)),
+        words=quoted(_cut(entry.words, cap)),
+        blocks=[_block(block, label, cap) for block, label in named if cap != 0],
+        images=len(entry.images),
+    )
+
+
+def _facts(step: Step) -> list[str]:
+    facts = [f"{_MARKS[step.mood]}{prose(step.badge)}"] if step.badge else []
+    facts += [duration(step.seconds)] if step.seconds is not None else []
+    facts += [money(step.cost)] if step.cost is not None else []
+    return facts
+
+
+def _block(block: Block, label: str, cap: int | None) -> dict[str, Any]:
+    text = _cut(block.text, cap)
+    lines = block.text.count("\n") + 1
+    return {
+        "label": f"{label}, {plural(lines, 'line')}",
+        "fence": fenced(text, block.language),
+        "folded": text.count("\n") >= FOLD or len(text) > 20_000,
+    }
+
+
+def _cut(text: str, cap: int | None) -> str:
+    if cap is None:
+        return text
+    return cut_middle(text, cap) if cap else ""
+
+
+def _header(header: Header) -> dict[str, Any]:
+    tokens = header.tokens
+    return {
+        "slot": _SLOT,
+        "title": prose(header.title),
+        "issue": inline_code(header.repository + (f"#{header.number}" if header.number else "")),
+        "request": quoted(header.request),
+        "asked_by": inline_code(header.asked_by),
+        "state": f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
+        "reason": prose(header.reason),
+        "closing": quoted(header.closing),
+        "left_out": [prose(text) for text in header.left_out],
+        "model": inline_code(header.model),
+        "agent": inline_code(header.agent),
+        "runtime": inline_code(header.runtime),
+        "base": inline_code(header.base),
+        "version": inline_code(header.version),
+        "started": header.started,
+        "cost": header.price,
+        "tokens_in": f"{tokens.input:,}",
+        "tokens_cached": f"{tokens.cached:,}",
+        "tokens_out": f"{tokens.output:,}",
+        "steps": plural(header.steps, "step"),
+        "time": duration(header.seconds),
+    }

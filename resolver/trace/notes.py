@@ -1,0 +1,91 @@
+"""The events beside the steps, as notes: stages, warnings, changes of state, what the model saw."""
+
+import json
+from typing import Any
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.events.log import Event, Unknown
+from resolver.trace.plain import clean, duration, one_line, plural
+from resolver.trace.view import Note
+
+LINE = 300
+"""Characters of a note's text; what is longer goes into its detail."""
+
+
+def note_of(event: Event) -> Note | None:
+    """The note for an event that is no step; None when there is nothing to tell."""
+    sort, text, detail = _told(event)
+    if not sort:
+        return None
+    line = one_line(text, LINE)
+    whole = clean(text).strip()
+    return Note(event.id, sort, line, clean(detail).strip() or ("" if whole == line else whole))
+
+
+def _told(event: Event) -> tuple[str, str, str]:
+    """Sort, text and detail; no sort when the event says nothing to a person."""
+    match event:
+        case life.RunStarted() | o.Null():
+            return "", "", ""
+        case life.SystemPrompt():
+            return "message", "System prompt", event.content
+        case a.Message():
+            return "message", "Message to the agent", event.content
+        case life.StageCompleted():
+            took = f" ({duration(event.seconds)})" if event.seconds else ""
+            return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
+        case life.Warned():
+            return "warning", event.message or event.about, ""
+        case life.ModelRetried():
+            wait = f"attempt {event.attempt}, after {duration(event.wait)}"
+            return "retry", f"The model was asked again ({wait}): {event.reason}", ""
+        case life.ModelReplied():
+            return "event", "The model replied, and the reply led to no action", _said(event)
+        case life.Condensation():
+            forgotten = plural(len(event.forgotten), "event")
+            return "memory", f"{forgotten} left the conversation to make room", event.summary
+        case life.ReplayDiverged():
+            seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
+            where = f"the {event.field} of event {event.recorded_id}"
+            return "warning", f"The replay saw something else than {where}", seen
+        case o.AgentStateChanged():
+            state = event.state.value.replace("_", " ")
+            return "state", f"{state}{_after_colon(event.reason)}", ""
+        case a.ChangeAgentState():
+            asked = f"asked to become {event.state.value}"
+            return "state", f"{asked}{_after_colon(event.reason)}", ""
+        case a.CondensationRequest():
+            return "memory", "The conversation no longer fits", ""
+        case o.ErrorObservation():
+            return "error", event.content or event.code or "error", ""
+        case Unknown():
+            return "event", f"An event of an unknown kind, {event.kind}", as_json(extras_of(event))
+        case _:
+            content = str(getattr(event, "content", ""))
+            return "event", str(event.kind).replace("_", " "), content
+
+
+def _after_colon(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+def _said(event: life.ModelReplied) -> str:
+    return event.completion.text or event.completion.reasoning
+
+
+def extras_of(event: EventBase) -> dict[str, Any]:
+    """The fields of an event that its type does not know."""
+    return {k: v for k, v in (event.model_extra or {}).items() if k != "content"}
+
+
+def as_json(value: object) -> str:
+    """Data as indented JSON, or a word about it where it can't be."""
+    if not value:
+        return ""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str, skipkeys=True)
+    except (RecursionError, ValueError):
+        return "(nested too deeply to be shown)"

@@ -1,0 +1,98 @@
+"""Makes text from outside harmless to show: no terminal control, no runner commands, bounded.
+
+Every renderer gets its texts through `clean`; what is particular to markdown is in markdown.py,
+HTML is escaped by its template.
+"""
+
+import math
+import re
+
+_TERMINAL = re.compile(
+    r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
+    r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[ -/]*[0-~]"
+    # Control, bidi, zero-width and tag characters. Kept: the joiners and variation selectors
+    # that emoji and some scripts need.
+    r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+_LINE_END = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_COMMAND_AT_START = re.compile(r"^([^\S\n]*:)(?=:)", re.MULTILINE)
+_ZERO_WIDTH = "\u200b"
+
+
+def clean(text: str) -> str:
+    """`text` without ANSI and other control, bidi or invisible characters; `\\n` ends lines.
+
+    A lone carriage return becomes a line end: what a terminal would have overwritten is shown.
+    """
+    text = _TERMINAL.sub("", _LINE_END.sub("\n", text))
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def one_line(text: str, limit: int = 100) -> str:
+    """The first line of cleaned `text` that is not blank, cut to `limit` characters."""
+    start = clean(text[: 50 * limit]).strip()
+    line = " ".join(start.partition("\n")[0].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def for_terminal(text: str) -> str:
+    """Cleaned `text` that GitHub's runner does not take for workflow commands when printed.
+
+    The runner reads `::name::` after leading white space, and `##[name]` anywhere in a line.
+    """
+    text = _COMMAND_AT_START.sub(r"\1" + _ZERO_WIDTH, clean(text))
+    return text.replace("##[", f"#{_ZERO_WIDTH}#[")
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """At most about `limit` characters of `text`: its start and its end, and a word between."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    first = _back_to_line_end(text[:head])
+    last = _on_to_line_start(text[-tail:] if tail else "")
+    left_out = len(text) - len(first) - len(last)
+    return f"{first}\n[… {left_out:,} characters left out …]\n{last}"
+
+
+def _back_to_line_end(text: str) -> str:
+    end = text.rfind("\n", len(text) // 2)
+    return text if end < 0 else text[:end]
+
+
+def _on_to_line_start(text: str) -> str:
+    start = text.find("\n", 0, len(text) // 2)
+    return text[start + 1 :]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: `30 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "unknown"
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def money(cost: float | None) -> str:
+    """US dollars: cents with enough digits to be seen, or a word when no price is known."""
+    if cost is None or not math.isfinite(cost):
+        return "unknown"
+    return f"${cost:.2f}" if cost >= 0.995 or cost == 0 else f"${cost:.4f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 step`, `1,200 steps`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

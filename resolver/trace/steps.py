@@ -1,0 +1,294 @@
+"""From events to what a person reads: the steps, and the view of a whole log.
+
+With notes.py the one place that knows what each kind of event means in a trace.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeGuard
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, EventBase, Source
+from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown
+from resolver.events.state import State
+from resolver.model import Completion, RunState
+from resolver.trace.notes import as_json, extras_of, note_of
+from resolver.trace.plain import clean, one_line
+from resolver.trace.view import Block, Entry, Header, Language, Mood, Step, View
+
+_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+_NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
+
+
+def build_view(events: Iterable[Event]) -> View:
+    """The view of a log. Works for any events in any order; unknown kinds become notes."""
+    events = list(events)
+    answers = _answers(events)
+    used = {e.reply for e in events if isinstance(e, ActionBase)}
+    replies = {e.id: e.completion for e in events if isinstance(e, life.ModelReplied)}
+    entries: list[Entry] = []
+    count = 0
+    for event in events:
+        if is_step(event):
+            count += 1
+            reply = replies.pop(event.reply, None) if event.reply is not None else None
+            step = step_of(event, count, answers.get(event.id))
+            entries.append(_with_reply(step, reply) if reply else step)
+        elif event.cause is None or answers.get(event.cause) is not event:
+            note = None if _told_by_a_step(event, used) else note_of(event)
+            entries += [note] if note else []
+    return View(_header(events, count), tuple(entries))
+
+
+def is_step(event: EventBase) -> TypeGuard[ActionBase]:
+    """True for the actions that count as steps: not a person's words, not state changes."""
+    if not isinstance(event, ActionBase) or isinstance(event, _NOT_STEPS):
+        return False
+    return not (isinstance(event, a.Message) and event.source is Source.USER)
+
+
+def _told_by_a_step(event: Event, used: set[int | None]) -> bool:
+    return isinstance(event, life.ModelReplied) and event.id in used
+
+
+def _answers(events: Sequence[Event]) -> dict[int, Event]:
+    """Action id to its observation: the first event that names it as its cause."""
+    actions = {e.id for e in events if is_step(e)}
+    answers: dict[int, Event] = {}
+    for event in events:
+        answering = isinstance(event, (*OBSERVATION_TYPES, Unknown))
+        if answering and not isinstance(event, o.AgentStateChanged) and event.cause in actions:
+            answers.setdefault(event.cause or 0, event)
+    return answers
+
+
+def step_of(action: ActionBase, number: int, answer: Event | None) -> Step:
+    """The step of one action; `answer` is its observation, None when there is none (yet)."""
+    verb, subject, body = _asked(action)
+    title = one_line(subject)
+    if "\n" in subject.strip():
+        title += " …"
+    shown = body is not None and clean(body.text).strip() not in ("", title)
+    step = Step(
+        number=number,
+        event_id=action.id,
+        kind=str(getattr(action, "kind", "")),
+        verb=verb,
+        subject=title,
+        thought=clean(action.thought).strip(),
+        words=clean(_words(action)).strip(),
+        action=Block(clean(body.text), body.language) if body and shown else None,
+    )
+    if isinstance(action, a.Finish):
+        badge = "" if action.task_completed else "task not completed"
+        step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
+    elif isinstance(action, a.Invalid):
+        step = replace(step, badge="not understood", mood="bad")
+    if answer is None:
+        return replace(step, badge="no answer") if type(action) in RUNNABLE else step
+    return _answered(step, action, answer)
+
+
+def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
+    """Verb, subject, and the whole of what was asked when one line may not hold it."""
+    match action:
+        case a.CmdRun():
+            verb = "Type" if action.is_input else "Run"
+            return verb, action.command, Block(action.command, "bash")
+        case a.IPythonRunCell():
+            return "Run Python", action.code, Block(action.code, "python")
+        case a.FileRead():
+            lines = action.view_range
+            return (
+                "Read",
+                action.path + (f", lines {lines[0]} to {lines[1]}" if lines else ""),
+                None,
+            )
+        case a.FileWrite():
+            return "Create", action.path, Block(action.content)
+        case a.FileEdit():
+            return _EDITS[action.command], action.path, _as_diff(action)
+        case a.BrowseURL():
+            return "Open", action.url, Block(action.url)
+        case a.BrowseInteractive():
+            return "Use the browser", action.code, Block(action.code, "python")
+        case a.McpCall():
+            arguments = Block(as_json(action.arguments), "json") if action.arguments else None
+            return "Call", f"{action.server}/{action.name}", arguments
+        case a.Recall():
+            return "Recall", action.query, Block(action.query)
+        case a.Delegate():
+            return "Delegate to", action.agent, Block(action.task)
+        case _:
+            kind = str(getattr(action, "kind", "action"))
+            return _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize()), "", None
+
+
+_EDITS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
+_PLAIN_VERBS = {
+    "message": "Say",
+    "think": "Think",
+    "finish": "Finish",
+    "reject": "Decline",
+    "invalid": "Unreadable reply",
+}
+
+
+def _as_diff(action: a.FileEdit) -> Block:
+    old = [f"-{line}" for line in (action.old_str or "").splitlines()]
+    new = [f"+{line}" for line in (action.new_str or "").splitlines()]
+    at = [f"@@ after line {action.insert_line} @@"] if action.insert_line is not None else []
+    return Block("\n".join([*at, *old, *new]), "diff")
+
+
+def _words(action: ActionBase) -> str:
+    match action:
+        case a.Message() | a.Think():
+            return action.content
+        case a.Finish():
+            return action.message
+        case a.Reject() | a.Invalid():
+            return action.reason
+        case _:
+            return ""
+
+
+def _answered(step: Step, action: ActionBase, answer: Event) -> Step:
+    badge, mood = _verdict(answer)
+    outputs = tuple(
+        Block(text.rstrip("\n"), block.language)
+        for block in _outputs(answer)
+        if (text := clean(block.text)).strip() and text.strip() != step.words
+    )
+    shows_diff = any(block.language == "diff" for block in outputs)
+    return replace(
+        step,
+        # The diff that came of an edit says more than the edit that was asked for.
+        action=None if shows_diff and isinstance(action, a.FileEdit) else step.action,
+        outputs=outputs,
+        badge=step.badge or badge,
+        mood=step.mood if step.mood != "plain" else mood,
+        seconds=_took(action, answer) if type(action) in RUNNABLE else None,
+        images=tuple(image for image in _images(answer) if _IMAGE.fullmatch(image)),
+    )
+
+
+def _verdict(answer: Event) -> tuple[str, Mood]:
+    match answer:
+        case o.CmdOutput(exit_code=None):
+            return ("timed out", "bad") if answer.timed_out else ("still running", "plain")
+        case o.CmdOutput():
+            return f"exit code {answer.exit_code}", "bad" if answer.exit_code else "good"
+        case o.ErrorObservation():
+            return "not done", "bad"
+        case o.IPythonOutput(error=True) | o.BrowserOutput(error=True) | o.McpResult(error=True):
+            return "error", "bad"
+        case o.DelegateResult():
+            return answer.state.value, "good" if answer.state is RunState.FINISHED else "bad"
+        case _:
+            return "", "plain"
+
+
+def _outputs(answer: Event) -> Iterable[Block]:
+    if isinstance(answer, o.FileEditResult) and answer.diff.strip():
+        yield Block(answer.diff, "diff")
+        return
+    yield Block(str(getattr(answer, "content", "")), _language(answer))
+    match answer:
+        case o.McpResult(structured=dict() as structured):
+            yield Block(as_json(structured), "json")
+        case o.DelegateResult(outputs=outputs) if outputs:
+            yield Block(as_json(outputs), "json")
+        case Unknown():
+            yield Block(as_json(extras_of(answer)), "json")
+        case _:
+            pass
+
+
+def _language(answer: Event) -> Language:
+    text = str(getattr(answer, "content", ""))[:200].lstrip()
+    is_diff = isinstance(answer, o.CmdOutput) and text.startswith(("diff --git ", "--- a/"))
+    return "diff" if is_diff else ""
+
+
+def _images(answer: Event) -> tuple[str, ...]:
+    match answer:
+        case o.IPythonOutput():
+            return answer.images
+        case o.BrowserOutput(screenshot=str() as screenshot):
+            return (screenshot,)
+        case _:
+            return ()
+
+
+def _with_reply(step: Step, reply: Completion) -> Step:
+    return replace(
+        step,
+        thought=step.thought or clean(reply.reasoning).strip(),
+        cost=reply.cost,
+        tokens=reply.tokens,
+    )
+
+
+def _took(action: EventBase, answer: EventBase) -> float:
+    measured = float(getattr(answer, "seconds", 0.0))
+    return measured if measured > 0 else _between(action.timestamp, answer.timestamp)
+
+
+def _between(start: datetime, end: datetime) -> float:
+    # A log made by hand may have times without a zone; they are read as UTC.
+    first, last = (t if t.tzinfo else t.replace(tzinfo=UTC) for t in (start, end))
+    return (last - first).total_seconds()
+
+
+def _header(events: list[Event], steps: int) -> Header:
+    state = State.fold(events)
+    header = Header(
+        state=state.run_state.value,
+        mood=_MOODS.get(state.run_state, "plain"),
+        reason=one_line(state.reason, 300),
+        closing=clean(state.finish.message).strip() if state.finish else "",
+        cost=state.cost,
+        priced=state.priced,
+        tokens=state.tokens,
+        replies=state.iterations,
+        steps=steps,
+        seconds=_between(events[0].timestamp, events[-1].timestamp) if events else 0.0,
+        started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
+    )
+    start = next((e for e in events if isinstance(e, life.RunStarted)), None)
+    return _with_start(header, start) if start else header
+
+
+def _with_start(header: Header, start: life.RunStarted) -> Header:
+    task, trigger = start.task, start.task.trigger
+    return replace(
+        header,
+        run=one_line(start.run),
+        title=one_line(task.title, 300),
+        request=clean(trigger.instruction or task.body).strip(),
+        repository=one_line(trigger.repository),
+        number=trigger.number,
+        url=task.url if re.fullmatch(r"https?://[^\s\"'<>]+", task.url) else "",
+        asked_by=one_line(trigger.actor.login),
+        left_out=tuple(one_line(text, 300) for text in task.left_out),
+        model=one_line(start.model),
+        agent=one_line(start.agent),
+        runtime=one_line(start.runtime),
+        version=one_line(start.version),
+        base=one_line(start.base),
+    )
+
+
+_MOODS: dict[RunState, Mood] = {
+    RunState.FINISHED: "good",
+    RunState.REJECTED: "bad",
+    RunState.ERROR: "bad",
+    RunState.STOPPED: "bad",
+    RunState.STUCK: "bad",
+    RunState.LIMIT: "bad",
+}

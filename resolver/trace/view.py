@@ -1,0 +1,123 @@
+"""What a trace shows: a header, and steps and notes in order. Made in steps.py.
+
+All texts in here are cleaned already (plain.py); the renderers only lay them out.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from resolver.model import RunState, Tokens
+from resolver.trace.plain import money
+
+Mood = Literal["good", "bad", "plain"]
+Language = Literal["", "bash", "python", "diff", "json"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of text that is shown as it is, in a fixed-width font."""
+
+    text: str
+    language: Language = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One action with its observation.
+
+    number: 1, 2, 3, ... as shown to a person.
+    verb, subject: the title; `subject` is in code type, one line, may be empty.
+    words: prose that the action itself says (a message, a note, the closing words).
+    action: what was to be done, when the title does not hold it all.
+    outputs: what came of it.
+    badge, mood: the result in a word or two, like `exit code 1`.
+    seconds: how long the sandbox took; None when it was not measured.
+    cost, tokens: of the reply the step came from, on the first of its steps only.
+    images: data: URLs of raster images.
+    """
+
+    number: int
+    event_id: int
+    kind: str
+    verb: str
+    subject: str = ""
+    thought: str = ""
+    words: str = ""
+    action: Block | None = None
+    outputs: tuple[Block, ...] = ()
+    badge: str = ""
+    mood: Mood = "plain"
+    seconds: float | None = None
+    cost: float | None = None
+    tokens: Tokens | None = None
+    images: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The title as one line of plain text."""
+        return f"{self.verb} `{self.subject}`" if self.subject else self.verb
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that happened beside the steps: a stage, a warning, a change of state.
+
+    sort: `stage`, `warning`, `error`, `state`, `retry`, `memory`, `message` or `event`.
+    detail: a longer text, shown folded.
+    """
+
+    event_id: int
+    sort: str
+    text: str
+    detail: str = ""
+
+
+Entry = Step | Note
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the whole run was.
+
+    cost: US dollars; None when the price of a reply is not known, and `priced` is then the rest.
+    """
+
+    run: str = ""
+    title: str = ""
+    request: str = ""
+    repository: str = ""
+    number: int | None = None
+    url: str = ""
+    asked_by: str = ""
+    left_out: tuple[str, ...] = ()
+    state: str = RunState.LOADING.value
+    mood: Mood = "plain"
+    reason: str = ""
+    closing: str = ""
+    model: str = ""
+    agent: str = ""
+    runtime: str = ""
+    version: str = ""
+    base: str = ""
+    started: str = ""
+    cost: float | None = 0.0
+    priced: float = 0.0
+    tokens: Tokens = field(default_factory=Tokens)
+    replies: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+
+    @property
+    def price(self) -> str:
+        """The cost for a person, also when a part of it is not known."""
+        if self.cost is None and self.priced > 0:
+            return f"at least {money(self.priced)}"
+        return money(self.cost)
+
+
+@dataclass(frozen=True)
+class View:
+    """All that a trace shows, in order."""
+
+    header: Header
+    entries: tuple[Entry, ...]

@@ -1,0 +1,80 @@
+"""`resolver demo`: real commands on a real repository, with recorded replies."""
+
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.demo.repository_maker import make_repository
+from resolver.errors import UsageError
+from resolver.events.lifecycle import ModelReplied, RunStarted
+from resolver.events.observations import CmdOutput
+from resolver.events.store import read_log
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import CommandLine, bash, finish, git
+
+RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
+
+
+def test_the_recording_is_a_real_run_of_several_steps() -> None:
+    events = list(read_log(RECORDING))
+    replies = [e for e in events if isinstance(e, ModelReplied)]
+    codes = [e.exit_code for e in events if isinstance(e, CmdOutput)]
+    assert len(replies) >= 6
+    assert 1 in codes, "the failing test was seen"
+    assert codes[-1] == 0
+
+
+def test_the_repository_is_the_recorded_one_on_every_machine(tmp_path: Path) -> None:
+    repository, issue = make_repository(tmp_path / "demo")
+    opening = next(e for e in read_log(RECORDING) if isinstance(e, RunStarted))
+    assert git(repository, "rev-parse", "HEAD") == opening.base
+    assert git(repository, "status", "--short") == ""
+    assert opening.task.title in issue.read_text()
+
+
+def check(line: CommandLine, *options: str) -> None:
+    done = line.call("demo", "--folder", line.folder / "demo", *options)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [run] = (line.folder / "demo").iterdir()
+    branch = "agent/splitting-a-bill-loses-a-cent"
+    for path in (run / "repository", run / "output/pull_request.md", run / "output/trace.html"):
+        assert str(path) in done.stdout
+        assert path.exists()
+    assert branch in done.stdout
+    assert "differs from its recording" not in done.stdout
+    git(run / "repository", "checkout", "-q", branch)
+    assert "odd" in (run / "repository/tally/money.py").read_text()
+
+
+def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
+    command_line: CommandLine,
+) -> None:
+    command_line.environment |= {"DOCKER_HOST": "tcp://127.0.0.1:1"}
+    command_line.environment.pop("RESOLVER_RUNTIME")
+    check(command_line)
+
+
+@pytest.mark.engine
+def test_in_a_container_it_does_the_same(
+    command_line: CommandLine, engine: docker.DockerClient, python_image: str
+) -> None:
+    check(command_line, "--runtime", "docker", "--image", python_image)
+
+
+def test_a_live_model_can_do_it_instead(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    model_endpoint.script(bash("echo fixed >> README.md"), finish("Say that it is fixed"))
+    done = command_line.call("demo", "--live", "--folder", command_line.folder / "demo")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "openai/scripted" in done.stdout
+    assert len(model_endpoint.requests) == 2
+
+
+def test_live_without_a_key_says_which_variable_to_set(command_line: CommandLine) -> None:
+    for name in ("LLM_API_KEY", "LLM_BASE_URL"):
+        command_line.environment.pop(name)
+    done = command_line.call("demo", "--live")
+    assert done.exit_code == UsageError.exit_code
+    assert "LLM_API_KEY" in done.stderr

@@ -1,0 +1,64 @@
+"""The operator's log holds no secret, in whatever part of a record it came."""
+
+import io
+import logging
+
+import pytest
+
+from resolver.security.logging import RewritingFilter
+from resolver.security.redaction import MARK, Redactor
+
+TOKEN = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
+
+
+class Log:
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+        handler = logging.StreamHandler(self.stream)
+        handler.setFormatter(
+            logging.Formatter("%(levelname)s %(message)s %(where)s", defaults={"where": ""})
+        )
+        handler.addFilter(RewritingFilter(Redactor([TOKEN]).redact_text))
+        self.logger = logging.Logger("resolver.tests")
+        self.logger.addHandler(handler)
+
+    @property
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def test_a_message_and_its_arguments_are_redacted(log: Log) -> None:
+    log.logger.info("pushing to %s", f"https://x-access-token:{TOKEN}@github.com/o/r")
+    assert log.text == f"INFO pushing to https://x-access-token:{MARK}@github.com/o/r \n"
+
+
+def test_a_traceback_is_redacted(log: Log) -> None:
+    try:
+        raise ValueError(f"the server said {TOKEN}")
+    except ValueError:
+        log.logger.exception("failed")
+    assert "Traceback" in log.text
+    assert f"ValueError: the server said {MARK}" in log.text
+    assert TOKEN not in log.text
+
+
+def test_extras_and_the_stack_are_redacted(log: Log) -> None:
+    log.logger.warning("x", extra={"where": {"url": TOKEN}}, stack_info=True)
+    assert TOKEN not in log.text
+    assert MARK in log.text
+
+
+def test_arguments_that_don_t_fit_lose_neither_the_record_nor_the_secret(log: Log) -> None:
+    log.logger.warning("%d things", TOKEN)
+    assert "things" in log.text
+    assert TOKEN not in log.text
+
+
+def test_objects_as_message_are_redacted(log: Log) -> None:
+    log.logger.error(OSError(f"no route to {TOKEN}"))
+    assert log.text == f"ERROR no route to {MARK} \n"

@@ -1,0 +1,236 @@
+"""Known secrets don't survive, whatever they are wrapped in."""
+
+import base64
+import json
+import time
+from urllib.parse import quote
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import ToolCall
+from resolver.events.log import dump_line, parse_event, parse_line
+from resolver.model import Completion, RequestedToolCall, RunState
+from resolver.security.redaction import MARK, Redactor
+from resolver.trace.plain import clean
+
+SHORT_TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
+LONG_TOKEN = "ghs_" + "".join(
+    base64.urlsafe_b64encode(bytes([i, 255 - i, (7 * i) % 256])).decode() + "._"[i % 2]
+    for i in range(103)
+)
+MODEL_KEY = "sk-test-0123456789abcdefghij"
+WEBHOOK_SECRET = 'correct "horse" \\ battery/staple+ü'
+SECRETS = [SHORT_TOKEN, LONG_TOKEN, MODEL_KEY, WEBHOOK_SECRET]
+
+redactor = Redactor(SECRETS)
+
+
+def unchanging_base64(data: bytes, offset: int) -> str:
+    """The characters of the secret's base64 that don't depend on what stands around it."""
+    one, other = (
+        base64.b64encode(byte * offset + data + byte * 3).decode() for byte in (b"\0", b"\xff")
+    )
+    same = [i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] == pair[1]]
+    return one[same[0] : same[-1] + 1]
+
+
+def forms(secret: str) -> list[str]:
+    """Every form that must not be seen."""
+    data = secret.encode()
+    inner = [unchanging_base64(data, offset) for offset in range(3)]
+    return [
+        secret,
+        *inner,
+        *(text.translate(str.maketrans("+/", "-_")) for text in inner),
+        data.hex(),
+        data.hex().upper(),
+        quote(secret),
+        quote(secret, safe=""),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    ]
+
+
+secrets = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Zs", "Zl", "Zp", "Cn", "Co"]),
+    min_size=6,
+    max_size=80,
+).filter(lambda s: s == clean(s).strip() and MARK not in s and s not in MARK)
+contexts = st.text(max_size=40)
+
+
+@given(secret=secrets, before=contexts, after=contexts, which=st.integers(0, 10))
+@example("aaaaaa", "aaaa", "aaaa", 0)
+@example("ab" * 20, "b", "a", 0)
+@example("0" * 40, "0" * 7, "", 8)
+def test_no_form_of_a_secret_survives_whatever_stands_around_it(
+    secret: str, before: str, after: str, which: int
+) -> None:
+    form = forms(secret)[which]
+    # What stays may join into the form again only if the form has pieces of the mark in it.
+    assume(not any(form.startswith(MARK[i:]) or form.endswith(MARK[:i]) for i in range(1, 10)))
+    result = Redactor([secret]).redact_text(before + form + after)
+    assert form not in result
+    assert MARK in result
+
+
+@given(before=contexts, after=contexts, secret=st.sampled_from(SECRETS), k=st.integers(0, 99))
+def test_a_secret_inside_longer_base64_is_found_at_any_offset(
+    before: str, after: str, secret: str, k: int
+) -> None:
+    text = base64.b64encode(f"{before}{secret}{after}".encode()).decode()
+    result = redactor(o.CmdOutput(content="x" * k + text)).content
+    assert all(form not in result for form in forms(secret)[1:4])
+    assert MARK in result
+
+
+@given(
+    start=st.integers(0, len(LONG_TOKEN) - 16),
+    length=st.integers(16, 60),
+    before=contexts,
+    after=contexts,
+)
+def test_a_piece_of_sixteen_characters_is_found(
+    start: int, length: int, before: str, after: str
+) -> None:
+    piece = LONG_TOKEN[start : start + length]
+    assert piece[:16] not in redactor.redact_text(before + piece + after)
+    assert piece not in redactor(a.CmdRun(command=before + piece + after)).command
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_base64_wrapped_into_lines_is_found(secret: str) -> None:
+    wrapped = base64.encodebytes(secret.encode()).decode()
+    left = redactor.redact_text(wrapped).replace(MARK, "").split()  # a last, short line
+    assert sum(map(len, left)) < 16
+
+
+def test_basic_authentication_is_found() -> None:
+    header = base64.b64encode(f"x-access-token:{LONG_TOKEN}".encode()).decode()
+    result = redactor(o.CmdOutput(content=f"AUTHORIZATION: basic {header}")).content
+    assert forms(LONG_TOKEN)[1] not in result
+    assert header[40:56] not in result
+
+
+@pytest.mark.parametrize("escape", [r"\u{:04x}", r"\u{:04X}", "%{:02x}", "%{:02X}"])
+def test_every_character_escaped_is_found(escape: str) -> None:
+    text = "".join(escape.format(ord(c)) for c in MODEL_KEY)
+    assert redactor.redact_text(f"<{text}>") == f"<{MARK}>"
+
+
+@pytest.mark.parametrize(
+    "between", ["\x1b[31m", "\x1b[0m\x1b[1m", "\u200b", "\u00ad", "\u2060", "\x00", "\x1b]0;t\x07"]
+)
+def test_colours_and_invisible_characters_inside_don_t_hide_a_secret(between: str) -> None:
+    text = f"token: {between.join(SHORT_TOKEN)} end"
+    assert redactor(o.CmdOutput(content=text)).content == f"token: {MARK} end"
+
+
+def test_whatever_a_trace_leaves_out_is_seen_through() -> None:
+    # Otherwise the renderer would put the secret together again.
+    for code in (*range(0x3000), *range(0xF000, 0x10000), *range(0xE0000, 0xE1000)):
+        if clean(f"a{chr(code)}b") == "ab":
+            hidden = chr(code).join(MODEL_KEY)
+            assert redactor(o.CmdOutput(content=hidden)).content == MARK, hex(code)
+
+
+def test_the_halves_of_a_secret_in_two_events_are_both_found() -> None:
+    halves = [SHORT_TOKEN[:20], SHORT_TOKEN[20:]]
+    assert [redactor(o.CmdOutput(content=half)).content for half in halves] == [MARK, MARK]
+
+
+def test_an_event_without_secrets_is_the_same_object() -> None:
+    event = o.CmdOutput(content="ghp_ is how a token starts\x1b[0m", exit_code=0)
+    assert redactor(event) is event
+
+
+def deep(value: object, depth: int) -> object:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_all_fields_at_any_depth_are_searched() -> None:
+    call = RequestedToolCall(id="1", name="run", arguments=json.dumps({"c": SHORT_TOKEN}))
+    events = [
+        a.McpCall(server="s", name="n", arguments={SHORT_TOKEN: [{"k": ("x", SHORT_TOKEN)}]}),
+        life.ModelReplied(completion=Completion(model="m", text=SHORT_TOKEN, tool_calls=(call,))),
+        a.CmdRun(command="true", tool_call=ToolCall(id="1", name="r", arguments=SHORT_TOKEN)),
+        o.McpResult(structured={"a": {"b": {"c": SHORT_TOKEN}}}),
+        life.SystemPrompt(content="x", tools=("a", SHORT_TOKEN)),
+        parse_event({"kind": "from_the_future", "new": [{"x": SHORT_TOKEN}]}),
+        a.CmdRun.model_validate({"command": "x", "added_later": {"x": SHORT_TOKEN}}),
+        a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 90)}),
+    ]
+    for event in events:
+        redacted = redactor(event)
+        line = dump_line(redacted)
+        assert SHORT_TOKEN in dump_line(event)
+        assert SHORT_TOKEN not in line
+        assert MARK in line
+        assert type(parse_line(line.encode())) is type(event)
+
+
+def test_what_is_nested_too_deeply_to_be_searched_is_replaced() -> None:
+    event = redactor(a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 800)}))
+    assert MARK in dump_line(event)
+    assert SHORT_TOKEN not in dump_line(event)
+
+
+def test_our_own_words_are_never_replaced() -> None:
+    hasty = Redactor(["cmd_run", "running", "str_replace", "environment"])
+    for event in (
+        a.CmdRun(command="true"),
+        o.AgentStateChanged(state=RunState.RUNNING),
+        a.FileEdit(command="str_replace", path="x"),
+    ):
+        assert hasty(event) is event
+
+
+def test_short_secrets_are_ignored() -> None:
+    assert Redactor(["abc", "", "12345"]).redact_text("abc 12345") == "abc 12345"
+    assert Redactor(["123456"]).redact_text("a 123456 b") == f"a {MARK} b"
+
+
+def test_secrets_that_touch_become_one_mark() -> None:
+    assert redactor.redact_text(f"a {SHORT_TOKEN}{MODEL_KEY} b") == f"a {MARK} b"
+
+
+def test_of_a_pem_key_the_body_is_secret_and_the_armour_is_not() -> None:
+    body = [base64.b64encode(bytes(range(i, i + 48))).decode() for i in range(3)]
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----\n"])
+    redact = Redactor([key])
+    text = "parses files that start with -----BEGIN RSA PRIVATE KEY-----"
+    assert redact(o.CmdOutput(content=text)).content == text
+    shown = redact(o.CmdOutput(content=key)).content
+    assert all(line not in shown for line in body)
+    assert "".join(body)[20:40] not in redact(o.CmdOutput(content="".join(body))).content
+
+
+@given(st.text())
+def test_innocent_text_is_left_alone(text: str) -> None:
+    event = o.CmdOutput(content=text)
+    assert redactor(event) is event
+
+
+def test_an_event_of_usual_size_takes_less_than_two_milliseconds() -> None:
+    text = "def parse(line: str) -> Event:  # one line of a log\n" * 100
+    events = [o.CmdOutput(content=f"{text}{i}") for i in range(200)]
+    begin = time.perf_counter()
+    for event in events:
+        redactor(event)
+    assert (time.perf_counter() - begin) / len(events) < 0.002
+
+
+@pytest.mark.parametrize(
+    "text", [LONG_TOKEN * 4_000, LONG_TOKEN[:15] * 130_000, "a" * 2_000_000, "\x1b[3" * 700_000]
+)
+def test_megabytes_made_to_be_slow_take_seconds_at_most(text: str) -> None:
+    begin = time.perf_counter()
+    Redactor([*SECRETS, "a" * 520]).redact_text(text)
+    assert time.perf_counter() - begin < 20

@@ -1,0 +1,195 @@
+"""The page: complete, self-contained, and dead to whatever a log holds."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from playwright.sync_api import Browser, Page
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.trace.html import render_html
+from resolver.trace.steps import build_view
+from resolver.trace.view import Step
+from tests.trace.events import any_events
+from tests.trace.sample import HOSTILE, PIXEL, hostile, numbered, realistic
+
+OURS = {
+    "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2", "p",
+    "dl", "dt", "dd", "div", "small", "span", "ol", "ul", "li", "code", "pre", "details", "summary",
+    "a", "img",
+}  # fmt: skip
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in {"meta", "img"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def check(html: str) -> None:
+    tags = Tags(html)
+    assert tags.open == []
+    assert {tag for tag, _ in tags.seen} <= OURS
+    for tag, attributes in tags.seen:
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+        if tag == "img":
+            assert (attributes["src"] or "").startswith("data:image/")
+        if tag == "a":
+            assert re.match("https?://", attributes["href"] or "")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_words_everywhere_stay_words(text: str) -> None:
+    check(render_html(hostile(text)))
+
+
+@given(any_events())
+def test_any_log_renders_closed_and_escaped(events: list) -> None:
+    check(render_html(events))
+
+
+def test_the_policy_allows_the_page_s_own_style_and_data_images_alone() -> None:
+    html = render_html(realistic())
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
+    assert policy is not None
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
+        r"base-uri 'none'; form-action 'none'",
+        policy[1],
+    )
+    assert "<script" not in html
+
+
+def test_a_link_needs_to_be_a_web_address() -> None:
+    events = realistic()
+    task = events[0].task.model_copy(update={"url": "javascript:alert(1)"})
+    events[0] = events[0].model_copy(update={"task": task})
+    assert "javascript:" not in render_html(events)
+
+
+def test_five_megabytes_are_shown_from_both_ends() -> None:
+    output = "first\n" + "<x>" * 1_700_000 + "\nlast"
+    events = numbered([a.CmdRun(command=output, thought=output), o.CmdOutput(content=output)])
+    begin = time.perf_counter()
+    html = render_html(events)
+    assert time.perf_counter() - begin < 15
+    assert len(html) < 5_000_000
+    assert "last</pre>" in html
+
+
+def opened(chromium: Browser, page_file: Path, html: str) -> tuple[Page, list[str], list[str]]:
+    page_file.write_text(html, encoding="utf-8")
+    context = chromium.new_context()
+    page = context.new_page()
+    requests: list[str] = []
+    events: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("dialog", lambda dialog: (events.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: events.append(str(error)))
+    page.on("console", lambda message: events.append(message.text))
+    page.goto(page_file.as_uri())
+    page.wait_for_timeout(200)
+    return page, requests, events
+
+
+@pytest.mark.chromium
+def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    log = [event for text in (*HOSTILE, "\n".join(HOSTILE)) for event in hostile(text)]
+    page, requests, events = opened(chromium, tmp_path / "trace.html", render_html(log))
+    remote = [url for url in requests if not url.startswith("data:image/")]
+    assert remote == [(tmp_path / "trace.html").as_uri()]
+    assert events == []
+    assert page.locator("script, iframe, svg, object, embed, form, base, link").count() == 0
+    steps = sum(isinstance(entry, Step) for entry in build_view(log).entries)
+    assert page.locator("li.step").count() == steps > 100
+    page.context.close()
+
+
+@pytest.fixture
+def beacon() -> Iterator[tuple[str, list[str]]]:
+    """A server, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.chromium
+def test_in_a_browser_even_a_script_that_got_in_would_neither_run_nor_call_home(
+    chromium: Browser, tmp_path: Path, beacon: tuple[str, list[str]]
+) -> None:
+    url, asked = beacon
+    intruder = (
+        f'<script>alert(1)</script><img src="{url}/img" onerror="alert(2)">'
+        f'<iframe src="{url}/frame"></iframe><link rel="stylesheet" href="{url}/style">'
+        f'<style>body {{ background: url("{url}/background") }}</style>'
+    )
+    html = render_html(realistic()).replace("</main>", f"{intruder}</main>")
+    page, _, events = opened(chromium, tmp_path / "trace.html", html)
+    assert asked == []
+    assert len(events) >= 4
+    assert all("Content Security Policy" in event for event in events), events
+    page.context.close()
+
+
+@pytest.mark.chromium
+@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser_the_page_is_styled_and_never_wider_than_the_window(
+    chromium: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    events = realistic()
+    wide = numbered([*events, a.CmdRun(command="w" * 5_000), o.CmdOutput(content="w" * 5_000)])
+    page, _, problems = opened(chromium, tmp_path / "trace.html", render_html(wide))
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    assert problems == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(251, 251, 250)" if scheme == "light" else "rgb(22, 24, 27)")
+    image = page.locator(f'img[src="{PIXEL}"]')
+    assert image.evaluate("img => img.naturalWidth") == 1
+    page.context.close()
+
+
+@pytest.mark.chromium
+def test_on_paper_folded_outputs_are_unfolded(chromium: Browser, tmp_path: Path) -> None:
+    page, _, _ = opened(chromium, tmp_path / "trace.html", render_html(realistic()))
+    folded = page.locator("details:not([open]) pre").last
+    assert not folded.evaluate("pre => pre.checkVisibility()")
+    page.emulate_media(media="print")
+    assert folded.evaluate("pre => pre.checkVisibility()")
+    page.context.close()

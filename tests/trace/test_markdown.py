@@ -1,0 +1,208 @@
+"""Markdown stays closed and inert, whatever a log holds, and a comment stays within its limit."""
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.trace.markdown import (
+    fenced,
+    inline_code,
+    prose,
+    render_comment_trace,
+    render_markdown,
+    utf16_length,
+)
+from resolver.trace.plain import clean
+from tests.trace.events import any_events, text
+from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
+
+GITHUB = 65_536
+OURS = {
+    "details", "summary", "p", "em", "strong", "code", "pre", "blockquote", "br", "h1", "h2", "h3",
+    "ul", "li",
+}  # fmt: skip
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+class Page(HTMLParser):
+    """Reads a rendered page: its tags, whether they close, the words outside code."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words = ""
+        self.code: list[str] = []
+        self.comments = 0
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag != "br":
+            self.open.append(tag)
+        if tag == "code":
+            self.code.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "br":
+            assert self.open.pop() == tag
+
+    def handle_comment(self, data: str) -> None:
+        self.comments += 1
+
+    def handle_data(self, data: str) -> None:
+        if "code" in self.open:
+            self.code[-1] += data
+        else:
+            self.words += data
+
+
+def read(markdown: str) -> Page:
+    """The rendered page, checked for what must hold for every trace."""
+    page = Page(MARKDOWN.render(markdown))
+    assert page.open == []
+    assert set(page.tags) <= OURS
+    assert page.comments == 0
+    assert all(name == "class" for name, _ in page.attributes)
+    assert not re.search(r"@\w|#\d|GH-\d|://|www\.", page.words, re.IGNORECASE), page.words
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
+    return page
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_hostile_words_everywhere_break_nothing(words: str) -> None:
+    read(render_markdown(hostile(words)))
+    for limit in (GITHUB, 4_000, 1_500):
+        comment = render_comment_trace(hostile(words), limit)
+        assert utf16_length(comment) <= limit
+        page = read(comment)
+        assert page.tags[0] == "details"
+
+
+@given(any_events())
+def test_any_log_renders_closed_and_inert(events: list) -> None:
+    read(render_markdown(events))
+
+
+@given(any_events(max_size=30), st.integers(0, 6_000))
+def test_any_comment_is_within_its_limit_closed_and_inert(events: list, limit: int) -> None:
+    comment = render_comment_trace(events, limit)
+    assert utf16_length(comment) <= limit
+    read(comment)
+
+
+@given(text | st.text(alphabet="`~ \n\ta<", max_size=80))
+def test_a_fence_holds_its_text_intact(text: str) -> None:
+    words = clean(text)
+    page = read(f"before\n\n{fenced(words)}\n\nafter")
+    assert len(page.code) == 1
+    assert page.code[0] in (f"{words}\n", words)
+    assert "after" in page.words
+
+
+@pytest.mark.parametrize("count", [3, 4, 50, 199, 254, 255, 256, 70_000])
+@pytest.mark.parametrize("marks", ["`", "~", "`~"])
+def test_runs_of_fence_characters_of_any_length_do_not_close_a_block(
+    count: int, marks: str
+) -> None:
+    words = "x\n" + "\n".join(mark * count + "\n</details>" for mark in marks)
+    block = fenced(words)
+    page = read(f"{block}\n\nafter")
+    assert page.code == [f"{words}\n"]
+    # GitHub's parser knows fences of up to 255 characters: a longer one would be closed early.
+    assert block.startswith("    ") or len(block.partition("\n")[0]) <= 255
+
+
+@given(text)
+def test_inline_code_is_one_piece_of_code(text: str) -> None:
+    code = inline_code(clean(text))
+    page = read(f"a {code} b")
+    assert len(page.code) == (1 if code else 0)
+    assert set(page.tags) <= {"p", "code"}
+
+
+@given(text)
+def test_prose_is_words_alone(text: str) -> None:
+    page = read(prose(clean(text)))
+    assert set(page.tags) <= {"p"}
+
+
+def test_prose_keeps_its_words() -> None:
+    words = "1. *a* _b_ <c> [d](e) `f` \\g | ~h~ & i@j.k\n- l\n# m"
+    rendered = Page(MARKDOWN.render(prose(words))).words.strip().replace("\u200b", "")
+    assert rendered == words
+
+
+def test_the_whole_trace_cuts_nothing() -> None:
+    output = "\n".join(str(i) for i in range(50_000))
+    events = numbered(
+        [started(), a.CmdRun(command="seq"), o.CmdOutput(content=output, exit_code=0)]
+    )
+    assert output in render_markdown(events)
+
+
+def test_a_comment_says_what_it_took() -> None:
+    comment = render_comment_trace(realistic(), GITHUB)
+    summary = "<summary>How it was made: 8 steps, 1 min 4 s, cost at least $0.0287</summary>"
+    assert comment.startswith(f"<details>\n{summary}\n\n")
+    assert comment.endswith("\n</details>\n")
+    assert "❌ exit code 1" in comment
+    assert "```diff\n--- a/calendar/parse.py" in comment
+
+
+@pytest.mark.parametrize("unit", ["x", "\n", "`", "🦀", "漢", "</details>\n", "@octocat #1 "])
+def test_five_megabytes_as_the_first_step_show_start_and_end(unit: str) -> None:
+    output = "first words\n" + unit * (5_000_000 // len(unit)) + "\nlast words"
+    events = numbered(
+        [a.CmdRun(command=output, thought=output), o.CmdOutput(content=output, exit_code=0)]
+    )
+    begin = time.perf_counter()
+    comment = render_comment_trace(events, GITHUB)
+    assert time.perf_counter() - begin < 15
+    assert utf16_length(comment) <= GITHUB
+    read(comment)
+    assert "first words" in comment
+    assert "last words" in comment
+
+
+@pytest.mark.parametrize("content", ["short", "🦀" * 3_000])
+def test_a_run_of_a_thousand_steps_shows_its_start_and_its_end(content: str) -> None:
+    commands = (
+        (a.CmdRun(command=f"step {i}"), o.CmdOutput(content=content, exit_code=0))
+        for i in range(1_000)
+    )
+    events = numbered([event for pair in commands for event in pair])
+    comment = render_comment_trace(events, 20_000)
+    assert 19_000 < utf16_length(comment) <= 20_000
+    assert "`step 0`" in comment
+    assert "`step 999`" in comment
+    assert re.search(r"… \d+ steps left out here", comment)
+    read(comment)
+
+
+def test_texts_shrink_before_steps_are_left_out() -> None:
+    commands = (
+        (a.CmdRun(command=f"step {i}"), o.CmdOutput(content="y" * 5_000, exit_code=0))
+        for i in range(100)
+    )
+    comment = render_comment_trace(numbered([e for pair in commands for e in pair]), GITHUB)
+    assert all(f"`step {i}`" in comment for i in range(100))
+
+
+def test_a_limit_too_small_for_the_frame_gives_nothing() -> None:
+    assert render_comment_trace(realistic(), 100) == ""
+
+
+def test_an_empty_log_has_a_trace() -> None:
+    read(render_markdown([]))
+    read(render_comment_trace([], GITHUB))

@@ -1,0 +1,168 @@
+"""The view that all renderers share: what becomes a step, a note, a header."""
+
+from datetime import timedelta
+
+from hypothesis import given
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.log import parse_event
+from resolver.model import RunState
+from resolver.trace.steps import build_view
+from resolver.trace.view import Note, Step
+from tests.trace.events import any_events
+from tests.trace.sample import PIXEL, START, numbered, realistic, reply, started
+
+
+def steps_of(*events: object) -> list[Step]:
+    view = build_view(numbered(events))  # type: ignore[arg-type]
+    return [entry for entry in view.entries if isinstance(entry, Step)]
+
+
+def notes_of(*events: object) -> list[Note]:
+    view = build_view(numbered(events))  # type: ignore[arg-type]
+    return [entry for entry in view.entries if isinstance(entry, Note)]
+
+
+def test_a_real_log_has_its_steps_in_order() -> None:
+    steps = [e for e in build_view(realistic()).entries if isinstance(e, Step)]
+    assert [step.title for step in steps] == [
+        "Run `git log --oneline | head -3 && ls`",
+        "Run `python -m pytest -q tests/test_parse.py`",
+        "Read `/workspace/calendar/parse.py, lines 1 to 14`",
+        "Edit `/workspace/calendar/parse.py`",
+        "Unreadable reply",
+        "Run Python `from calendar_.parse import parse_date …`",
+        "Run `python -m pytest -q 2>&1 \\ …`",
+        "Finish",
+    ]
+    assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_the_header_sums_the_run_up() -> None:
+    header = build_view(realistic()).header
+    assert (header.repository, header.number, header.asked_by) == (
+        "octo-org/calendar",
+        482,
+        "maria-k",
+    )
+    assert (header.state, header.mood, header.steps) == ("finished", "good", 8)
+    assert header.price == "at least $0.0287"
+    assert header.tokens.input == 8 * 9_184
+    assert header.seconds == timedelta(seconds=64).total_seconds()
+    assert header.left_out == ("A comment by @drive-by, written after the request.",)
+
+
+def test_a_command_has_its_exit_code_and_time() -> None:
+    (step,) = steps_of(a.CmdRun(command="false"), o.CmdOutput(exit_code=1, seconds=0.5))
+    assert (step.badge, step.mood, step.seconds) == ("exit code 1", "bad", 0.5)
+
+
+def test_a_command_that_still_runs_says_so() -> None:
+    running, late = steps_of(
+        a.CmdRun(command="sleep 9"),
+        o.CmdOutput(content="…"),
+        a.CmdRun(command="sleep 9"),
+        o.CmdOutput(timed_out=True),
+    )
+    assert (running.badge, late.badge) == ("still running", "timed out")
+
+
+def test_an_action_without_its_observation_says_so() -> None:
+    (step,) = steps_of(a.CmdRun(command="reboot"))
+    assert step.badge == "no answer"
+
+
+def test_the_first_step_of_a_reply_carries_its_cost() -> None:
+    first, second = steps_of(reply("x", 0.5), a.Think(content="one"), a.Think(content="two"))
+    assert (first.cost, second.cost) == (0.5, None)
+    assert first.tokens is not None
+
+
+def test_a_short_command_is_shown_once_and_a_long_one_whole() -> None:
+    short, long = steps_of(a.CmdRun(command="ls\n"), a.CmdRun(command="cat <<E\nx\nE"))
+    assert (short.action, short.subject) == (None, "ls")
+    assert long.subject == "cat <<E …"
+    assert long.action is not None
+    assert long.action.text == "cat <<E\nx\nE"
+
+
+def test_an_edit_shows_what_came_of_it_or_else_what_was_asked() -> None:
+    edit = a.FileEdit(command="str_replace", path="x", old_str="a\nb", new_str="c")
+    done, refused = steps_of(
+        edit,
+        o.FileEditResult(path="x", diff="-a\n+c"),
+        edit,
+        o.ErrorObservation(content="no match"),
+    )
+    assert done.action is None
+    assert [block.language for block in done.outputs] == ["diff"]
+    assert refused.action is not None
+    assert refused.action.text == "-a\n-b\n+c"
+    assert (refused.badge, refused.mood) == ("not done", "bad")
+
+
+def test_words_of_a_person_are_a_note_and_of_the_agent_a_step() -> None:
+    events = (a.Message(content="hi", source="user"), a.Message(content="hello"))
+    assert [note.detail for note in notes_of(*events)] == ["hi"]
+    assert [step.words for step in steps_of(*events)] == ["hello"]
+
+
+def test_only_pictures_that_are_raster_data_are_shown() -> None:
+    images = (
+        PIXEL,
+        "https://evil.example/x.png",
+        "data:image/svg+xml;base64,PHN2Zz4=",
+        PIXEL + "\n",
+    )
+    (step,) = steps_of(a.IPythonRunCell(code="plot()"), o.IPythonOutput(images=images))
+    assert step.images == (PIXEL,)
+
+
+def test_stages_warnings_and_states_are_notes() -> None:
+    notes = notes_of(
+        started(),
+        life.StageCompleted(stage="cloned", seconds=1.5),
+        life.Warned(about="limit", message="near"),
+        o.AgentStateChanged(state=RunState.LIMIT, reason="budget"),
+        life.Condensation(forgotten=(1, 2), summary="s"),
+    )
+    assert [(note.sort, note.text) for note in notes] == [
+        ("stage", "cloned (1.5 s)"),
+        ("warning", "near"),
+        ("state", "limit: budget"),
+        ("memory", "2 events left the conversation to make room"),
+    ]
+
+
+def test_a_reply_that_led_to_nothing_is_told() -> None:
+    (note,) = notes_of(reply("I was about to"))
+    assert note.detail == "I was about to"
+
+
+def test_an_event_of_an_unknown_kind_is_shown_with_its_fields() -> None:
+    (note,) = notes_of(parse_event({"kind": "teleport", "where": "home"}))
+    assert "teleport" in note.text
+    assert '"where": "home"' in note.detail
+
+
+def test_an_unknown_answer_belongs_to_its_action() -> None:
+    answer = parse_event({"kind": "new_output", "content": "x", "more": 1}).model_copy(
+        update={"id": 1, "cause": 0}
+    )
+    view = build_view([a.CmdRun(command="x", id=0), answer])
+    (step,) = view.entries
+    assert isinstance(step, Step)
+    assert [block.text for block in step.outputs] == ["x", '{\n  "more": 1\n}']
+
+
+def test_times_without_a_zone_are_read_as_utc() -> None:
+    late = (START + timedelta(seconds=5)).replace(tzinfo=None)
+    view = build_view([a.Think(content="x", timestamp=START), a.Think(content="y", timestamp=late)])
+    assert view.header.seconds == 5
+
+
+@given(any_events())
+def test_any_events_have_a_view(events: list) -> None:
+    build_view(events)

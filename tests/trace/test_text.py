@@ -1,0 +1,180 @@
+"""Plain text and progress control neither the terminal nor GitHub's runner."""
+
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given
+from rich.console import Console
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.events.log import dump_line
+from resolver.trace.json_view import render_json
+from resolver.trace.plain import clean, cut_middle, duration, for_terminal, money, one_line
+from resolver.trace.progress import Progress
+from resolver.trace.text import live_line, render_text
+from tests.trace.events import any_events, text
+from tests.trace.sample import HOSTILE, hostile, realistic
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+STYLE = re.compile("\x1b\\[[0-9;]*m")
+
+
+def harmless(shown: str) -> None:
+    """No terminal control; no line that the runner reads as a command, by its own rules."""
+    assert not CONTROL.search(shown)
+    for line in shown.split("\n"):
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line
+
+
+def progress(events: list[EventBase], terminal: bool, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding)
+    console = Console(
+        file=file, width=80, force_terminal=terminal, color_system="standard", legacy_windows=False
+    )
+    show = Progress(console)
+    for event in events:
+        show(event)
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_hostile_words_control_nothing(words: str) -> None:
+    log = hostile(words)
+    harmless(render_text(log))
+    harmless(render_json(log))
+    harmless(progress(log, terminal=False))
+    harmless(STYLE.sub("", progress(log, terminal=True)))
+
+
+@given(any_events())
+def test_any_log_is_shown_and_controls_nothing(events: list) -> None:
+    harmless(render_text(events))
+    harmless(progress(events, terminal=False))
+    harmless(STYLE.sub("", progress(events, terminal=True)))
+
+
+@given(text)
+def test_text_for_a_terminal_is_harmless_and_stays_so(text: str) -> None:
+    once = for_terminal(text)
+    harmless(once)
+    assert for_terminal(once) == once
+
+
+@given(any_events())
+def test_a_live_line_is_one_line(events: list) -> None:
+    for event in events:
+        assert "\n" not in (live_line(event) or "")
+
+
+def test_a_run_is_told_in_plain_lines() -> None:
+    assert progress(realistic(), terminal=False).splitlines()[4:9] == [
+        "1. Run git log --oneline | head -3 && ls",
+        "  ok: exit code 0, 30 ms",
+        "2. Run python -m pytest -q tests/test_parse.py",
+        "  failed: exit code 1, 1.3 s, ========================= 1 failed, 13 passed in 0.21s "
+        "=========================",
+        "3. Read /workspace/calendar/parse.py, lines 1 to 14",
+    ]
+
+
+def test_rich_markup_in_outside_text_is_shown_as_it_is() -> None:
+    shown = progress([a.CmdRun(command="[bold]x[/bold] [/] :smile:")], terminal=True)
+    assert "Run [bold]x[/bold] [/] :smile:" in STYLE.sub("", shown)
+
+
+def test_an_output_that_can_t_show_a_character_gets_a_substitute() -> None:
+    shown = progress([a.CmdRun(command="echo 漢")], terminal=False, encoding="latin-1")
+    assert shown == "1. Run echo ?\n"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [life.SystemPrompt(content="x"), o.Null(), a.Think(content="x"), o.FileReadResult(path="x")],
+)
+def test_events_that_say_nothing_to_a_watcher_are_silent(event: EventBase) -> None:
+    assert live_line(event.model_copy(update={"cause": 1})) is None
+
+
+def test_the_text_trace_has_header_steps_and_outputs() -> None:
+    shown = render_text(realistic())
+    assert shown.startswith(
+        "Task:     parse_date crashes on two-digit years (octo-org/calendar#482)\n"
+    )
+    assert (
+        "\n2. Run python -m pytest -q tests/test_parse.py  (failed: exit code 1, 1.3 s, $0.0041)\n"
+        in shown
+    )
+    assert "\n   | FAILED tests/test_parse.py::test_two_digit_year" in shown
+
+
+def test_the_json_view_is_the_log_as_an_array() -> None:
+    for log in (realistic(), hostile("\n".join(HOSTILE)), []):
+        shown = json.loads(render_json(log))
+        assert shown == [json.loads(dump_line(event)) for event in log]
+
+
+@given(any_events())
+def test_any_events_have_a_json_view(events: list) -> None:
+    shown = render_json(events)
+    harmless(shown)
+    assert [event["kind"] for event in json.loads(shown)] == [event.kind for event in events]
+
+
+def test_half_a_surrogate_pair_and_deep_nesting_have_a_json_view() -> None:
+    deep: object = "\ud800"
+    for _ in range(300):
+        deep = [deep]
+    (event,) = json.loads(render_json([a.McpCall(server="s", name="n", arguments={"x": deep})]))
+    assert str(event["arguments"]["x"]).strip("[]'") == r"\ud800"
+
+
+def test_carriage_returns_hide_nothing() -> None:
+    assert clean("rm -rf /\rls     \r\nx") == "rm -rf /\nls     \nx"
+
+
+def test_links_and_colours_leave_their_words() -> None:
+    assert (
+        clean("\x1b]8;;https://e.example\x1b\\a\x1b]8;;\x07 \x1b[1;31mb\x1b[0m\x1b(B\x9b4mc")
+        == "a bc"
+    )
+
+
+def test_emoji_and_scripts_stay_readable() -> None:
+    words = "👩\u200d🔧 ❤\ufe0f می\u200cخواهم 漢字 é"
+    assert clean(words) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.03, "30 ms"), (1.34, "1.3 s"), (59.4, "59 s"), (64, "1 min 4 s"), (7_800, "2 h 10 min"),
+     (float("nan"), "unknown"), (-1, "unknown")],
+)  # fmt: skip
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [(None, "unknown"), (0, "$0.00"), (0.0041, "$0.0041"), (0.25, "$0.2500"), (12.345, "$12.35"),
+     (float("inf"), "unknown")],
+)  # fmt: skip
+def test_money_has_enough_digits_to_be_seen(cost: float | None, said: str) -> None:
+    assert money(cost) == said
+
+
+def test_a_title_is_one_short_line() -> None:
+    assert one_line("\n\n  a \t b\nc") == "a b"
+    assert one_line("x" * 200) == "x" * 99 + "…"
+
+
+def test_a_cut_shows_both_ends_and_says_how_much_is_gone() -> None:
+    assert cut_middle("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
+    assert cut_middle("short", 30) == "short"
