@@ -9,6 +9,7 @@ import click
 
 from resolver import __version__
 from resolver.errors import ResolverError
+from resolver.trace.plain import for_terminal
 
 COMMANDS = {
     "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
@@ -79,6 +80,6 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def print_error(error: ResolverError) -> None:
     """What went wrong, and below it what to do."""
-    click.echo(f"resolver: {error.what}", err=True)
+    click.echo(for_terminal(f"resolver: {error.what}"), err=True)
     if error.next_step:
-        click.echo(f"  -> {error.next_step}", err=True)
+        click.echo(for_terminal(f"  -> {error.next_step}"), err=True)

@@ -118,6 +118,34 @@ def parse_line(line: bytes) -> Event:
     return parse_event(data)
 
 
+DEEPEST = 100
+"""Nesting of data in an event beyond which it is cut."""
+
+
+def storable(event: Event) -> Event:
+    """The event without what JSON or UTF-8 can't carry: half surrogates become U+FFFD, data
+    nested beyond all reason is cut. Both come from outside, a model's arguments first of all."""
+    data = _carried(event.model_dump(mode="python"), 0)
+    return parse_event(data) if data["kind"] in KINDS else Unknown.model_validate(data)
+
+
+def _carried(value: Any, depth: int) -> Any:
+    if depth > DEEPEST:
+        return "[cut: nested too deeply]"
+    match value:
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        case dict():
+            return {_carried(k, depth): _carried(v, depth + 1) for k, v in value.items()}
+        case list() | tuple():
+            return [_carried(v, depth + 1) for v in value]
+        case _:
+            return value
+
+
 def dump_line(event: Event) -> str:
-    """The event as one line of JSON, without the line's end."""
+    """The event as one line of JSON, without the line's end.
+
+    Raises PydanticSerializationError for what `storable` takes out.
+    """
     return event.model_dump_json(exclude_none=not isinstance(event, Unknown))

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
+from pydantic_core import PydanticSerializationError
+
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event
+from resolver.events.log import Event, storable
 from resolver.events.store import EventStore
 
 logger = logging.getLogger("resolver.events")
@@ -68,7 +70,11 @@ class EventStream:
         """Number, redact, store and tell. Returns the event as it was stored."""
         numbered = event.model_copy(update={"id": self._next_id, "timestamp": self._now()})
         stored = self._redact(numbered) if self._redact else numbered  # type: ignore[arg-type]
-        self._store.append(stored)  # type: ignore[arg-type]
+        try:
+            self._store.append(stored)  # type: ignore[arg-type]
+        except PydanticSerializationError:
+            stored = storable(stored)  # type: ignore[arg-type]
+            self._store.append(stored)
         self._next_id += 1
         self._queue.append(stored)  # type: ignore[arg-type]
         if not self._telling:

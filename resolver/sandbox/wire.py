@@ -134,7 +134,7 @@ class WireError(Exception):
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """One frame: a line of ASCII JSON with its newline. Lone surrogates are replaced."""
+    """One frame: a line of ASCII JSON with its newline."""
     text = json.dumps(message, ensure_ascii=True, separators=(",", ":"))
     return text.encode("ascii") + b"\n"
 

@@ -1,14 +1,15 @@
 """The stream: numbering, order, redaction, and subscribers that fail."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from resolver.events.actions import CmdRun, Think
+from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event
+from resolver.events.log import Event, storable
 from resolver.events.observations import CmdOutput
-from resolver.events.store import MemoryStore
+from resolver.events.store import JsonlStore, MemoryStore, read_log
 from resolver.events.stream import EventStream
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -85,3 +86,33 @@ def test_a_secret_is_replaced_before_it_is_stored() -> None:
     stream = EventStream(store, redact=redact)
     assert stream.add(Think(content="s3cret")).content == "[redacted]"
     assert "s3cret" not in next(iter(store)).model_dump_json()
+
+
+def nested(depth: int) -> dict:
+    data: dict = {}
+    for _ in range(depth):
+        data = {"x": data}
+    return data
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Think(content="half a \ud800 pair"),
+        McpCall(server="s", name="n", arguments={"a\udfff": ["\ud83d"]}),
+        McpCall(server="s", name="n", arguments=nested(600)),
+    ],
+    ids=["text", "key", "depth"],
+)
+def test_what_json_can_not_carry_is_replaced_and_the_run_goes_on(event, tmp_path: Path) -> None:
+    store = JsonlStore(tmp_path / "events.jsonl")
+    stream = EventStream(store)
+    stored = stream.add(event)
+    stream.add(Think(content="next"))
+    store.close()
+    assert next(read_log(tmp_path / "events.jsonl")) == stored
+    assert stored.kind == event.kind
+
+
+def test_a_whole_pair_stays() -> None:
+    assert storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
