@@ -21,7 +21,7 @@ from resolver.llm.replay import ReplayModel
 from resolver.model import Completion
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
-from resolver.runtime.engine import connect_engine, engine_answers
+from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
@@ -55,6 +55,13 @@ def recording_of(settings: Settings) -> list[Event]:
             "give an events.jsonl of an earlier run",
         )
     return recording
+
+
+def model_name(settings: Settings) -> str:
+    """The model as a person is told it: a recording without its folder."""
+    if settings.model.startswith(REPLAY):
+        return REPLAY + Path(settings.model.removeprefix(REPLAY)).name
+    return settings.model
 
 
 def open_model(settings: Settings, recording: Sequence[Event], stream: EventStream) -> Model:
@@ -100,7 +107,7 @@ def runtime_kind(settings: Settings, host: Host) -> str:
 
 
 def open_runtime(settings: Settings, kind: str, run: str, host: Host) -> Runtime:
-    """The sandbox, not yet started: enter it."""
+    """The sandbox, not yet started: enter it. What a killed attempt of the run left is removed."""
     spec = SandboxSpec(
         image=settings.image,
         run=run,
@@ -111,6 +118,7 @@ def open_runtime(settings: Settings, kind: str, run: str, host: Host) -> Runtime
     machine: Machine
     if kind == "docker":
         engine = connect_engine(host.environment)
+        remove_leftovers(engine, run)
         machine = DockerMachine(spec, Toolbox(host.cache), engine)
     else:
         machine = LocalMachine(spec, host.environment)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from resolver import work
-from resolver.assembly import Host, recording_of, repository_settings
+from resolver.assembly import Host, model_name, recording_of, repository_settings
 from resolver.errors import BranchTaken, ForgeError, PolicyViolation, ResolverError
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.base import Forge
@@ -43,6 +43,7 @@ from resolver.workspace.git import Credential
 from resolver.workspace.naming import branch_name, free_branch
 from resolver.workspace.policy import PatchPolicy, check
 from resolver.workspace.publish import Identity
+from resolver.workspace.secrecy import withhold_secrets
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
@@ -80,6 +81,8 @@ class Record:
     base: str | None = None
     outcome: Outcome | None = None
     patch: Patch | None = None
+    leaking: tuple[str, ...] = ()
+    """Files of the change that hold a secret of ours."""
     evidence: Evidence = field(default_factory=Evidence)
     publication: Publication = field(default_factory=Publication)
     failure: Failure | None = None
@@ -93,7 +96,7 @@ class Record:
         return Report(
             trigger=self.job.trigger,
             run=self.job.run,
-            model=self.settings.model,
+            model=model_name(self.settings),
             mention=self.settings.mention,
             task=self.task,
             outcome=self.outcome,
@@ -113,7 +116,7 @@ class Record:
         return outcome_json(
             run=self.job.run,
             trigger=self.job.trigger,
-            model=self.settings.model,
+            model=model_name(self.settings),
             base=self.base,
             outcome=self.outcome,
             patch=self.patch,
@@ -158,7 +161,7 @@ def _travel(record: Record, forge: Forge) -> None:
     authorize(job.trigger, forge, record.settings.allowed_users)
     if job.publish:
         forge.acknowledge(job.trigger)
-    record.task = task = forge.read(job.trigger)
+    record.task = task = _redactor(record).redact_model(forge.read(job.trigger))
     with TemporaryDirectory(prefix="resolver-") as folder:
         workspace = _clone(record, task, Path(folder) / "clone.git")
         task = record.task
@@ -191,8 +194,8 @@ def _clone(record: Record, task: Task, folder: Path) -> Workspace:
 def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> None:
     job = record.job
     recording = recording_of(record.settings)
-    secrets = (*record.settings.secrets, *job.host.secrets)
-    record.log = RunLog(job.output.log, Redactor(secrets), job.now)
+    redactor = _redactor(record)
+    record.log = RunLog(job.output.log, redactor, job.now)
     if job.progress:
         record.log.stream.subscribe("progress", job.progress)
     worked = work.work(
@@ -200,7 +203,10 @@ def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> Non
         workspace,
         record.log,
     )
-    record.outcome, record.patch = worked.outcome, worked.patch
+    record.outcome = worked.outcome
+    record.patch, record.leaking = withhold_secrets(
+        workspace, worked.patch, redactor, record.settings.max_patch_bytes
+    )
     record.evidence = claimed_evidence(worked.commands)
     divergences = record.log.state.divergences
     if divergences:
@@ -226,9 +232,10 @@ def _check(record: Record, workspace: Workspace) -> None:
     """The deterministic gate before anything is made public. Raises PolicyViolation."""
     assert record.patch is not None
     settings = record.settings
-    if Redactor(settings.secrets).holds_secret(record.patch.diff.decode("utf-8", "replace")):
+    if record.leaking:
         raise PolicyViolation(
-            "the change holds a secret of this run, so it was not published",
+            f"the change holds a secret of this run, in {', '.join(record.leaking[:10])}, "
+            "so it was not published",
             "rotate the secret, and look in the event log for how it got there",
         )
     policy = PatchPolicy(
@@ -271,6 +278,7 @@ def _push(record: Record, forge: Forge, task: Task, workspace: Workspace, commit
     """Publish the commit under a free branch name; the name."""
     trigger = record.job.trigger
     wanted = branch_name(task.title)
+    forge.discard_abandoned(wanted, record.job.run)
     taken = forge.branches(wanted)
     for _ in range(BRANCH_ATTEMPTS):
         branch = free_branch(taken, wanted)
@@ -284,6 +292,11 @@ def _push(record: Record, forge: Forge, task: Task, workspace: Workspace, commit
         else:
             return branch
     raise ForgeError(f"no free branch name like {wanted} was found", "delete old agent/ branches")
+
+
+def _redactor(record: Record) -> Redactor:
+    """Knows every secret of the settings and of the machine's environment."""
+    return Redactor((*record.settings.secrets, *record.job.host.secrets))
 
 
 def _credential(record: Record) -> Credential | None:

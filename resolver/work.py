@@ -7,7 +7,7 @@ from pathlib import Path
 
 from resolver import __version__
 from resolver.agents.task_prompt import render_task
-from resolver.assembly import Host, open_agent, open_model, open_runtime, runtime_kind
+from resolver.assembly import Host, model_name, open_agent, open_model, open_runtime, runtime_kind
 from resolver.controller.controller import AgentController
 from resolver.controller.replay import ReplayCheck
 from resolver.events.actions import Message
@@ -60,7 +60,7 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
             task=job.task,
             base=workspace.base,
             agent=job.settings.agent,
-            model=job.settings.model,
+            model=model_name(job.settings),
             runtime=kind,
             limits=job.settings.limits,
         )

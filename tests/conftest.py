@@ -1,9 +1,16 @@
-"""Fixtures that every room's tests may use (the real parts), and CI's rule that nothing is skipped."""
+"""Fixtures that every room's tests may use (the real parts), and what holds for all tests."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines are noisy: how long an example takes says nothing about the code.
+settings.register_profile(
+    "resolver", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("resolver")
 
 PARTS = Path(__file__).parent / "parts"
 

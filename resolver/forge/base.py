@@ -46,6 +46,11 @@ class Forge(Protocol):
         """Names of the branches that start with `prefix`."""
         ...
 
+    def discard_abandoned(self, prefix: str, run: str) -> None:
+        """Remove the branches that start with `prefix` which a cut-off attempt of this run has
+        pushed, and of which there never was a pull request. Never raises, as `acknowledge`."""
+        ...
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         """The pull request of `branch`: the open one if there is one, else a new one."""
         ...

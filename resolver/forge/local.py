@@ -94,6 +94,9 @@ class LocalForge:
     def branches(self, prefix: str) -> set[str]:
         return {name for name in self.branch_names if name.startswith(prefix)}
 
+    def discard_abandoned(self, prefix: str, run: str) -> None:
+        """A run of the command line has a new key each time: nothing is ever left of it."""
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
         return PullRequest(
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft

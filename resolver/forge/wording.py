@@ -49,26 +49,31 @@ def pull_request_title(report: Report) -> str:
     1 to 256 characters.
     """
     issue = report.trigger.number
-    message = visible(report.outcome.message) if report.outcome else ""
-    first = next((line for line in message.splitlines() if line.strip()), "").strip()
-    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first).strip()
-    words = len(plain.split())
-    if (
-        3 <= words <= 14
-        and len(plain) <= 80
-        and not first.startswith("#")
-        and plain[-1] not in ":?"
-    ):
-        return title(plain.rstrip("."), own_issue=issue)
+    own, _ = _split_title(report.outcome.message if report.outcome else "")
+    if own:
+        return title(own, own_issue=issue)
     asked = report.task.title if report.task else ""
     return title(f"Fix #{issue}: {asked}" if issue is not None else asked, own_issue=issue)
+
+
+def _split_title(message: str) -> tuple[str, str]:
+    """First line and the rest, when the first line reads like a title; else "" and all of it."""
+    first, _, rest = visible(message).lstrip().partition("\n")
+    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
+    fits = 3 <= len(plain.split()) <= 14 and len(plain) <= 80
+    if fits and not first.startswith("#") and plain[-1] not in ":?":
+        return plain.rstrip("."), rest.strip()
+    return "", message
 
 
 def pull_request_body(report: Report) -> str:
     """The pull request's text, at most 65,536 characters, every tag closed."""
     local = report.trigger.kind is TriggerKind.LOCAL
     marker = "" if local else run_marker(report.trigger.key, Ending.PULL_REQUEST)
-    return _filled("comments/pull_request_body.md.j2", report, marker, with_trace=False)
+    message = report.outcome.message if report.outcome else ""
+    _, rest = _split_title(message)
+    body = rest or message
+    return _filled("comments/pull_request_body.md.j2", report, marker, body, with_trace=False)
 
 
 def comment_body(report: Report) -> str:
@@ -78,14 +83,18 @@ def comment_body(report: Report) -> str:
         marker = refusal_marker(report.trigger.actor.login)
     else:
         marker = run_marker(report.trigger.key, ending)
-    return _filled(f"comments/{ending.value}.md.j2", report, marker, with_trace=True)
+    message = report.outcome.message if report.outcome else ""
+    return _filled(f"comments/{ending.value}.md.j2", report, marker, message, with_trace=True)
 
 
-def _filled(template: str, report: Report, marker: str, *, with_trace: bool) -> str:
-    """The template with as much detail as fits; a trace gets all the room that is left."""
+def _filled(template: str, report: Report, marker: str, message: str, *, with_trace: bool) -> str:
+    """The template with as much detail as fits; a trace gets all the room that is left.
+
+    message: the agent's words.
+    """
     trace = report.trace_markdown.strip() if with_trace else ""
     for detail in LEVELS:
-        values = _values(report, detail)
+        values = _values(report, message, detail)
         text = _rendered(template, marker, values, "")
         room = MAX_BODY - utf16_length(text) - 500
         if room >= min(utf16_length(trace), TRACE_ROOM):
@@ -99,13 +108,12 @@ def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) ->
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
 
-def _values(report: Report, detail: Detail) -> dict[str, Any]:
+def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
     issue = trigger.number
     files = report.patch.files if report.patch else ()
     evidence = report.evidence
     commands = evidence.commands if evidence else ()
-    message = outcome.message if outcome else ""
     return {
         "issue": issue,
         "closes": issue is not None and outcome is not None and _is_whole(report),

@@ -15,6 +15,7 @@ from resolver.templates import render
 from resolver.trace.plain import cut_middle, duration, money, one_line, plural
 from resolver.trace.steps import build_view
 from resolver.trace.view import Block, Entry, Note, Step
+from resolver.trace.words import words_html
 
 FOLD = 14
 """Outputs of more lines than this are folded."""
@@ -38,6 +39,8 @@ def render_html(events: Iterable[Event]) -> str:
         "trace/page.html.j2",
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         header=view.header,
+        asked=words_html(cut_middle(view.header.request, LONGEST)),
+        said=words_html(cut_middle(view.header.closing, LONGEST)),
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",

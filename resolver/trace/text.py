@@ -69,7 +69,7 @@ def _header(header: Header) -> str:
         ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
-        ("Work", f"{plural(header.steps, 'step')} in {duration(header.seconds)}"),
+        ("Work", f"{plural(header.steps, 'action')} in {duration(header.seconds)}"),
         *(("Left out", text) for text in header.left_out),
     ]
     return "\n".join(f"{name + ':':<10}{value}" for name, value in facts if value)

@@ -1,4 +1,4 @@
-"""`--model replay:FILE`: a run repeated without a model, and what is said when it goes otherwise."""
+"""`--model replay:FILE`: a run repeated without a model, and what is said if it goes otherwise."""
 
 from pathlib import Path
 

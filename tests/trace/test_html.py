@@ -23,7 +23,7 @@ from tests.trace.sample import HOSTILE, PIXEL, hostile, numbered, realistic
 OURS = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2", "p",
     "dl", "dt", "dd", "div", "small", "span", "ol", "ul", "li", "code", "pre", "details", "summary",
-    "a", "img",
+    "a", "img", "br", "hr", "em", "strong", "blockquote", "h3", "h4", "h5", "h6",
 }  # fmt: skip
 
 
@@ -37,7 +37,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))
-        if tag not in {"meta", "img"}:
+        if tag not in {"meta", "img", "br", "hr"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -99,7 +99,16 @@ class GitHubForge:
 
     def branches(self, prefix: str) -> set[str]:
         with self._access.asking(f"list the branches of {self._name}", "contents: read"):
-            return publishing.branch_names(self._repository, prefix)
+            return set(publishing.branch_tips(self._repository, prefix))
+
+    def discard_abandoned(self, prefix: str, run: str) -> None:
+        try:
+            with self._access.asking("remove what a cut-off attempt has pushed", "contents: write"):
+                for branch in publishing.abandoned_branches(self._repository, prefix, run):
+                    logger.info("removing %s of %s, left by a cut-off attempt", branch, self._name)
+                    publishing.delete_branch(self._repository, branch)
+        except ForgeError as error:
+            logger.warning("%s", error.what)
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)

@@ -129,11 +129,34 @@ def _is_ours(pull: GitHubPullRequest, own: str) -> bool:
     return str(user.get("login") or "").casefold() == own.casefold()
 
 
-def branch_names(repository: Repository, prefix: str) -> set[str]:
-    """Names of the branches that start with `prefix`.
+def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:
+    """Branches that start with `prefix`, end in a commit of this run, and never had a pull
+    request: an attempt of the run was cut off between the one and the other."""
+    found = []
+    for name, tip in branch_tips(repository, prefix).items():
+        message = repository.get_commit(tip).commit.message
+        if f"Resolver-Run: {run}" in message.splitlines() and not _had_pull(repository, name):
+            found.append(name)
+    return found
+
+
+def _had_pull(repository: Repository, branch: str) -> bool:
+    owner = repository.full_name.split("/", 1)[0]
+    pulls = repository.get_pulls(state="all", head=f"{owner}:{branch}")
+    return any(pull.head.ref == branch for pull in pulls)
+
+
+def delete_branch(repository: Repository, branch: str) -> None:
+    """Remove it. Asked for directly: PyGithub's lazy GitRef asks at the wrong address."""
+    path = f"{repository.url}/git/refs/heads/{quote(branch)}"
+    repository.requester.requestJsonAndCheck("DELETE", path)
+
+
+def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
+    """The branches that start with `prefix`, each with the id of its newest commit.
 
     Asked for directly: this list has no pages, and PyGithub would ask for some.
     """
     path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
     _, refs = repository.requester.requestJsonAndCheck("GET", path)
-    return {str(ref["ref"]).removeprefix("refs/heads/") for ref in refs}
+    return {str(r["ref"]).removeprefix("refs/heads/"): str(r["object"]["sha"]) for r in refs}
