@@ -1,27 +1,50 @@
 """`resolver serve`: the GitHub App's webhook and its worker in one process."""
 
 import logging
+import os
+import signal
+import socket
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
 import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.engine import URL
 
 from resolver.commands.options import settings_options
 from resolver.doors import environment_secrets, require_model
 from resolver.errors import UsageError
 from resolver.security.logging import RewritingFilter
 from resolver.security.redaction import Redactor
-from resolver.server.deliveries import trigger_of, work_on
+from resolver.server.deliveries import Runs, trigger_of
+from resolver.server.folder import DataFolder, lock
 from resolver.server.webhook import create_app
-from resolver.server.worker import Worker
-from resolver.settings import load_settings
+from resolver.server.worker import Worker, database
+from resolver.settings import Settings, load_settings
 from resolver.triggers.parse import Ignored
+
+logger = logging.getLogger("resolver.server")
+
+MOST_CONNECTIONS = 200
+"""Open at a time; what comes beyond is answered 503, and GitHub's page can deliver it again."""
+
+DRAIN_SECONDS = 3
+"""How long an answer under way may still take when the server is told to end."""
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8000, show_default=True, help="Port to listen on.")
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one, which the first line says.",
+)
 @click.option(
     "--concurrency",
     default=2,
@@ -36,47 +59,118 @@ def command(
 ) -> int:
     """Serve `POST /webhook` and work on its deliveries.
 
-    Needs GITHUB_WEBHOOK_SECRET, GITHUB_TOKEN and a model. Deliveries are stored before they are
-    answered; after a crash the next start goes on with what was not finished.
+    \b
+    Needs in the environment:
+      GITHUB_WEBHOOK_SECRET  the secret of the webhook (content type: application/json)
+      GITHUB_TOKEN           reads issues, pushes branches, opens pull requests
+      LLM_MODEL, LLM_API_KEY the model (or --model)
+    Keeps its data in:
+      RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
+      RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
+
+    The webhook needs the events `issue_comment` and `issues`. A delivery is stored before it is
+    answered. The same delivery again does nothing. SIGTERM ends the server within seconds; what
+    was not finished then, or at a crash, is done when it starts again. One server works on a
+    database at a time. `GET /healthz` answers while it lives.
     """
     settings = load_settings(options, environment)
+    secret = _check(settings)
+    url = database(settings.database_url)
+    folder = DataFolder(Path(settings.data_dir))
+    if url.get_backend_name() == "sqlite":
+        lock(Path(f"{url.database}.lock"))
+    listening = _listen(host, port)
+    _log(Redactor((*settings.secrets, *environment_secrets(environment), str(url.password or ""))))
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
+    # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
+    tempfile.tempdir = str(folder.empty_scratch())
+    worker = Worker(url, Runs(environment, options, folder.path).work_on, concurrency)
+
+    def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
+        if event == "ping":
+            return "pong"
+        trigger = trigger_of(settings, event, payload)
+        if isinstance(trigger, Ignored):
+            return f"ignored: {trigger.reason}"
+        worker.enqueue(delivery, trigger)
+        logger.info("delivery %s asks for %s#%d", delivery, trigger.repository, trigger.number)
+        return "stored"
+
+    worker.start()
+    _announce(listening, url, folder)
+    _serve(create_app(secret, accept), listening)
+    return 0
+
+
+def _check(settings: Settings) -> str:
+    """The webhook's secret. Raises UsageError when anything a delivery needs is missing."""
     require_model(settings)
     if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
         raise UsageError(
             "there is no webhook secret, so nobody could be told from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
-    if settings.github_token is None:
+    if settings.github_token is None or not settings.github_token.get_secret_value():
         raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
-    _log(Redactor((*settings.secrets, *environment_secrets(environment))))
-
-    def work(event: str, payload: dict[str, Any]) -> dict[str, Any]:
-        return work_on(environment, options, event, payload)
-
-    worker = Worker(settings.database_url, work, concurrency)
-
-    def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
-        trigger = trigger_of(settings, event, payload)
-        if isinstance(trigger, Ignored):
-            return f"ignored: {trigger.reason}"
-        worker.enqueue(delivery, event, trigger.repository.lower(), payload)
-        return "stored"
-
-    worker.start()
-    try:
-        app = create_app(settings.webhook_secret.get_secret_value(), accept)
-        uvicorn.run(app, host=host, port=port, log_config=None, access_log=False)
-    finally:
-        worker.stop()
-    return 0
+    return settings.webhook_secret.get_secret_value()
 
 
 def _log(redactor: Redactor) -> None:
-    """Plain lines on stderr, without secrets."""
+    """Plain lines on stderr, without secrets; of other packages their warnings alone."""
     handler = logging.StreamHandler()
     handler.addFilter(RewritingFilter(redactor.redact_text))
     logging.basicConfig(
-        level=logging.INFO,
+        level=logging.WARNING,
         handlers=[handler],
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
+    logging.captureWarnings(True)
+    logging.getLogger("resolver").setLevel(logging.INFO)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on. Raises UsageError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise UsageError(
+            f"can't listen on {host}:{port}: {error.strerror}", "choose another --host or --port"
+        ) from error
+
+
+def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
+    host, port = listening.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    logger.info("listening on http://%s/webhook", address)
+    logger.info("deliveries are kept in %s, runs in %s", url, folder.path)
+
+
+def _serve(app: FastAPI, listening: socket.socket) -> None:
+    """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+    """End this process now, with whatever runs: the next start does that again.
+
+    Leaving in the usual way would wait for the threads of the runs, an hour perhaps.
+    """
+    logger.info(
+        "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name
+    )
+    logging.shutdown()
+    os._exit(0)

@@ -1,39 +1,57 @@
-"""`POST /webhook`: checks the signature, stores the delivery, answers 202; nothing else.
+"""`POST /webhook`: checks the signature, hands the delivery on to be stored, answers; nothing else.
 
 Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
 import logging
 import re
 from collections.abc import Callable
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 
 logger = logging.getLogger("resolver.server")
 
 MAX_BODY = 25 * 1024 * 1024
 """GitHub sends no payload above 25 MB."""
 
+ANSWER_SECONDS = 9.0
+"""GitHub waits 10 seconds for an answer."""
+
+_IN_MEMORY = 1024 * 1024
+"""What is longer and not yet known to be GitHub's waits in a file."""
+
+_SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EVENT = re.compile(r"[a-z_]{1,60}")
+_LENGTH = re.compile(r"[0-9]{1,12}")
+
+_HANG_UP = {"Connection": "close"}
+"""Without it the server would go on reading, and throw away, whatever more is sent."""
 
 Accept = Callable[[str, str, dict[str, Any]], str]
 """(delivery id, event name, payload) -> what was done with it, for the answer."""
 
 
-def signature_is_right(secret: str, body: bytes, signature: str) -> bool:
-    """Whether `X-Hub-Signature-256` was made of `body` with `secret`; takes constant time."""
-    expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
+def signature(secret: str, body: bytes) -> str:
+    """The `X-Hub-Signature-256` of `body`."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def create_app(secret: str, accept: Accept) -> FastAPI:
-    """The web application. `accept` must be durable when it returns, and idempotent."""
+def create_app(secret: str, accept: Accept, seconds: float = ANSWER_SECONDS) -> FastAPI:
+    """The web application.
+
+    accept: must be durable when it returns, and idempotent; called in a thread.
+    seconds: for reading a body, and again for storing a delivery.
+    """
     app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/healthz")
@@ -41,20 +59,26 @@ def create_app(secret: str, accept: Accept) -> FastAPI:
         return {"status": "ok"}
 
     @app.post("/webhook")
-    async def webhook(request: Request) -> Response:
-        body = await _read(request)
-        if body is None:
-            return _answer(413, "the body is larger than any delivery of GitHub's")
-        if not signature_is_right(secret, body, request.headers.get("x-hub-signature-256", "")):
-            return _answer(401, "the signature is missing or wrong")
+    async def webhook(request: Request) -> JSONResponse:
+        body = await _signed_body(request, secret, seconds)
         event = request.headers.get("x-github-event", "")
         delivery = request.headers.get("x-github-delivery", "")
         if not _EVENT.fullmatch(event) or not _DELIVERY.fullmatch(delivery):
-            return _answer(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
-        payload = parse_payload(body)
-        if payload is None:
-            return _answer(400, "the body is not a JSON object")
-        return _answer(202, accept(delivery, event, payload))
+            raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
+
+        def take() -> str | None:
+            payload = parse_payload(body)
+            return None if payload is None else accept(delivery, event, payload)
+
+        try:
+            async with asyncio.timeout(seconds):
+                done = await run_sync(take, abandon_on_cancel=True)
+        except TimeoutError:
+            logger.error("delivery %s could not be stored in time", delivery)
+            raise HTTPException(503, "the delivery could not be stored in time") from None
+        if done is None:
+            raise HTTPException(400, "the body is not a JSON object: is the content type JSON?")
+        return JSONResponse({"message": done}, status_code=202)
 
     return app
 
@@ -68,20 +92,37 @@ def parse_payload(body: bytes) -> dict[str, Any] | None:
     return payload if isinstance(payload, dict) else None
 
 
-async def _read(request: Request) -> bytes | None:
-    """The body, None when it is too large; never holds more than MAX_BODY."""
+async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
+    """The body, once its signature is known to be right. Raises HTTPException.
+
+    Until then it is hashed as it comes and never held in memory whole: anybody can send it.
+    """
+    given = request.headers.get("x-hub-signature-256", "")
+    if not _SIGNATURE.fullmatch(given):
+        raise HTTPException(401, "X-Hub-Signature-256 is missing or odd")
     length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > MAX_BODY:
-        return None
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > MAX_BODY:
-            return None
-        chunks.append(chunk)
-    return b"".join(chunks)
+    if not _LENGTH.fullmatch(length) or int(length) > MAX_BODY:
+        raise _too_large()
+    digest = hmac.new(secret.encode(), digestmod=hashlib.sha256)
+    with SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        size = 0
+        try:
+            async with asyncio.timeout(seconds):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        raise _too_large()
+                    digest.update(chunk)
+                    spool.write(chunk)
+        except TimeoutError:
+            raise HTTPException(408, "the body came too slowly", _HANG_UP) from None
+        except ClientDisconnect:
+            raise HTTPException(400, "the body did not come whole") from None
+        if not hmac.compare_digest(f"sha256={digest.hexdigest()}", given):
+            raise HTTPException(401, "the signature is wrong")
+        spool.seek(0)
+        return spool.read()
 
 
-def _answer(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"message": message}, status_code=status)
+def _too_large() -> HTTPException:
+    return HTTPException(413, "the body is larger than any delivery of GitHub's", _HANG_UP)

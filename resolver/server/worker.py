@@ -6,12 +6,18 @@ Source: https://docs.dbos.dev/python/reference/contexts
 """
 
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from dbos import error as dbos_error
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
-from resolver import __version__
+from resolver.errors import UsageError
+from resolver.model import Trigger
 
 logger = logging.getLogger("resolver.server")
 
@@ -19,49 +25,107 @@ QUEUE = "runs"
 EXECUTOR = "resolver"
 """One server process, one executor: what it left unfinished is its own to go on with."""
 
-Work = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""(event name, payload) -> what came of it, as JSON. Must be idempotent."""
+STORED_FORM = "1"
+"""What DBOS calls the application's version: it takes up stored work of the same one only. A new
+release must go on with the deliveries of the last, so this changes with their stored form alone."""
+
+POLL_SECONDS = 0.25
+"""Between two looks at the queue: the person who asked waits for a sign."""
+
+Work = Callable[[Trigger, int], dict[str, Any]]
+"""(trigger, attempt from 1) -> what came of it, as JSON. Must be idempotent."""
+
+
+def database(url: str) -> URL:
+    """The address of the database; a SQLite file's is made absolute, and its folder is made.
+
+    Raises UsageError when it is no address, or the file can't be written.
+    """
+    advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise UsageError("the database's address can't be read", advice) from None
+    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise UsageError(f"{parsed.drivername} is not a database that can be used", advice)
+    if parsed.get_backend_name() != "sqlite":
+        return parsed
+    if not parsed.database or parsed.database == ":memory:":
+        raise UsageError("a database in memory would forget what it was sent", advice)
+    file = Path(parsed.database).absolute()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # What people wrote in private repositories is in there.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise UsageError(
+            f"the database {file} can't be written: {error.strerror}", advice
+        ) from error
+    return parsed.set(database=str(file))
 
 
 class Worker:
     """Owns the DBOS instance of the process.
 
-    database_url: SQLite or PostgreSQL, as SQLAlchemy writes it.
+    url: as `database` gives it.
     work: does one delivery; called in a thread of DBOS.
     concurrency: runs at a time over all repositories.
     """
 
-    def __init__(self, database_url: str, work: Work, concurrency: int = 2) -> None:
+    def __init__(self, url: URL, work: Work, concurrency: int = 2) -> None:
         self._concurrency = concurrency
+        self._url = url
+        # DBOS adds a handler of its own where there is none, past the one that redacts.
+        logging.getLogger("dbos").addHandler(logging.NullHandler())
         config: DBOSConfig = {
             "name": "resolver",
-            "system_database_url": database_url,
+            "system_database_url": url.render_as_string(hide_password=False),
             "executor_id": EXECUTOR,
-            "application_version": __version__,
-            "log_level": "WARNING",
+            "application_version": STORED_FORM,
+            "log_level": "CRITICAL",  # a failing launch is told by `start`
         }
         DBOS(config=config)
 
         @DBOS.step(name="resolve")
-        def resolve(event: str, payload: dict[str, Any]) -> dict[str, Any]:
-            return work(event, payload)
+        def resolve(trigger: str) -> dict[str, Any]:
+            return work(Trigger.model_validate_json(trigger), _attempt())
 
-        @DBOS.workflow(name="delivery")
-        def deliver(event: str, payload: dict[str, Any]) -> dict[str, Any]:
-            return resolve(event, payload)
+        @DBOS.workflow(name="delivery", max_recovery_attempts=None)
+        def deliver(trigger: str) -> dict[str, Any]:
+            return resolve(trigger)
 
         self._deliver = deliver
 
     def start(self) -> None:
-        """Go on with what an earlier process left, and take new deliveries."""
-        DBOS.launch()
-        DBOS.register_queue(QUEUE, worker_concurrency=self._concurrency, partition_concurrency=1)
+        """Go on with what an earlier process left, and take new deliveries.
 
-    def stop(self) -> None:
-        """Take no more work; what runs is left for the next start."""
-        DBOS.destroy()
+        Raises UsageError when the database can't be used.
+        """
+        try:
+            DBOS.launch()
+            DBOS.register_queue(
+                QUEUE,
+                worker_concurrency=self._concurrency,
+                partition_concurrency=1,
+                polling_interval_sec=POLL_SECONDS,
+            )
+        except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
+            reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
+            raise UsageError(
+                f"the database {self._url} can't be used: {reason}",
+                "check RESOLVER_DATABASE_URL, and that the database runs",
+            ) from error
+        logging.getLogger("dbos").setLevel(logging.WARNING)
 
-    def enqueue(self, delivery: str, event: str, repository: str, payload: dict[str, Any]) -> None:
+    def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery. Durable when it returns; a known delivery id changes nothing."""
+        repository = trigger.repository.lower()
         with SetWorkflowID(delivery), SetEnqueueOptions(queue_partition_key=repository):
-            DBOS.enqueue_workflow(QUEUE, self._deliver, event, payload)
+            DBOS.enqueue_workflow(QUEUE, self._deliver, trigger.model_dump_json())
+
+
+def _attempt() -> int:
+    """How often the workflow around the running step was started, this time included."""
+    workflow = DBOS.workflow_id
+    status = DBOS.get_workflow_status(workflow) if workflow else None
+    return (status.recovery_attempts or 1) if status else 1

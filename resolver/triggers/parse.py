@@ -5,7 +5,7 @@ Whether the person may start work is asked afterwards, in `resolver.triggers.per
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -90,7 +90,7 @@ def _from_label(
     at = event.issue.updated_at
     return _trigger(
         event,
-        key=f"labeled:{event.issue.id}:{event.label.name}:{_utc(at).isoformat()}",
+        key=f"labeled:{event.issue.id}:{event.label.name}:{at.isoformat()}",
         kind=TriggerKind.ISSUE_LABELED,
         at=at,
     )
@@ -125,7 +125,7 @@ def _trigger(
         is_pull_request=issue.pull_request is not None,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
         instruction=instruction,
-        at=_utc(at),
+        at=at,
         comment_id=comment_id,
         snapshot=_snapshot(issue),
     )
@@ -134,7 +134,3 @@ def _trigger(
 def _snapshot(issue: Issue) -> Snapshot:
     author = issue.user.login if issue.user else ""
     return Snapshot(title=issue.title, body=issue.body or "", author=author)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -3,10 +3,21 @@
 Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`).
 """
 
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is no moment of the calendar") from None
+
+
+Moment = Annotated[datetime, AfterValidator(_utc)]
+"""A time, in UTC whatever zone it was given in."""
 
 
 class Payload(BaseModel):
@@ -40,7 +51,7 @@ class Issue(Payload):
     body: str | None = None
     user: User | None = None
     state: str = "open"
-    updated_at: datetime
+    updated_at: Moment
     pull_request: dict[str, Any] | None = None
 
 
@@ -48,7 +59,7 @@ class IssueComment(Payload):
     id: int
     body: str | None = None
     user: User | None = None
-    created_at: datetime
+    created_at: Moment
 
 
 class Event(Payload):

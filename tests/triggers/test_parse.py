@@ -165,6 +165,14 @@ def test_a_payload_without_a_field_is_ignored_with_its_name(comment: Payload, pa
     assert path in reason("issue_comment", comment)
 
 
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, "", "soon"]
+)
+def test_a_moment_that_is_none_is_ignored(comment: Payload, moment: object) -> None:
+    comment["comment"]["created_at"] = moment
+    assert "created_at" in reason("issue_comment", comment)
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b/c", "a", "a/b\n", "a b/c", "https://evil/a/b"])
 def test_a_repository_name_that_is_none_is_ignored(comment: Payload, name: str) -> None:
     comment["repository"]["full_name"] = name

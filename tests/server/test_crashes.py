@@ -1,0 +1,159 @@
+"""A server that is killed or told to end in the middle of a run, and started again."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.doors import run_id
+from resolver.events.actions import CmdRun
+from resolver.events.store import read_log
+from resolver.runtime.engine import RUN_LABEL
+from resolver.server.deliveries import trigger_of
+from resolver.settings import Settings
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import bash
+from tests.server.serving import Forge, Plans, Server, plan_of_a_fix, until
+
+
+class Scene:
+    """A server with one repository, whose first run gets stuck in a command."""
+
+    def __init__(self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint) -> None:
+        self.forge = Forge(github)
+        self.plans = Plans(endpoint)
+        self.name = self.forge.repository("octo/calc")
+        serving = folder / "serve"
+        serving.mkdir()
+        self.server = Server(serving, self.forge, endpoint)
+
+    def ask(self, plan: str) -> Issue:
+        issue = self.forge.issue(self.name, plan)
+        assert self.server.deliver(self.forge.mention(issue)) == (202, "stored")
+        return issue
+
+
+def processes(word: str) -> list[int]:
+    """Processes of this machine with the word in their command line."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and word.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -> Iterator[Scene]:
+    made = Scene(tmp_path, github, model_endpoint)
+    yield made
+    made.server.close()
+    made.server.check()
+
+
+def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: Scene) -> None:
+    server = scene.server
+    scene.plans.add("stuck", bash("exec sleep 4711.5"))
+    server.start()
+    issue = scene.ask("stuck")
+    waiting = scene.forge.issue(scene.name, "waiting")
+    scene.plans.add("waiting", *plan_of_a_fix())
+    until(lambda: processes("4711.5"))
+    assert server.deliver(scene.forge.mention(waiting))[0] == 202
+    server.end(signal.SIGKILL)
+    until(lambda: not processes("4711.5"), 5)
+    assert not scene.forge.branches(issue.repository)
+
+    scene.plans.add("stuck", *plan_of_a_fix(delay=0.8))
+    server.start()
+    until(lambda: len(scene.plans.times("stuck")) > 1)
+    begun = time.monotonic()
+    assert server.end(signal.SIGTERM) == 0
+    assert time.monotonic() - begun < 5
+    assert "stopped by SIGTERM" in server.log
+    assert not scene.forge.told(issue), "what goes on later is not told as an ending"
+
+    server.start()
+    until(lambda: scene.forge.told(issue) and scene.forge.told(waiting))
+    until(lambda: len(list(server.runs.glob("*/outcome.json"))) == 2)
+    assert len(scene.forge.told(issue)) == len(scene.forge.told(waiting)) == 1
+    assert len(scene.forge.branches(issue.repository)) == 2
+    assert len(scene.forge.pulls(issue.repository)) == 2
+    assert len(issue.comments[0].reactions) == 1
+    assert "attempt 3" in server.log
+    [first] = server.runs.glob("*/earlier-1")
+    assert any(isinstance(event, CmdRun) for event in read_log(first / "events.jsonl"))
+    assert (first.parent / "earlier-2" / "events.jsonl").exists()
+    until(lambda: not list((server.runs / "tmp").iterdir()), 5)
+
+
+def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Scene) -> None:
+    server, forge = scene.server, scene.forge
+    server.start()
+
+    def killed_after(step: str, look: Callable[[Issue], object]) -> tuple[Issue, list[int]]:
+        scene.plans.add(step, *plan_of_a_fix())
+        issue = scene.ask(step)
+        until(lambda: scene.plans.times(step))
+        if step == "push":  # the next look for a pull request is the one before it is opened
+            forge.github.slow_next("GET", r"/pulls$", 3)
+        until(lambda: look(issue))
+        server.end(signal.SIGKILL)
+        made = [b for b in forge.branches(issue.repository) if b == f"agent/plan-{step}"]
+        pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]
+        return issue, [len(made), len(pulls), len(forge.told(issue))]
+
+    def finished(issue: Issue, ends: int) -> None:
+        server.start()
+        until(lambda: server.log.count(" ended with ") == ends)
+        assert len(forge.told(issue)) == 1
+
+    pushed, found = killed_after("push", lambda issue: forge.branches(issue.repository))
+    assert found == [1, 0, 0]
+    finished(pushed, 1)
+    opened, found = killed_after("open", lambda i: len(forge.pulls(i.repository)) == 2)
+    assert found == [1, 1, 0]
+    finished(opened, 2)
+    told, found = killed_after("tell", forge.told)
+    assert found == [1, 1, 1]
+    finished(told, 3)
+    assert forge.branches(told.repository) == [f"agent/plan-{s}" for s in ("open", "push", "tell")]
+    assert len(forge.pulls(told.repository)) == 3
+    assert len(scene.plans.times("open")) == len(scene.plans.times("tell")) == 2
+
+
+@pytest.mark.engine
+def test_no_container_of_a_killed_run_is_left(
+    scene: Scene, engine: docker.DockerClient, python_image: str
+) -> None:
+    server = scene.server
+    server.environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
+    scene.plans.add("docked", bash("exec sleep 4712.5"))
+    server.start()
+    issue = scene.forge.issue(scene.name, "docked")
+    payload = scene.forge.mention(issue)
+    trigger = trigger_of(Settings(), "issue_comment", payload)
+    run = run_id(trigger.key, trigger.at)  # type: ignore[union-attr]
+    mine = {"label": f"{RUN_LABEL}={run}"}
+    assert server.deliver(payload)[0] == 202
+    until(lambda: processes("4712.5"))
+    assert engine.containers.list(filters=mine)
+    server.end(signal.SIGKILL)
+    until(lambda: not engine.containers.list(filters=mine), 20)
+    left = engine.containers.run(
+        python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
+    )
+
+    scene.plans.add("docked", *plan_of_a_fix())
+    server.start()
+    until(lambda: scene.forge.done_once(issue), 60)
+    until(lambda: not engine.containers.list(all=True, filters=mine), 20)
+    with pytest.raises(docker.errors.NotFound):
+        left.reload()

@@ -1,0 +1,118 @@
+"""The work on one stored delivery, when it can't be done as usual."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.doors import run_id
+from resolver.model import Trigger
+from resolver.server.deliveries import MOST_ATTEMPTS, Runs, trigger_of
+from resolver.settings import Settings
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.server.serving import Forge
+
+
+class Scene:
+    """A request of mona's, and what would do it. No model listens: a run would fail."""
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        self.forge = Forge(github)
+        self.issue: Issue = self.forge.issue(self.forge.repository("octo/calc"), "none")
+        self.folder = folder / "runs"
+        environment = {
+            "LLM_MODEL": "openai/scripted",
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+        }
+        self.runs = Runs(environment, {}, self.folder)
+
+    def request(self, author: str = "mona") -> Trigger:
+        found = trigger_of(Settings(), "issue_comment", self.forge.mention(self.issue, author))
+        assert isinstance(found, Trigger)
+        return found
+
+
+@pytest.fixture
+def scene(github: GitHubServer, tmp_path: Path) -> Scene:
+    return Scene(github, tmp_path)
+
+
+def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: Scene) -> None:
+    done = scene.runs.work_on(scene.request(), attempt=MOST_ATTEMPTS + 1)
+    assert done["state"] == "error"
+    [told] = scene.forge.told(scene.issue)
+    assert "the server ended 5 times in the middle of this run" in told.body
+    assert "ask again" in told.body
+    assert not scene.folder.exists()
+
+
+def test_giving_up_twice_is_told_once(scene: Scene) -> None:
+    trigger = scene.request()
+    for attempt in (6, 7):
+        scene.runs.work_on(trigger, attempt)
+    assert len(scene.forge.told(scene.issue)) == 1
+
+
+def test_somebody_without_write_access_is_told_nothing_of_the_servers_troubles(
+    scene: Scene,
+) -> None:
+    scene.forge.github.add_user("eve")
+    scene.runs.work_on(scene.request("eve"), attempt=6)
+    assert not scene.forge.told(scene.issue)
+
+
+def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scene: Scene) -> None:
+    scene.folder.write_text("a file stands where the folder should be")
+    done = scene.runs.work_on(scene.request(), attempt=1)
+    assert done["state"] == "error"
+    [told] = scene.forge.told(scene.issue)
+    assert "could not open the log" in told.body
+    assert str(scene.folder) not in told.body
+
+
+def test_a_forge_that_can_not_be_reached_is_no_exception(scene: Scene) -> None:
+    scene.forge.github.revoke(scene.forge.token)
+    assert scene.runs.work_on(scene.request(), attempt=6)["state"] == "error"
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to each value inside a payload."""
+    inner = value.items() if isinstance(value, dict) else ()
+    return [path, *(p for name, below in inner for p in places(below, (*path, name)))]
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy with another value at that path."""
+    if not path:
+        return new
+    return {**value, path[0]: changed(value[path[0]], path[1:], new)}
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary().map(repr)
+) | st.sampled_from(
+    ["\ud800", "0001-01-01T00:00:00+14:00", 10**300, float("nan"), [], {}, "@agent \x00", "a/b"]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
+    webhook_examples: Mapping[str, list[dict[str, Any]]], data: st.DataObject
+) -> None:
+    [example] = [e for e in webhook_examples["issue_comment"][:9] if e["action"] == "created"][:1]
+    payload = changed(example, ("comment", "body"), "@agent please")
+    for _ in range(data.draw(st.integers(1, 3))):
+        payload = changed(payload, data.draw(st.sampled_from(places(payload)[1:])), data.draw(ODD))
+    found = trigger_of(Settings(), "issue_comment", payload)
+    if isinstance(found, Trigger):
+        assert Trigger.model_validate_json(found.model_dump_json()) == found
+        assert run_id(found.key, found.at)
+    else:
+        assert found.reason.encode()
