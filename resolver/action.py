@@ -4,28 +4,33 @@ Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workf
 """
 
 import json
-from collections.abc import Mapping
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from resolver.doors import github_forge, host_of, run_id, stop_on_signals
 from resolver.errors import UsageError
+from resolver.forge.wording import comment_body
 from resolver.model import Trigger
 from resolver.output import Output
 from resolver.pipeline import Job, Record, resolve
 from resolver.result import print_result
+from resolver.security.logging import RewritingFilter
+from resolver.security.redaction import Redactor
 from resolver.settings import load_settings
 from resolver.templates import render
+from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
 from resolver.triggers.parse import Ignored, parse_event
 
 OUTPUT = "resolver-output"
 """Folder in the job's workspace; a later step can upload it."""
-
-SUMMARY_LIMIT = 1_000_000
-"""A step summary may have 1 MiB."""
 
 
 def run_action(environment: Mapping[str, str], console: Console) -> int:
@@ -45,20 +50,27 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
         write_outputs(environment, {"state": "ignored"})
         return 0
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
+    if workspace.resolve() == Path.cwd():
+        workspace = Path()  # so that the log names the files as later steps do
+    host, forge = host_of(environment), github_forge(settings, trigger.repository)
     job = Job(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
-        output=Output(workspace / OUTPUT),
+        output=output_in(workspace),
         load=lambda repository: load_settings({}, environment, repository),
-        host=host_of(environment),
+        host=host,
         progress=Progress(console),
         log_url=job_url(environment, trigger),
     )
-    with stop_on_signals():
-        record = resolve(job, github_forge(settings, trigger.repository))
+    asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
+    console.print(Text(for_terminal(asked)), soft_wrap=True)
+    with stop_on_signals(), job_log(Redactor((*settings.secrets, *host.secrets))):
+        record = resolve(job, forge)
     print_result(record, console)
+    console.print(Text(annotation(record)), soft_wrap=True)
     write_outputs(environment, outputs_of(record))
     write_summary(environment, record)
+    hand_over(workspace / OUTPUT, workspace)
     return record.exit_code
 
 
@@ -72,7 +84,7 @@ def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
         )
     try:
         payload = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"the event {path} can't be read: {error}", "check the workflow") from None
     if not isinstance(payload, dict):
         raise UsageError(f"the event {path} is not a JSON object", "check the workflow")
@@ -110,9 +122,66 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
 
 
 def write_summary(environment: Mapping[str, str], record: Record) -> None:
-    """Append the run's report to the runner's GITHUB_STEP_SUMMARY."""
+    """Append what the issue was told to the runner's GITHUB_STEP_SUMMARY, which takes 1 MiB."""
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
-        text = render("run/summary.md.j2", record=record, report=record.report())
+        # Without the link to the job's page: there the summary stands.
+        told = comment_body(record.report().model_copy(update={"log_url": ""}))
+        text = render(
+            "run/summary.md.j2",
+            trigger=record.job.trigger,
+            server=environment.get("GITHUB_SERVER_URL", ""),
+            state=record.summary()["state"],
+            told=told,
+        )
         with open(path, "a", encoding="utf-8") as file:
-            file.write(text[:SUMMARY_LIMIT])
+            file.write(text)
+
+
+def annotation(record: Record) -> str:
+    """The workflow command that says on the job's page, in one line, how it ended."""
+    pull, outcome, failure = record.publication.pull_request, record.outcome, record.failure
+    if failure:
+        told = f"{failure.what}. {failure.next_step}" if failure.next_step else failure.what
+    elif pull:
+        told = f"{pull.title}: {pull.url}"
+    else:
+        told = outcome.reason if outcome else ""
+    line = " ".join(for_terminal(told).split()).replace("%", "%25")
+    return f"::{'error' if record.exit_code else 'notice'} title=Resolver::{line}"
+
+
+def output_in(workspace: Path) -> Output:
+    """OUTPUT in the workspace. Raises UsageError where the checkout has put a link in its place:
+    what is written there would land elsewhere."""
+    folder = workspace / OUTPUT
+    for path in (folder, *folder.glob("*")):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link", f"remove {OUTPUT} from the checkout")
+    return Output(folder)
+
+
+def hand_over(folder: Path, workspace: Path) -> None:
+    """Give the files to the workspace's owner: the Action is root in its container, the runner
+    that reads them and cleans up after the job is not."""
+    owner = workspace.stat()
+    if owner.st_uid == os.geteuid():
+        return
+    with suppress(PermissionError):  # not root: the files stay ours
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+@contextmanager
+def job_log(redactor: Redactor) -> Iterator[None]:
+    """Warnings of all packages go to stderr without secrets and without commands to the runner."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(RewritingFilter(lambda text: for_terminal(redactor.redact_text(text))))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)

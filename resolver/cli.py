@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from resolver import __version__
-from resolver.errors import ResolverError
+from resolver.errors import ResolverError, Stopped
 from resolver.trace.plain import for_terminal
 
 COMMANDS = {
@@ -67,7 +67,7 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     try:
         code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
-    except ResolverError as error:
+    except (ResolverError, Stopped) as error:
         print_error(error)
         return error.exit_code
     except click.ClickException as error:
@@ -78,7 +78,7 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def print_error(error: ResolverError) -> None:
+def print_error(error: ResolverError | Stopped) -> None:
     """What went wrong, and below it what to do."""
     click.echo(for_terminal(f"resolver: {error.what}"), err=True)
     if error.next_step:

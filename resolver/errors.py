@@ -14,7 +14,7 @@
     |   +-- ContextWindowExceeded 1   the conversation is too long: condense it
     |   +-- ReplayExhausted       1   the recording has no further reply
     +-- LogError                  1   an event log can't be read or written
-    +-- Stopped                   1   a person or a signal ended the run
+    Stopped                       1   a person or a signal ended the run
 
 The number is the exit code of the command line. Each error says what happened
 and what to do next; `resolver.cli` prints both, the forge comment shows both.
@@ -103,5 +103,16 @@ class LogError(ResolverError):
     """An event log can't be read or written."""
 
 
-class Stopped(ResolverError):
-    """A person or a signal ended the run."""
+class Stopped(BaseException):
+    """A person or a signal ended the run.
+
+    Like KeyboardInterrupt no Exception: it comes in the middle of anything, and a library that
+    turns every Exception into one of its own, or tries again, must not take it for a failure.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, next_step: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.next_step = next_step

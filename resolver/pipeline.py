@@ -14,7 +14,8 @@ from typing import Any
 
 from resolver import work
 from resolver.assembly import Host, model_name, recording_of, repository_settings
-from resolver.errors import BranchTaken, ForgeError, PolicyViolation, ResolverError
+from resolver.controller.outcome import outcome_of
+from resolver.errors import BranchTaken, ForgeError, PolicyViolation, ResolverError, Stopped
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, Report, failure_of
@@ -134,12 +135,14 @@ def resolve(job: Job, forge: Forge) -> Record:
     try:
         if not _done_before(record, forge):
             _travel(record, forge)
-    except ResolverError as error:
+    except (ResolverError, Stopped) as error:
         record.failure, record.exit_code = failure_of(error), error.exit_code
     except Exception as error:
         logger.exception("run %s failed", job.run)
         record.failure = Failure(kind="error", what=f"a fault of Resolver itself: {error!r}")
         record.exit_code = 1
+    if record.outcome is None and record.log is not None:
+        record.outcome = outcome_of(record.log.state)
     _tell(record, forge)
     _write(record)
     return record
@@ -328,7 +331,7 @@ def _tell(record: Record, forge: Forge) -> None:
         return  # the person at the terminal is told there, and nobody else asked
     try:
         url = forge.comment(record.report())
-    except ResolverError as error:
+    except (ResolverError, Stopped) as error:
         logger.error("run %s could not be told: %s", record.job.run, error.what)
         record.failure = record.failure or failure_of(error)
         record.exit_code = record.exit_code or error.exit_code

@@ -17,7 +17,7 @@ from resolver.events.log import Event
 from resolver.events.stream import Clock
 from resolver.memory.condenser import WindowCondenser
 from resolver.memory.instructions import read_instructions
-from resolver.model import CheckedCommand, Outcome, Patch, Task
+from resolver.model import CheckedCommand, Outcome, Patch, RunState, Task
 from resolver.runlog import RunLog
 from resolver.runtime.runtime import Runtime
 from resolver.settings import Settings
@@ -70,6 +70,8 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
         runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         outcome = _run_agent(job, opening, workspace, runtime, log)
+        if outcome.state is RunState.STOPPED:
+            runtime.interrupt()
         patch = _take_change(job, workspace, runtime, log)
         isolation = runtime.isolation
     return Worked(outcome, patch, tuple(log.state.commands), isolation)

@@ -148,16 +148,29 @@ class AgentController:
 
     def _is_stuck(self) -> bool:
         """Tell the agent at the first sign; end the run when it goes on all the same."""
-        since = self._state.last_stuck_warning + 1
-        repeats = find_repetition(self._state.events, since)
+        since = self._told_at()
+        repeats = find_repetition(self._state.events, since) if since is not None else None
         if repeats is None:
             return False
-        if "stuck" in self._state.warned:
+        if since:
             self._enter(RunState.STUCK, f"the agent repeats itself: {repeats}")
             return True
         message = render("agent/stuck_warning.md.j2", repeats=repeats).strip()
         self._stream.add(Warned(about="stuck", message=message, to_agent=True))
         return False
+
+    def _told_at(self) -> int | None:
+        """Id of the first action that can know of the warning; 0 when there was no warning yet,
+        None while the rest of an earlier reply is done."""
+        warned_at = self._state.last_stuck_warning
+        if warned_at < 0:
+            return 0
+        for event in self._state.events[warned_at + 1 :]:
+            if not isinstance(event, ActionBase) or event.source is not Source.AGENT:
+                continue
+            if event.reply is None or event.reply > warned_at:
+                return event.id
+        return None
 
     def _enter(self, state: RunState, reason: str = "") -> None:
         self._stream.add(o.AgentStateChanged(state=state, reason=reason))

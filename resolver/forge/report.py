@@ -40,7 +40,7 @@ class Failure(Noun):
     next_step: str = ""
 
 
-def failure_of(error: ResolverError) -> Failure:
+def failure_of(error: ResolverError | Stopped) -> Failure:
     """The error as a report tells it."""
     kind: Literal["error", "refused", "policy", "limit", "stopped"] = "error"
     if isinstance(error, PolicyViolation):

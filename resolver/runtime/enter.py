@@ -1,9 +1,11 @@
 """First process of the local sandbox: leaves the host's namespaces, then starts the server.
 
-Run as a script, with the standard library alone:  enter.py REPORT_FD PROGRAM [ARGUMENT...]
+Run as a script, with the standard library alone:
+    enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
+PLACES is a JSON object: {"folder": writable, "kept": [readable], "hidden": [not even that]}.
 It writes one JSON object to REPORT_FD, which says what it could separate, and closes it:
-{"processes": bool, "network": bool, "sockets": int, "problem": str}. Where the kernel does not
-allow namespaces, the program runs all the same and the report says so.
+{"processes": bool, "network": bool, "files": bool, "sockets": int, "problem": str}. Where the
+kernel does not allow namespaces, the program runs all the same and the report says so.
 """
 
 import ctypes
@@ -15,6 +17,8 @@ import signal
 import socket
 import struct
 import sys
+from pathlib import Path
+from typing import Any
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
@@ -24,7 +28,11 @@ CLONE_NEWNET = 0x40000000
 _APART = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
-_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+_MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 4096, 8192, 16384, 1 << 18
+
+_SYS_MOUNT_SETATTR = 442  # the same on every processor; Linux 5.12
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_ATTR_RDONLY = 1
 
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
@@ -44,6 +52,20 @@ _ENGINE_SOCKETS = (
     "/run/crio/crio.sock",
 )
 
+_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by the sandbox's own
+"""Where other programs keep temporary files and sockets, the host's own clone among them."""
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = {
+    "ptmx": "pts/ptmx",
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
+_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+"""Parts of /proc by which root steers the kernel, as to run a program outside (core_pattern)."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -58,14 +80,27 @@ def _prctl(option: int, *arguments: int) -> int:
     return int(_libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)))
 
 
-def _mount(source: str, target: str, kind: str, flags: int) -> None:
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     _call(
         "mount",
         os.fsencode(source),
         os.fsencode(target),
         kind.encode(),
         ctypes.c_ulong(flags),
-        None,
+        data.encode() or None,
+    )
+
+
+def _set_attributes(path: str, on: int, off: int, flags: int = 0) -> None:
+    attributes = struct.pack("=4Q", on, off, 0, 0)
+    _call(
+        "syscall",
+        ctypes.c_long(_SYS_MOUNT_SETATTR),
+        ctypes.c_int(_AT_FDCWD),
+        os.fsencode(path),
+        ctypes.c_uint(flags),
+        attributes,
+        ctypes.c_size_t(len(attributes)),
     )
 
 
@@ -120,6 +155,67 @@ def separate(sockets: list[str]) -> int:
     return covered
 
 
+def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
+    """After `separate`: nothing is writable but `folder`, private folders in it, and devices
+    that are no way out. Raises OSError where the kernel is too old, before anything is changed.
+
+    kept: folders that stay readable wherever they are. hidden: files and folders to cover.
+    """
+    _set_attributes("/", 0, 0)  # changes nothing; is it there at all?
+    own = Path(folder, "private")
+    own.mkdir()
+    _make_devices(own / "dev")
+    _cover(hidden, own / "empty")
+    shown = sorted({path for place in [folder, *kept] for path in (place, os.path.realpath(place))})
+    below = [path for path in shown if path.startswith(tuple(f"{p}/" for p in _PRIVATE))]
+    opened = [(path, os.open(path, os.O_PATH)) for path in below if Path(path).is_dir()]
+    _mount(folder, folder, "", _MS_BIND)
+    private = [place for place in _PRIVATE if os.path.realpath(place) == place]
+    for place in private:
+        _mount(_folder(own / place[1:], 0o1777), place, "", _MS_BIND)
+    for path, descriptor in opened:
+        _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
+        os.close(descriptor)
+    _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
+    for place in (folder, *private, "/proc", "/dev", "/dev/pts"):
+        _set_attributes(place, 0, _ATTR_RDONLY)
+    for path in (f"/proc/{name}" for name in _KERNEL):
+        if Path(path).exists():
+            _mount(path, path, "", _MS_BIND | _MS_REC)
+            _set_attributes(path, _ATTR_RDONLY, 0, _AT_RECURSIVE)
+    os.chdir(Path.cwd())  # the same path, now on the writable mount
+
+
+def _make_devices(new: Path) -> None:
+    """A /dev without disks and without the terminals of others."""
+    _mount("tmpfs", _folder(new), "tmpfs", _MS_NOSUID)
+    for name in _DEVICES:
+        (new / name).touch()
+        _mount(f"/dev/{name}", str(new / name), "", _MS_BIND)
+    for name, target in _DEVICE_LINKS.items():
+        (new / name).symlink_to(target)
+    _folder(new / "shm", 0o1777)
+    options = "newinstance,ptmxmode=0666,mode=0620"
+    _mount("devpts", _folder(new / "pts"), "devpts", _MS_NOSUID | _MS_NOEXEC, options)
+    _mount(str(new), "/dev", "", _MS_MOVE)
+
+
+def _cover(hidden: list[str], empty: Path) -> None:
+    _folder(empty)
+    for path in map(Path, hidden):
+        if path.is_dir():
+            _mount(str(empty), str(path.resolve()), "", _MS_BIND)
+        elif path.exists():
+            _mount("/dev/null", str(path.resolve()), "", _MS_BIND)
+
+
+def _folder(path: Path, mode: int = 0o755) -> str:
+    path.mkdir(parents=True, exist_ok=True)
+    if mode != 0o755:
+        path.chmod(mode)
+    return str(path)
+
+
 def drop_capabilities() -> None:
     """No capability, now or after an exec: a root in here can't undo `separate`."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -150,9 +246,9 @@ def run(command: list[str]) -> int:
         return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def main(report_fd: int, command: list[str]) -> int:
+def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     """Separate what can be, report, and run `command` to its end."""
-    report = {"processes": False, "network": False, "sockets": 0, "problem": ""}
+    report = {"processes": False, "network": False, "files": False, "sockets": 0, "problem": ""}
     sockets = socket_paths()
     apart = False
     try:
@@ -175,6 +271,8 @@ def main(report_fd: int, command: list[str]) -> int:
     try:
         report["sockets"] = separate(sockets)
         report["processes"] = True
+        close_files(**places)
+        report["files"] = True
     except OSError as error:
         report["problem"] = str(error)
     drop_capabilities()
@@ -188,4 +286,4 @@ def _send(fd: int, report: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

@@ -1,8 +1,8 @@
 """This machine as the sandbox: `LocalMachine`, for laptops and places without an engine.
 
 The server is a child process in a folder of its own. Kernel namespaces take the host's processes,
-network and sockets out of its sight where the kernel allows (enter.py); the files of the machine
-stay visible, which `isolation` says.
+network, sockets and temporary files out of its sight where the kernel allows (enter.py); the other
+files of the machine stay readable, which `isolation` says.
 """
 
 import ctypes
@@ -33,6 +33,15 @@ PASSED_ON: Final = frozenset(
     | {"RUSTUP_HOME", "CARGO_HOME", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"}
 )
 """Variables of the host that the sandbox sees: none that could hold a secret."""
+
+CREDENTIALS: Final = (
+    ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
+    ".ssh", ".gnupg", ".docker/config.json", ".npmrc", ".yarnrc.yml", ".pypirc", ".config/pip",
+    ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties",
+    ".aws", ".azure", ".config/gcloud", ".kube", ".config/doctl", ".terraform.d", ".vault-token",
+    ".config/openai", ".config/anthropic", ".config/io.datasette.llm",
+)  # fmt: skip
+"""Where programs keep a person's tokens, below the home folder: covered in the sandbox."""
 
 _PR_SET_DUMPABLE: Final = 4
 _CHUNK: Final = 1024 * 1024
@@ -82,7 +91,7 @@ class LocalMachine:
         reading, writing = os.pipe()
         try:
             process = self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", enter.__file__, str(writing), *server],
+                [sys.executable, "-I", "-S", enter.__file__, str(writing), self._places(), *server],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.PIPE,
@@ -144,6 +153,20 @@ class LocalMachine:
         server = [sys.executable, "-I", str(SANDBOX_FOLDER / "__main__.py")]
         return [*server, *folders, *programs, "--keep-environment"]
 
+    def _places(self) -> str:
+        """What enter.py does with the files of this machine."""
+        given = [
+            self._environment.get("VIRTUAL_ENV", ""),
+            *self._environment.get("PATH", "").split(":"),
+        ]
+        kept = [sys.prefix, sys.base_prefix, str(SANDBOX_FOLDER), *given]
+        home = self._environment.get("HOME", "")
+        return json.dumps({
+            "folder": str(self._home),
+            "kept": [place for place in kept if place.startswith("/")],
+            "hidden": [f"{home}/{name}" for name in CREDENTIALS if home],
+        })  # fmt: skip
+
     def _program(self, name: str) -> str:
         found = shutil.which(name, path=self._environment.get("PATH"))
         if found is None:
@@ -157,16 +180,19 @@ class LocalMachine:
 
     def _note_isolation(self, report: dict[str, Any]) -> None:
         hidden = [name for name in ("processes", "network") if report.get(name)]
+        if report.get("files"):
+            hidden.append("temporary files")
         if not report.get("processes"):
             # At least this process, whose environment holds the keys, can't be read by the user's
             # other processes then.
             _libc.prctl(_PR_SET_DUMPABLE, 0)
             hidden.append("this program's memory and environment")
         shown = [name for name in ("processes", "network") if not report.get(name)]
+        files = "files (read-only)" if report.get("files") else "files"
         problem = f" ({report['problem']})" if report.get("problem") else ""
         self.isolation = (
             f"this machine, as user {os.getuid()}; out of its sight: {', '.join(hidden)}; "
-            f"NOT separated: {', '.join(['files', 'memory and processor use', *shown])}{problem}"
+            f"NOT separated: {', '.join([files, 'memory and processor use', *shown])}{problem}"
         )
 
 

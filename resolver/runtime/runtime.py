@@ -4,6 +4,7 @@ Actions in, observations out; the checkout in, the change out. Events are return
 """
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,6 +39,10 @@ FILE_SECONDS: Final = 60.0
 GIT_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 30.0
 """What the server gets on top of a command's own time to interrupt it and answer."""
+
+INTERRUPTS: Final = 4
+INTERRUPT_SECONDS: Final = 0.5
+"""How often, and how far apart, what runs is told to end. From the second time on it is killed."""
 
 _CODES: Final = {
     CmdRun: "command",
@@ -104,6 +109,15 @@ class Runtime:
             "branch": branch,
         }
         return _fatal(self._running, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
+
+    def interrupt(self) -> None:
+        """End the command or cell that runs, if any, because nobody waits for it any more: first
+        with Ctrl-C, then the hard way."""
+        for _ in range(INTERRUPTS):
+            result = _fatal(self._running, "interrupt", {}, wire.InterruptResult, START_SECONDS)
+            if not result["interrupted"]:
+                return
+            time.sleep(INTERRUPT_SECONDS)
 
     def export_change(self, base: str) -> wire.ChangeResult:
         """The working tree as git objects on top of `base`; `fetch` takes the bundle out."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .processes import Family
+from .processes import Family, end_session
 from .shell import KEYS, Finished, Shell, ShellState, syntax_error
 from .spool import Excerpt, Spool, readable
 from .wire import CommandResult
@@ -54,6 +54,7 @@ class Bash:
         self._state = ShellState(root, "")
         self._status = 0
         self._running = False
+        self._interrupted = False
         self._shows_jobs = False
 
     def run(self, command: str, timeout: float, is_input: bool) -> CommandResult:
@@ -77,17 +78,22 @@ class Bash:
             notices.append(self._replace_ended(self._shell))
         shell = self._shell or self._start()
         self._shows_jobs = "jobs" in command
-        self._running = True
+        self._running, self._interrupted = True, False
         if shell.start(command, self._status):
             notices.append("The output begins with what background jobs wrote before.")
         return self._collect(shell, timeout, None, begun, notices)
 
     def interrupt(self) -> bool:
-        """Ctrl-C for the running command; False when there is none."""
+        """Ctrl-C for the running command, the second time the end of its shell; False when there
+        is none."""
         shell = self._shell
         if shell is None or not self._running:
             return False
-        shell.interrupt()
+        if self._interrupted:
+            end_session(shell.process.pid)
+        else:
+            shell.interrupt()
+        self._interrupted = True
         return True
 
     def close(self) -> None:

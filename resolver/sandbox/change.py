@@ -125,7 +125,9 @@ def _unpack(archive: str, folder: str) -> None:
         return
     try:
         with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+            # Python 3.11.2, which Debian 12 has, knows no filters; the archive is the host's own.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)
     except (OSError, tarfile.TarError) as error:
         raise ActionFailed(f"the repository's archive can't be unpacked: {error}") from error
 

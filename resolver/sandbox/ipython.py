@@ -90,6 +90,7 @@ class IPython:
         self._new_spool = new_spool
         self._kernel: _Kernel | None = None
         self._busy = False
+        self._interrupted = False
 
     def run(self, code: str, timeout: float) -> CellResult:
         """See CellResult. A cell that does not end in `timeout` seconds is interrupted; one that
@@ -106,7 +107,7 @@ class IPython:
                 text = f"The IPython session could not be started.\n{said}"
                 return CellResult(output=text, error=True, images=[], omitted=0)
         kernel = self._kernel
-        self._busy = True
+        self._busy, self._interrupted = True, False
         kernel.send(code)
         event = kernel.pump.wait(timeout)
         if event == "timeout":
@@ -130,11 +131,16 @@ class IPython:
         )
 
     def interrupt(self) -> bool:
-        """KeyboardInterrupt in the running cell; False when there is none."""
+        """KeyboardInterrupt in the running cell, the second time the end of its kernel; False
+        when there is none."""
         kernel = self._kernel
         if kernel is None or not self._busy:
             return False
-        kernel.interrupt()
+        if self._interrupted:
+            end_session(kernel.process.pid)
+        else:
+            kernel.interrupt()
+        self._interrupted = True
         return True
 
     def close(self) -> None:

@@ -275,7 +275,8 @@ def _replaced(text: str, spans: list[Span]) -> str:
     end = -1
     for start, stop in sorted(spans):
         if start > end:
-            parts += [text[position:start], MARK]
+            # A backslash before it may have escaped its first character: JSON stays JSON.
+            parts += [text[position:start].rstrip("\\"), MARK]
         end = max(end, stop)
         position = end
     return "".join((*parts, text[position:]))

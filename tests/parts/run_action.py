@@ -26,6 +26,9 @@ HOST = "host.docker.internal"
 LABEL = "resolver-test.workspace"
 """Label of the containers, with the workspace's path as its value."""
 
+BUILD_LABEL = "resolver-test.action"
+"""Label of the images that are built here, with their tag as its value."""
+
 FILE_COMMANDS = {
     "GITHUB_OUTPUT": "set_output",
     "GITHUB_ENV": "set_env",
@@ -124,13 +127,30 @@ def run_action(
         return _result(folder / "file_commands", exit_code, logs)
 
 
-def build_image(engine: docker.DockerClient, action: Path, image: str) -> str:
-    """The image that `runs.image` names: a Dockerfile is built, in its own folder."""
+def build_image(
+    engine: docker.DockerClient,
+    action: Path,
+    image: str,
+    arguments: Mapping[str, str] | None = None,
+) -> str:
+    """The image that `runs.image` names: a Dockerfile is built, in its own folder.
+
+    arguments: values of the Dockerfile's ARGs; the runner gives none.
+    What an earlier build of the same folder left without a name is removed.
+    """
     if image.startswith("docker://"):
         return image.removeprefix("docker://")
     file = action / image
     tag = image_tag(action)
-    engine.images.build(path=str(file.parent), dockerfile=file.name, tag=tag, rm=True)
+    engine.images.build(
+        path=str(file.parent),
+        dockerfile=file.name,
+        tag=tag,
+        rm=True,
+        buildargs=dict(arguments or {}),
+        labels={BUILD_LABEL: tag},
+    )
+    engine.images.prune(filters={"dangling": True, "label": f"{BUILD_LABEL}={tag}"})
     return tag
 
 

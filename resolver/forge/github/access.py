@@ -4,6 +4,7 @@ Nothing here knows issues or pull requests; `reading.py` and `publishing.py` do.
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -96,6 +97,8 @@ class GitHubAccess:
                 raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
         if not self.token:
             raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
+        # PyGithub's own handler prints each refusal on stderr, past the filters of our log.
+        logging.getLogger("github").handlers.clear()
         return github.Github(
             auth=github.Auth.Token(self.token),
             base_url=self.api_url.rstrip("/"),

@@ -1,0 +1,64 @@
+"""The files that a maintainer copies or reads are those that are tested."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resolver.settings import Settings, extra, variable_names
+from tests.action.image import ROOT
+
+DOCS = (ROOT / "docs/action.md").read_text()
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+CHECKOUT = "actions/checkout@"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The workflow of the docs, where a maintainer puts it."""
+    [text] = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
+    file = tmp_path / ".github" / "workflows" / "agent.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return file
+
+
+def steps_without_checkout(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """The job's steps; our own is named alike in both."""
+    steps = [s for s in job["steps"] if not s.get("uses", "").startswith(CHECKOUT)]
+    return [{**s, "uses": "us"} if s.get("id") == "resolver" else s for s in steps]
+
+
+def test_the_workflow_to_copy_is_our_own(copied: Path) -> None:
+    ours = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
+    theirs = yaml.safe_load(copied.read_text())
+    our_job, their_job = ours["jobs"].pop("resolve"), theirs["jobs"].pop("resolve")
+    assert ours == theirs
+    assert steps_without_checkout(our_job) == steps_without_checkout(their_job)
+    assert {**our_job, "steps": 0} == {**their_job, "steps": 0}
+    [uses] = [s["uses"] for s in their_job["steps"] if s.get("id") == "resolver"]
+    assert re.fullmatch(r"OWNER/resolver@v\d+\.\d+\.\d+", uses)
+
+
+def test_the_workflow_to_copy_is_a_workflow(copied: Path) -> None:
+    tool = Path(sys.executable).parent / "check-jsonschema"
+    command = [tool, "--builtin-schema", "vendor.github-workflows", copied]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", [*ACTION["inputs"], *ACTION["outputs"]])
+def test_every_input_and_output_is_described(name: str) -> None:
+    assert f"`{name}`" in DOCS
+
+
+def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:
+    """The runner sends each default as if the workflow had set it, and that is stronger."""
+    for knob, field in Settings.model_fields.items():
+        sent = {n.removeprefix("INPUT_").lower() for n in variable_names(knob, field)}
+        for name in sent & set(ACTION["inputs"]) if extra(field)["repository"] else ():
+            assert "default" not in ACTION["inputs"][name], name

@@ -1,0 +1,160 @@
+"""The Action's container from the runner's event to the pull request, and what it leaves."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import docker
+import pytest
+
+from resolver.events.lifecycle import RunStarted
+from resolver.events.observations import CmdOutput
+from resolver.events.store import read_log
+from tests.action.conftest import set_up
+from tests.action.scene import MODEL_KEY, REPOSITORY, RUNNER, Scene
+from tests.attacks.canaries import files_below, leaks
+from tests.parts.run_action import ActionRun
+from tests.parts.runs import bash, finish
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.xdist_group("action"),
+    pytest.mark.timeout(900),  # the first test builds the image
+]
+
+FILES = {"events.jsonl", "outcome.json", "patch.diff", "trace.md", "trace.html"}
+LOUD = "'::error::boo' '::stop-commands::t' ' ::add-mask::calc' '##[group]x' '::set-env name=a::b'"
+
+
+@dataclass(frozen=True)
+class Done:
+    """The scene after one job, and what the job gave back."""
+
+    scene: Scene
+    run: ActionRun
+
+
+@pytest.fixture(scope="module")
+def done(
+    engine: docker.DockerClient,
+    image: str,
+    python_image: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Done]:
+    """A run in which the agent looks for secrets, prints commands for the runner, and fixes."""
+    with set_up(engine, image, python_image, tmp_path_factory.mktemp("main-job")) as scene:
+        scene.endpoint.script(
+            bash("env; cat /proc/*/environ; ls -l /var/run/docker.sock /github"),
+            bash(f"printf '%s\\n' {LOUD}; printf 'x\\r::error::y\\n'; false"),
+            bash("sed -i 's/a - b/a + b/' calc.py"),
+            finish("Make add add\n\n::error::`add` subtracted; it adds now."),
+        )
+        yield Done(scene, scene.run(scene.event()))
+
+
+def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
+    assert done.run.exit_code == 0, done.run.logs
+    assert done.scene.branches() == ["agent/add-subtracts"]
+    tip = done.scene.repository.git.text("show", "agent/add-subtracts:calc.py")
+    assert tip == "def add(a, b):\n    return a + b"
+    [pull] = done.scene.pulls()
+    assert pull.title == "Make add add"
+    [told] = done.scene.bot_comments()
+    assert f"/pull/{pull.number}" in told
+    assert "/actions/runs/77" in told
+
+
+def test_the_outputs_are_those_of_action_yml(done: Done) -> None:
+    [pull] = done.scene.pulls()
+    assert done.run.outputs == {
+        "state": "finished",
+        "branch": "agent/add-subtracts",
+        "pull-request-number": str(pull.number),
+        "pull-request-url": done.run.outputs["pull-request-url"],
+        "cost": "0.0004",
+        "iterations": "4",
+        "output": "resolver-output",
+    }
+    assert done.run.outputs["pull-request-url"].endswith(f"/{REPOSITORY}/pull/{pull.number}")
+
+
+def test_a_later_step_can_read_and_remove_all_files(done: Done) -> None:
+    output = done.scene.output
+    assert {path.name for path in output.iterdir()} >= FILES
+    for path in (output, *output.rglob("*")):
+        facts = path.lstat()
+        assert (facts.st_uid, facts.st_gid) == (RUNNER, RUNNER), path
+        assert facts.st_mode & 0o400, path
+    assert json.loads((output / "outcome.json").read_text())["state"] == "finished"
+
+
+def test_the_checkout_is_left_alone(done: Done) -> None:
+    workspace = done.scene.workspace
+    assert {path.name for path in workspace.iterdir()} == {
+        *(".git", "calc.py", "README.md", "resolver-output"),
+    }
+    assert "a - b" in (workspace / "calc.py").read_text()
+
+
+def test_the_agent_worked_in_another_container(done: Done) -> None:
+    events = list(read_log(done.scene.output / "events.jsonl"))
+    [started] = [e for e in events if isinstance(e, RunStarted)]
+    assert started.runtime == "docker"
+    looked = next(e for e in events if isinstance(e, CmdOutput))
+    assert "INPUT_" not in looked.content
+    assert "[redacted]" not in looked.content
+    assert "/var/run/docker.sock': No such file" in looked.content
+    assert done.scene.sandboxes_left() == []
+
+
+def test_no_secret_is_in_what_the_job_leaves(done: Done) -> None:
+    scene, run = done.scene, done.run
+    [pull] = scene.pulls()
+    objects = scene.repository.git.text("log", "--all", "-p", "--format=fuller")
+    asked = "".join(str(request.body) for request in scene.endpoint.requests)
+    told = "".join((*scene.bot_comments(), pull.title, pull.body or ""))
+    texts = (run.logs, str(run.outputs), run.summary, str(run.environment), objects, asked, told)
+    data = "\n".join(texts).encode() + files_below(scene.workspace)
+    assert leaks(data, (MODEL_KEY, scene.token)) == []
+
+
+def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
+    commands = [
+        line for line in re.split(r"[\r\n]", done.run.logs) if line.lstrip().startswith("::")
+    ]
+    [own] = commands
+    assert re.fullmatch(r"::notice title=Resolver::Make add add: http://\S+/pull/\d+", own)
+    assert "##[" not in done.run.logs
+    assert "::stop-commands::" in done.run.logs.replace("\u200b", ""), "nothing was printed at all"
+
+
+def test_the_log_tells_a_person_what_happens(done: Done) -> None:
+    lines = done.run.logs.splitlines()
+    assert lines[0] == f"{REPOSITORY}#1, asked by mona"
+    assert "3. Run sed -i 's/a - b/a + b/' calc.py" in lines
+    assert "  Trace         resolver-output/trace.html" in lines
+    assert "Traceback" not in done.run.logs
+    assert "Request GET" not in done.run.logs, "the client's own log lines are shown"
+
+
+def test_the_summary_says_what_the_issue_was_told(done: Done) -> None:
+    [told] = done.scene.bot_comments()
+    assert done.run.summary.startswith(f"## Resolver: finished, [{REPOSITORY}#1](http://")
+    for part in ("I opened [#2](", "<details>", "sed -i", "$0.0004"):
+        assert part in told
+        assert part in done.run.summary
+    assert "/actions/runs/" not in done.run.summary, "a link from the page to itself"
+
+
+def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
+    asked = len(done.scene.endpoint.requests)
+    [comment] = [c for c in done.scene.issue.comments if c.author.login == "mona"]
+    again = done.scene.run(done.scene.event(comment))
+    assert again.exit_code == 0, again.logs
+    assert "An earlier run of the same request did it already." in again.logs
+    assert len(done.scene.endpoint.requests) == asked
+    found = (done.scene.branches(), done.scene.pulls(), done.scene.bot_comments())
+    assert [len(each) for each in found] == [1, 1, 1]
+    assert again.outputs["pull-request-number"] == done.run.outputs["pull-request-number"]
+    assert again.outputs["state"] == "finished"
