@@ -4,30 +4,34 @@ Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workf
 """
 
 import json
-import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from resolver.doors import github_forge, host_of, run_id, stop_on_signals
+from resolver.doors import (
+    filtered_log,
+    github_forge,
+    host_of,
+    run_id,
+    stop_on_signals,
+    trigger_of,
+)
 from resolver.errors import UsageError
 from resolver.forge.wording import comment_body
 from resolver.model import Trigger
 from resolver.output import Output
 from resolver.pipeline import Job, Record, resolve
 from resolver.result import print_result
-from resolver.security.logging import RewritingFilter
-from resolver.security.redaction import Redactor
 from resolver.settings import load_settings
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
-from resolver.triggers.parse import Ignored, parse_event
+from resolver.triggers.parse import Ignored
 
 OUTPUT = "resolver-output"
 """Folder in the job's workspace; a later step can upload it."""
@@ -37,14 +41,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up."""
     settings = load_settings({}, environment)
     name, payload = read_event(environment)
-    trigger = parse_event(
-        name,
-        payload,
-        mention=settings.mention,
-        label=settings.label,
-        bot_login=settings.bot_login,
-        allowed_users=settings.allowed_users,
-    )
+    trigger = trigger_of(settings, name, payload)
     if isinstance(trigger, Ignored):
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
@@ -64,7 +61,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     )
     asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
     console.print(Text(for_terminal(asked)), soft_wrap=True)
-    with stop_on_signals(), job_log(Redactor((*settings.secrets, *host.secrets))):
+    with stop_on_signals(), filtered_log(settings, host):
         record = resolve(job, forge)
     print_result(record, console)
     console.print(Text(annotation(record)), soft_wrap=True)
@@ -132,6 +129,7 @@ def write_summary(environment: Mapping[str, str], record: Record) -> None:
             trigger=record.job.trigger,
             server=environment.get("GITHUB_SERVER_URL", ""),
             state=record.summary()["state"],
+            publication=record.publication,
             told=told,
         )
         with open(path, "a", encoding="utf-8") as file:
@@ -140,14 +138,14 @@ def write_summary(environment: Mapping[str, str], record: Record) -> None:
 
 def annotation(record: Record) -> str:
     """The workflow command that says on the job's page, in one line, how it ended."""
-    pull, outcome, failure = record.publication.pull_request, record.outcome, record.failure
-    if failure:
-        told = f"{failure.what}. {failure.next_step}" if failure.next_step else failure.what
-    elif pull:
-        told = f"{pull.title}: {pull.url}"
-    else:
-        told = outcome.reason if outcome else ""
-    line = " ".join(for_terminal(told).split()).replace("%", "%25")
+    told = render(
+        "run/annotation.j2",
+        failure=record.failure,
+        publication=record.publication,
+        outcome=record.outcome,
+        exit_code=record.exit_code,
+    )
+    line = for_terminal(" ".join(told.split())).replace("%", "%25")
     return f"::{'error' if record.exit_code else 'notice'} title=Resolver::{line}"
 
 
@@ -170,18 +168,3 @@ def hand_over(folder: Path, workspace: Path) -> None:
     with suppress(PermissionError):  # not root: the files stay ours
         for path in (folder, *folder.rglob("*")):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-
-
-@contextmanager
-def job_log(redactor: Redactor) -> Iterator[None]:
-    """Warnings of all packages go to stderr without secrets and without commands to the runner."""
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(RewritingFilter(lambda text: for_terminal(redactor.redact_text(text))))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)

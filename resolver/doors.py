@@ -1,6 +1,7 @@
 """What all doors have in common: the machine, a run's id and trigger, the forge, the signals."""
 
 import hashlib
+import logging
 import re
 import signal
 from collections.abc import Iterator, Mapping
@@ -8,13 +9,18 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from resolver.assembly import Host
 from resolver.errors import Stopped, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Trigger, TriggerKind
+from resolver.security.logging import RewritingFilter
+from resolver.security.redaction import Redactor
 from resolver.settings import Settings
+from resolver.trace.plain import for_terminal
+from resolver.triggers.parse import Ignored, parse_event
 
 _SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _URL = re.compile(r"https?://[^/]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
@@ -65,6 +71,35 @@ def github_forge(settings: Settings, repository: str) -> GitHubForge:
         bot_login=settings.bot_login,
     )
     return GitHubForge(access, repository)
+
+
+def trigger_of(settings: Settings, event: str, payload: Mapping[str, Any]) -> Trigger | Ignored:
+    """What a GitHub event asks for, by the settings' mention, label and lists."""
+    return parse_event(
+        event,
+        payload,
+        mention=settings.mention,
+        label=settings.label,
+        bot_login=settings.bot_login,
+        allowed_users=settings.allowed_users,
+    )
+
+
+@contextmanager
+def filtered_log(settings: Settings, host: Host) -> Iterator[None]:
+    """Warnings of all packages go to stderr without secrets and without control of a terminal or
+    of the Action's runner."""
+    redactor = Redactor((*settings.secrets, *host.secrets))
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(RewritingFilter(lambda text: for_terminal(redactor.redact_text(text))))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 def require_model(settings: Settings) -> None:

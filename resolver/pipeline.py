@@ -49,6 +49,9 @@ from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
 
+KNOWN_IDS = {"github-actions[bot]": 41898282}
+"""The account that an Action's own token writes as; it may not ask for its number."""
+
 BRANCH_ATTEMPTS = 5
 """How often another name is tried when somebody takes the branch at the same moment."""
 
@@ -312,6 +315,7 @@ def _credential(record: Record) -> Credential | None:
 def _identity(login: str, id: int | None) -> Identity:
     """How a commit names an account, so that GitHub links it."""
     login = login or "resolver"
+    id = id or KNOWN_IDS.get(login)
     user = f"{id}+{login}" if id is not None else login
     return Identity(login, f"{user}@users.noreply.github.com")
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from resolver.commands.options import settings_options
 from resolver.demo.repository_maker import HERE, make_repository
-from resolver.doors import host_of, require_model, run_id, stop_on_signals
+from resolver.doors import filtered_log, host_of, require_model, run_id, stop_on_signals
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.forge.local import LocalForge, local_trigger
@@ -63,7 +63,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         host=host,
         progress=Progress(console),
     )
-    with stop_on_signals():
+    with stop_on_signals(), filtered_log(settings, job.host):
         record = resolve(job, LocalForge(issue, "main"))
     console.print()
     print_result(record, console)

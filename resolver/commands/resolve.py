@@ -12,6 +12,7 @@ from rich.console import Console
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
+    filtered_log,
     github_forge,
     host_of,
     parse_target,
@@ -70,7 +71,7 @@ def command(
         publish=not no_publish,
         progress=Progress(console),
     )
-    with stop_on_signals():
+    with stop_on_signals(), filtered_log(settings, job.host):
         record = resolve(job, forge)
     print_result(record, console)
     return record.exit_code

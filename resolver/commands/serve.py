@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
 from resolver.commands.options import settings_options
-from resolver.doors import environment_secrets, require_model
+from resolver.doors import environment_secrets, require_model, trigger_of
 from resolver.errors import UsageError
 from resolver.security.logging import RewritingFilter
 from resolver.security.redaction import Redactor
-from resolver.server.deliveries import Runs, trigger_of
+from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
 from resolver.server.webhook import create_app
 from resolver.server.worker import Worker, database

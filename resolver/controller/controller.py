@@ -84,7 +84,7 @@ class AgentController:
         except Stopped as stopped:
             self._enter(RunState.STOPPED, stopped.what)
         except ResolverError as error:
-            self._enter(RunState.ERROR, f"{error.what}. {error.next_step}".rstrip(". ") + ".")
+            self._enter(RunState.ERROR, _sentences(error))
         except Exception as error:
             logger.exception("a step failed")
             self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
@@ -174,3 +174,9 @@ class AgentController:
 
     def _enter(self, state: RunState, reason: str = "") -> None:
         self._stream.add(o.AgentStateChanged(state=state, reason=reason))
+
+
+def _sentences(error: ResolverError) -> str:
+    """What went wrong and what to do, as a person reads it."""
+    parts = (error.what.rstrip("."), error.next_step[:1].upper() + error.next_step[1:])
+    return ". ".join(part.rstrip(".") for part in parts if part) + "."

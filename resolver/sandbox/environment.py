@@ -22,6 +22,8 @@ PLAIN_TERMINAL: Final = {
     "DEBIAN_FRONTEND": "noninteractive",
     # Without it Python keeps its output back when it goes to a pipe: a timeout would lose it.
     "PYTHONUNBUFFERED": "1",
+    # A repository without a .gitignore for them would get __pycache__ folders in its change.
+    "PYTHONDONTWRITEBYTECODE": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "MPLBACKEND": "Agg",
 }

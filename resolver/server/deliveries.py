@@ -16,25 +16,12 @@ from resolver.model import Trigger
 from resolver.output import OUTCOME, Output
 from resolver.pipeline import Job, resolve
 from resolver.settings import Settings, load_settings
-from resolver.triggers.parse import Ignored, parse_event
 from resolver.triggers.permission import authorize
 
 logger = logging.getLogger("resolver.server")
 
 MOST_ATTEMPTS = 5
 """How often a run is started that each time ends together with the server, as by its memory."""
-
-
-def trigger_of(settings: Settings, event: str, payload: Mapping[str, Any]) -> Trigger | Ignored:
-    """What the delivery asks for."""
-    return parse_event(
-        event,
-        payload,
-        mention=settings.mention,
-        label=settings.label,
-        bot_login=settings.bot_login,
-        allowed_users=settings.allowed_users,
-    )
 
 
 @dataclass(frozen=True)

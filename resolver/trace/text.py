@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import ActionBase
+from resolver.events.base import ActionBase, Source
 from resolver.events.log import Event
+from resolver.model import RunState
 from resolver.trace.notes import note_of
 from resolver.trace.plain import cut_middle, duration, for_terminal, money, one_line, plural
 from resolver.trace.steps import build_view, is_step, step_of
@@ -34,7 +35,7 @@ def live_line(event: Event) -> str | None:
 
     The observation of a step says only how it ended; a step that has none says it all.
     """
-    if isinstance(event, _SILENT):
+    if isinstance(event, _SILENT) or _goes_without_saying(event):
         return None
     if is_step(event):
         step = step_of(event, 0, None)
@@ -45,6 +46,13 @@ def live_line(event: Event) -> str | None:
         return _result_line(event)
     note = note_of(event)
     return for_terminal(f"- {note.sort}: {note.text}") if note else None
+
+
+def _goes_without_saying(event: Event) -> bool:
+    """The prompt, and that the run is running: a person who watches it knows."""
+    if isinstance(event, a.Message):
+        return event.source is Source.USER and event.cause is None
+    return isinstance(event, o.AgentStateChanged) and event.state is RunState.RUNNING
 
 
 def _result_line(answer: Event) -> str | None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.action.scene import MODEL_KEY, REPOSITORY, Scene
+from tests.action.scene import ACTIONS, MODEL_KEY, REPOSITORY, Scene
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.model_endpoint import error
 from tests.parts.run_action import LABEL
@@ -75,6 +75,19 @@ def test_a_repository_that_lets_no_action_open_pull_requests_is_told_where_to_al
     assert "Allow GitHub Actions to create and approve pull requests" in told
     [branch] = scene.branches()
     assert branch in told, "the work that is pushed is not named"
+
+
+def test_an_answer_without_a_change_is_given_once(scene: Scene) -> None:
+    scene.endpoint.script(finish("add is fine: it subtracts on purpose."))
+    event = scene.event()
+    first, second = scene.run(event), scene.run(event)
+    assert (first.exit_code, second.exit_code) == (3, 0), first.logs + second.logs
+    assert "::error title=Resolver::Finished without a change" in first.logs
+    assert "it subtracts on purpose" in first.summary
+    [comment] = [c for c in scene.issue.comments if c.author.login == ACTIONS]
+    assert "::notice title=Resolver::An earlier run of the same request" in second.logs
+    assert f"issuecomment-{comment.id}" in second.summary
+    assert len(scene.endpoint.requests) == 1
 
 
 def test_a_missing_engine_never_means_less_isolation(scene: Scene) -> None:

@@ -153,6 +153,7 @@ def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
     again = done.scene.run(done.scene.event(comment))
     assert again.exit_code == 0, again.logs
     assert "An earlier run of the same request did it already." in again.logs
+    assert "An earlier run of the same request did it already" in again.summary
     assert len(done.scene.endpoint.requests) == asked
     found = (done.scene.branches(), done.scene.pulls(), done.scene.bot_comments())
     assert [len(each) for each in found] == [1, 1, 1]

@@ -74,7 +74,7 @@ def test_time_is_bounded_by_the_runs_own_limit(stage: Stage) -> None:
     """Commands that each stay below their timeout add up to the run's limit."""
     stage.endpoint.answer_with(lambda body: bash(f"sleep 1.5 # {len(body['messages'])}"))
     begun = time.monotonic()
-    done = stage.run(options=("--max-time", "6"))
+    done = stage.play(options=("--max-time", "6"))
     assert time.monotonic() - begun < 60
     assert done.exit_code == 4, done.stderr
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "time")

@@ -65,7 +65,7 @@ def test_a_run_goes_on_after_each_kind_of_garbage(stage: Stage) -> None:
     stage.line.environment |= {"RESOLVER_MODEL_RETRIES": "20"}
     # Between two troubles an answer, so that the waiting does not add up.
     troubles = [a for n, t in enumerate(TROUBLE) for a in (t, bash(f"true {'x' * n}"))]
-    done = stage.run(
+    done = stage.play(
         *GARBAGE,
         *troubles,
         bash("sed -i 's/a - b/a + b/' calc.py"),
@@ -103,12 +103,12 @@ def test_nothing_but_garbage_ends_in_a_clear_state_with_a_readable_log(
 ) -> None:
     stage.line.environment |= {"RESOLVER_MODEL_RETRIES": "1"}
     stage.endpoint.answer_with(lambda body: answer)
-    done = stage.run(options=("--max-iterations", "12"))
+    done = stage.play(options=("--max-iterations", "12"))
     assert done.exit_code in (1, 4), done.stderr
     assert done.outcome["state"] in ends
     assert done.outcome["reason"]
     assert "Traceback" not in done.stderr
     assert len(done.events) > 3
-    shown = stage.line.run("trace", done.output)
+    shown = stage.line.call("trace", done.output)
     assert shown.exit_code == 0
     assert done.outcome["state"] in shown.stdout.lower()

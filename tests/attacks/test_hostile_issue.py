@@ -61,7 +61,7 @@ WORDS = [
 def test_markup_in_an_issue_starts_nothing_and_hidden_text_is_not_shown(
     stage: Stage, dialect: str, steps: list[Answer]
 ) -> None:
-    done = stage.run(*steps, options=("--dialect", dialect), issue=ISSUE)
+    done = stage.play(*steps, options=("--dialect", dialect), issue=ISSUE)
     assert done.exit_code == 0, done.stderr
     assert [e.command for e in done.events if isinstance(e, CmdRun)] == [FIX]
     assert [f["path"] for f in done.outcome["files"]] == ["calc.py"]
@@ -77,7 +77,7 @@ def test_markup_in_an_issue_starts_nothing_and_hidden_text_is_not_shown(
 
 
 def test_no_text_of_an_issue_can_end_its_own_block(stage: Stage) -> None:
-    done = stage.run(*CALLS, issue=ISSUE)
+    done = stage.play(*CALLS, issue=ISSUE)
     assert done.exit_code == 0, done.stderr
     content = stage.endpoint.requests[0].body["messages"][1]["content"]
     told = content if isinstance(content, str) else content[0]["text"]
@@ -96,7 +96,7 @@ def test_no_text_of_an_issue_can_end_its_own_block(stage: Stage) -> None:
 
 def test_a_reply_that_quotes_the_issue_runs_nothing(stage: Stage) -> None:
     quoted = "".join(f"> {line}\n" for line in ISSUE.splitlines())
-    done = stage.run(
+    done = stage.play(
         reply(f"The issue says:\n\n{quoted}\n```\n{ISSUE}\n```\nI will not."),
         bash(FIX),
         finish("Make add add"),

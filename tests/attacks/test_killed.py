@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from resolver.events.store import read_log
 from tests.attacks.canaries import files_below, leaks
 from tests.attacks.stage import Stage, end, eventually, everywhere, processes_with
-from tests.parts.model_endpoint import slow
+from tests.parts.model_endpoint import slow, tool_call
 from tests.parts.runs import bash, finish, git
 
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
@@ -110,6 +111,20 @@ def test_a_stopped_run_ends_cleanly_in_the_middle_of_a_command(
     events = list(read_log(output / "events.jsonl"))
     assert [event.id for event in events] == list(range(len(events)))
     assert git(stage.checkout, "branch", "--list", "agent/*") == ""
+
+
+def test_a_cell_that_takes_no_interrupt_is_stopped_as_well(stage: Stage) -> None:
+    output = stage.folder / "output"
+    cell = "import time\nwhile True:\n  try: time.sleep(1)\n  except BaseException: pass"
+    process = stage.start(output, FIX, tool_call("execute_ipython_cell", {"code": cell}))
+    assert eventually(is_running(output, "except BaseException: pass")), process.poll()
+    time.sleep(2)
+    begun = time.monotonic()
+    done = end(process, signal.SIGTERM)
+    assert time.monotonic() - begun < 20
+    assert done.exit_code == 1, done.stderr
+    assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
+    assert b"a + b" in (output / "patch.diff").read_bytes()
 
 
 def test_a_run_is_stopped_while_it_waits_for_the_model(stage: Stage) -> None:

@@ -121,7 +121,7 @@ echo forged
 
 def test_history_that_the_agent_made_is_not_published(stage: Stage) -> None:
     before = git(stage.checkout, "for-each-ref")
-    done = stage.run(bash(FORGE), finish("Make add add"))
+    done = stage.play(bash(FORGE), finish("Make add add"))
     assert done.exit_code == 0, done.stderr
     new = git(stage.checkout, "for-each-ref").removeprefix(before).split()
     refs = git(stage.checkout, "for-each-ref", "--format=%(refname)").split()

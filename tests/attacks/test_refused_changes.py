@@ -37,7 +37,7 @@ def outside(tmp_path: Path) -> Path:
 def test_links_out_of_the_repository_are_refused_and_never_followed(
     stage: Stage, outside: Path
 ) -> None:
-    done = stage.run(
+    done = stage.play(
         bash(f"ln -s '{outside}/secret' absolute; ln -s ../outside/secret parent"),
         bash(f"ln -s '{outside}' folder; echo planted > folder/planted; rm -rf .github"),
         bash("ln -s ../../../../../../etc .github; ln -s .git/config config; ln -s loop loop"),
@@ -52,7 +52,7 @@ def test_links_out_of_the_repository_are_refused_and_never_followed(
 
 def test_everything_that_policy_forbids_is_named_in_one_refusal(stage: Stage) -> None:
     key = "AKIA" + "QWERTYUIOPASDFGH"
-    done = stage.run(
+    done = stage.play(
         bash("mkdir -p .github/workflows .github/actions/x .GitHub/Workflows sub"),
         bash("echo 'on: push' > .github/workflows/evil.yml; echo x >> .github/workflows/ci.yml"),
         bash("echo x > .GitHub/Workflows/case.yml; echo x > .github/actions/x/action.yml"),
@@ -73,7 +73,7 @@ def test_everything_that_policy_forbids_is_named_in_one_refusal(stage: Stage) ->
 
 
 def test_a_change_of_a_workflow_alone_is_refused(stage: Stage) -> None:
-    done = stage.run(bash("git mv .github/workflows/ci.yml ci.yml"), finish("Move it"))
+    done = stage.play(bash("git mv .github/workflows/ci.yml ci.yml"), finish("Move it"))
     assert_refused(stage, done, ".github/workflows/ci.yml")
 
 
@@ -86,7 +86,7 @@ HUGE = [
 
 @pytest.mark.parametrize(("command", "says"), HUGE, ids=["sparse", "random", "many"])
 def test_a_change_that_is_too_large_is_not_published(stage: Stage, command: str, says: str) -> None:
-    done = stage.run(bash(f"{command}; sed -i 's/a - b/a + b/' calc.py"), finish("Be huge"))
+    done = stage.play(bash(f"{command}; sed -i 's/a - b/a + b/' calc.py"), finish("Be huge"))
     assert done.exit_code in (1, 5), done.stderr
     assert says in done.outcome["reason"]
     assert (done.outcome["branch"], done.outcome["iterations"]) == (None, 2)

@@ -35,7 +35,7 @@ PRINT = f"cat <<'END'\n{HOSTILE}END\nprintf '%b' '\\033[2J\\033]0;t\\007\\r\\b'"
 
 @pytest.fixture
 def done(stage: Stage) -> Ended:
-    made = stage.run(
+    made = stage.play(
         reply(HOSTILE + ESCAPES),
         bash(PRINT),
         bash(f"cat > 'a </details><script>alert(6)</script> @octocat.txt' <<'END'\n{HOSTILE}END"),
@@ -73,7 +73,7 @@ def test_no_output_of_a_run_is_more_than_words(
         done.outcome["pull_request"]["title"],
     ):
         check_markdown(text)
-    shown = stage.line.run("trace", done.output)
+    shown = stage.line.call("trace", done.output)
     for printed in (done.stdout, done.stderr, shown.stdout):
         check_terminal(printed)
     assert "\x1b" not in git(stage.checkout, "log", "-1", "--format=%B", done.outcome["branch"])

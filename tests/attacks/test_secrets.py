@@ -173,7 +173,7 @@ def test_a_model_that_knows_the_secrets_can_not_say_them(stage: Stage) -> None:
 def test_an_issue_that_quotes_the_secrets_passes_none_on(stage: Stage) -> None:
     secret = CANARIES["DEPLOY_TOKEN"]
     issue = f"# Rotate {secret}\n\nIt was {secret}, and {CANARIES['GITHUB_TOKEN']}."
-    done = stage.run(bash("sed -i 's/a - b/a + b/' calc.py"), finish(""), issue=issue)
+    done = stage.play(bash("sed -i 's/a - b/a + b/' calc.py"), finish(""), issue=issue)
     assert done.exit_code == 0, done.stderr
     assert leaks(stage.sinks(done)) == []
 
@@ -187,7 +187,7 @@ ASSEMBLE = (
 
 
 def test_a_secret_that_the_model_writes_does_not_enter_the_sandbox(stage: Stage) -> None:
-    done = stage.run(bash(f"printf %s '{SECRET}' | base64 -w0 | rev"), finish())
+    done = stage.play(bash(f"printf %s '{SECRET}' | base64 -w0 | rev"), finish())
     (shown,) = (e.content for e in done.events if isinstance(e, CmdOutput))
     assert b64decode(shown.strip()[::-1]) == b"[redacted]"
 
@@ -207,7 +207,9 @@ def test_a_secret_that_the_model_writes_does_not_enter_the_sandbox(stage: Stage)
 def test_a_change_that_holds_a_secret_is_refused_and_kept_without_it(
     stage: Stage, write: str
 ) -> None:
-    done = stage.run(bash(f"{ASSEMBLE}{write}; sed -i 's/a - b/a + b/' calc.py"), finish("Leak it"))
+    done = stage.play(
+        bash(f"{ASSEMBLE}{write}; sed -i 's/a - b/a + b/' calc.py"), finish("Leak it")
+    )
     assert done.exit_code == 5, done.stderr
     assert done.outcome["state"] == "refused"
     assert "secret" in done.outcome["reason"]
@@ -218,7 +220,7 @@ def test_a_change_that_holds_a_secret_is_refused_and_kept_without_it(
 
 
 def test_a_secret_in_a_change_that_is_not_published_is_not_kept_either(stage: Stage) -> None:
-    done = stage.run(
+    done = stage.play(
         bash(f'{ASSEMBLE}printf %s "$S" > leak.txt'),
         bash("true"),
         options=("--max-iterations", "2"),

@@ -8,11 +8,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.doors import run_id
+from resolver.doors import run_id, trigger_of
 from resolver.events.actions import CmdRun
 from resolver.events.store import read_log
 from resolver.runtime.engine import RUN_LABEL
-from resolver.server.deliveries import trigger_of
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.doors import run_id
+from resolver.doors import run_id, trigger_of
 from resolver.model import Trigger
-from resolver.server.deliveries import MOST_ATTEMPTS, Runs, trigger_of
+from resolver.server.deliveries import MOST_ATTEMPTS, Runs
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

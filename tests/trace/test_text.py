@@ -75,7 +75,7 @@ def test_a_live_line_is_one_line(events: list) -> None:
 
 
 def test_a_run_is_told_in_plain_lines() -> None:
-    assert progress(realistic(), terminal=False).splitlines()[4:9] == [
+    assert progress(realistic(), terminal=False).splitlines()[2:7] == [
         "1. Run git log --oneline | head -3 && ls",
         "  ok: exit code 0, 30 ms",
         "2. Run python -m pytest -q tests/test_parse.py",
