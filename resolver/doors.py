@@ -68,6 +68,7 @@ def github_forge(settings: Settings, repository: str) -> GitHubForge:
         token=settings.github_token.get_secret_value(),
         api_url=settings.github_api_url,
         server_url=settings.github_server_url,
+        graphql_url=settings.github_graphql_url,
         bot_login=settings.bot_login,
     )
     return GitHubForge(access, repository)

@@ -12,7 +12,6 @@ from markdown_it.tree import SyntaxTreeNode
 
 from resolver.forge.escape import (
     code_span,
-    escape,
     fence,
     inert,
     links_to_forge,
@@ -122,7 +121,7 @@ class _Writer:
 
     def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
         match node.type:
-            case "text":
+            case "text" | "html_inline":
                 return inert(node.content, own_issue=self._own_issue, at_line_start=at_line_start)
             case "softbreak":
                 return "\n"
@@ -140,8 +139,6 @@ class _Writer:
                 where = code_span(shortened(str(node.attrs.get("src", "")), 200), in_table=in_table)
                 name = inert(node.content, own_issue=self._own_issue)
                 return f"(image: {' '.join(filter(None, (name, where)))})"
-            case "html_inline":
-                return escape(node.content, at_line_start=at_line_start)
             case _:
                 return self._inline(node.children, at_line_start=at_line_start, in_table=in_table)
 

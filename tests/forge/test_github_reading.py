@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import ForgeError, UsageError
+from resolver.errors import ForgeError, Refused, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
@@ -23,6 +23,7 @@ def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubFo
         "token": token or github.token_for(BOT, NAME),
         "api_url": github.api_url,
         "server_url": github.server_url,
+        "graphql_url": github.graphql_url,
         "bot_login": BOT,
         "backoff": 0.0,
         "pause_between_writes": 0.0,
@@ -171,13 +172,6 @@ def test_the_command_line_reads_what_is_there_now(github: GitHubServer, issue: I
     assert task.left_out == ()
 
 
-def test_a_pull_request_is_known_as_one(github: GitHubServer, issue: Issue) -> None:
-    github.commit(NAME, "topic", {"a": "b"})
-    pull = github.create_pull(NAME, "topic", "Change", "body", author="alice")
-    trigger = reports.trigger(kind=TriggerKind.COMMAND_LINE, number=pull.number)
-    assert forge_for(github).read(trigger).trigger.is_pull_request
-
-
 def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: Any) -> None:
     trigger = asked()
     issue.state = "closed"
@@ -244,6 +238,17 @@ def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue:
     assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
     actions = github.token_for("github-actions[bot]", NAME)
     assert forge_for(github, actions, bot_login="").whoami() == "github-actions[bot]"
+    app = github.token_for("my-app[bot]", NAME)
+    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
+    silent = forge_for(github, app, bot_login="", graphql_url="http://127.0.0.1:1/graphql")
+    assert silent.whoami() == "github-actions[bot]"
+
+
+def test_a_pull_request_is_refused_with_a_word(github: GitHubServer, issue: Issue) -> None:
+    github.commit(NAME, "topic", {"a": "b"}, "x")
+    pull = github.create_pull(NAME, "topic", "Topic", author="alice")
+    with pytest.raises(Refused, match="is a pull request"):
+        forge_for(github).read(reports.trigger(number=pull.number))
 
 
 def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:

@@ -152,6 +152,7 @@ def test_ordinary_markdown_comes_through(text: str) -> None:
 @settings(max_examples=400, deadline=None)
 @given(SOUP)
 @example("[a]: http://u\n\n[a][a]![a]")
+@example("@alice<!--@alice-->")
 def test_no_soup_comes_through_active_or_open(soup: str) -> None:
     written = safe_markdown(soup, own_issue=12)
     assert active(written, own_issue=12) == []

@@ -82,6 +82,7 @@ class GitHubAccess:
     token: str = field(repr=False)
     api_url: str = "https://api.github.com"
     server_url: str = "https://github.com"
+    graphql_url: str = "https://api.github.com/graphql"
     bot_login: str = ""
     timeout: int = 30
     attempts: int = 4
@@ -91,7 +92,11 @@ class GitHubAccess:
 
     def client(self) -> github.Github:
         """A PyGithub client that asks for nothing before it must. Raises UsageError."""
-        for name, url in (("GITHUB_API_URL", self.api_url), ("GITHUB_SERVER_URL", self.server_url)):
+        for name, url in (
+            ("GITHUB_API_URL", self.api_url),
+            ("GITHUB_SERVER_URL", self.server_url),
+            ("GITHUB_GRAPHQL_URL", self.graphql_url),
+        ):
             parts = urlsplit(url)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
                 raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
@@ -117,6 +122,23 @@ class GitHubAccess:
             seconds_between_writes=self.pause_between_writes or None,
             lazy=True,
         )
+
+    def viewer(self) -> str:
+        """Login of the token's account by the GraphQL API, "" when it does not say.
+
+        Installation tokens, which may not ask the REST API for their user, are answered here.
+        """
+        try:
+            answer = requests.post(
+                self.graphql_url,
+                json={"query": "query { viewer { login } }"},
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=self.timeout,
+                allow_redirects=False,
+            ).json()
+            return str(answer["data"]["viewer"]["login"])
+        except (requests.RequestException, ValueError, KeyError, TypeError):
+            return ""
 
     @contextmanager
     def asking(self, what: str, permission: str = "") -> Iterator[None]:

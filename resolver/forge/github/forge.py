@@ -50,7 +50,7 @@ class GitHubForge:
                 # an installation's token has no user; a wrong token is 401
                 if error.status not in {403, 404}:
                     raise
-        return ACTIONS_LOGIN
+        return self._access.viewer() or ACTIONS_LOGIN
 
     def permission(self, login: str) -> str:
         with self._access.asking(f"read the permission of {login}", "metadata: read"):

@@ -12,7 +12,7 @@ from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
-from resolver.errors import ForgeError
+from resolver.errors import ForgeError, Refused
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.hidden_text import strip_hidden
@@ -34,7 +34,8 @@ MAX_ISSUE = 65_536
 def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, own: str) -> Task:
     """The Task of a trigger. own: our login, whose comments are not shown to the model.
 
-    Raises ForgeError when repository or issue is missing, moved or closed.
+    Raises ForgeError when repository or issue is missing, moved or closed, Refused for a pull
+    request.
     """
     number = trigger.number or 0
     with access.asking(f"read {trigger.repository}", "metadata: read"):
@@ -49,6 +50,11 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
     with access.asking(f"read issue {number} of {full_name}", "issues: read"):
         issue = repository.get_issue(number).complete()
         _check_issue(issue, full_name, number)
+        if issue.raw_data.get("pull_request") is not None:
+            raise Refused(
+                f"{full_name}#{number} is a pull request, and so far I work on issues only",
+                "make the request on an issue",
+            )
         left_out: list[str] = []
         snapshot = _issue_text(issue, trigger, left_out)
         comments = newest_comments(issue, MAX_COMMENTS)
@@ -56,9 +62,8 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
         if issue.comments > len(comments):
             older = issue.comments - len(comments)
             left_out.append(f"{older} older comments: only the newest are read")
-        is_pull_request = issue.raw_data.get("pull_request") is not None
         return Task(
-            trigger=trigger.model_copy(update={"is_pull_request": is_pull_request}),
+            trigger=trigger,
             title=snapshot.title,
             body=snapshot.body,
             author=snapshot.author,
