@@ -22,6 +22,9 @@ from resolver.settings import Settings
 from resolver.trace.plain import for_terminal
 from resolver.triggers.parse import Ignored, parse_event
 
+SHORTEST_SECRET = 12
+"""Characters a value of the environment needs to count as a secret."""
+
 _SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _URL = re.compile(r"https?://[^/]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
@@ -141,6 +144,7 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Values of the environment's variables that look like secrets by their names.
 
     litellm reads keys like ANTHROPIC_API_KEY by itself; they have to be known to the redactor.
+    Short ones are left out: PGPASSWORD=postgres is no secret, and a word that changes may hold.
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-    return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= 8)
+    return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= SHORTEST_SECRET)

@@ -115,6 +115,14 @@ class Record:
             log_url=self.job.log_url,
         )
 
+    def fail(self, failure: Failure, exit_code: int) -> None:
+        """Note the first failure. Its words may quote anything, so they lose every secret."""
+        if self.failure is None:
+            clean = _redactor(self).redact_text
+            what, next_step = clean(failure.what), clean(failure.next_step)
+            self.failure = failure.model_copy(update={"what": what, "next_step": next_step})
+        self.exit_code = self.exit_code or exit_code
+
     def summary(self) -> dict[str, Any]:
         """What outcome.json says."""
         return outcome_json(
@@ -139,11 +147,10 @@ def resolve(job: Job, forge: Forge) -> Record:
         if not _done_before(record, forge):
             _travel(record, forge)
     except (ResolverError, Stopped) as error:
-        record.failure, record.exit_code = failure_of(error), error.exit_code
+        record.fail(failure_of(error), error.exit_code)
     except Exception as error:
         logger.exception("run %s failed", job.run)
-        record.failure = Failure(kind="error", what=f"a fault of Resolver itself: {error!r}")
-        record.exit_code = 1
+        record.fail(Failure(kind="error", what=f"a fault of Resolver itself: {error!r}"), 1)
     if record.outcome is None and record.log is not None:
         record.outcome = outcome_of(record.log.state)
     _tell(record, forge)
@@ -337,8 +344,7 @@ def _tell(record: Record, forge: Forge) -> None:
         url = forge.comment(record.report())
     except (ResolverError, Stopped) as error:
         logger.error("run %s could not be told: %s", record.job.run, error.what)
-        record.failure = record.failure or failure_of(error)
-        record.exit_code = record.exit_code or error.exit_code
+        record.fail(failure_of(error), error.exit_code)
         return
     record.publication = record.publication.model_copy(update={"comment_url": url or None})
 
