@@ -40,6 +40,17 @@ def host_of(environment: Mapping[str, str]) -> Host:
     )
 
 
+def default_output(environment: Mapping[str, str], run: str) -> Path:
+    """Where a run's output goes unless told otherwise: the person's state folder, so that no
+    checkout gets files it did not ask for.
+
+    Source: https://specifications.freedesktop.org/basedir-spec/latest/
+    """
+    home = environment.get("HOME", "/")
+    state = environment.get("XDG_STATE_HOME") or f"{home}/.local/state"
+    return Path(state) / "resolver" / run
+
+
 def run_id(key: str, now: datetime) -> str:
     """A run's id: sortable by time, told apart by the key."""
     return f"{now:%Y%m%d-%H%M%S}-{hashlib.sha256(key.encode()).hexdigest()[:6]}"

@@ -28,7 +28,8 @@ def run_options(function: F) -> F:
     function = click.option(
         "--output",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html.",
+        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html; "
+        "a folder of its own below ~/.local/state/resolver unless given.",
     )(function)
     return settings_options(function)
 

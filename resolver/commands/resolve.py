@@ -12,6 +12,7 @@ from rich.console import Console
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
+    default_output,
     filtered_log,
     github_forge,
     host_of,
@@ -65,7 +66,7 @@ def command(
     job = Job(
         trigger=trigger,
         run=run,
-        output=Output(output or Path(f"resolver-{run}")),
+        output=Output(output or default_output(environment, run)),
         load=lambda repository: load_settings(options, environment, repository),
         host=host_of(environment),
         publish=not no_publish,

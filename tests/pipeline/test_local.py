@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call, tool_calls
-from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+from tests.parts.runs import RESOLVER, CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
 OUTPUT = {"events.jsonl", "outcome.json", "patch.diff", "trace.md", "trace.html", "pull_request.md"}
@@ -211,3 +212,25 @@ def test_an_earlier_output_is_kept_beside(
         command_line.call(*args)
         runs.append(json.loads((folder / "outcome.json").read_text())["run"])
     assert json.loads((folder / "earlier-1" / "outcome.json").read_text())["run"] == runs[0]
+
+
+def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "issue.md").write_text("# Fix it")
+    before = fingerprint(checkout)
+    model_endpoint.script(FIX, finish())
+    command_line.environment["XDG_STATE_HOME"] = str(tmp_path / "state")
+    done = subprocess.run(
+        [RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
+        env=command_line.environment,
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [folder] = (tmp_path / "state" / "resolver").iterdir()
+    assert str(folder) in done.stderr
+    assert (folder / "outcome.json").exists()
+    assert fingerprint(checkout) == before
