@@ -162,6 +162,9 @@ def run(actions: Actions, family: Family) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: _end(family))
+    # What the host ignores (nohup, a job in the background), every program in here would, too.
+    for number in (signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_DFL)
     reader, writer = take_over_stdio()
     Server(actions, family, reader, writer).serve()
     _end(family)

@@ -1,6 +1,7 @@
 """The parts of the sandbox side, alive: a bash, an IPython session, an editor, a whole server."""
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,16 @@ from tests.sandbox.connection import Connection
 SANDBOX = Path(__file__).parents[2] / "resolver" / "sandbox"
 BASH = shutil.which("bash") or "/bin/bash"
 OWN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "SECRET": "s3cret"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_as_in_the_server() -> Iterator[None]:
+    """Tests in the background inherit an ignored SIGINT, and so would each shell in them."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
