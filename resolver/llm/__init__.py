@@ -1,0 +1,1 @@
+"""Models behind one Protocol: litellm, recorded replies, retries and cost."""

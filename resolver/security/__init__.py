@@ -1,0 +1,1 @@
+"""Redaction: the second line behind keeping secrets out of reach."""

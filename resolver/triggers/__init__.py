@@ -1,0 +1,1 @@
+"""From a GitHub event to a Trigger; who may start what."""
