@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
+from tests.parts.processes import count_running
 
 ONE_SHELL = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -193,7 +194,7 @@ def test_the_next_command_ends_the_one_before(bash: Bash, command: str) -> None:
     result = _run(bash, "echo $KEPT $PWD")
     assert result["output"] == "yes /usr\n" and "previous command" in result["notice"]
     assert time.monotonic() - begun < 2.5
-    assert _said(bash, f"pgrep -fxc 'sleep 71.25{os.getpid()}'")[0] == "0\n"
+    assert count_running(f"sleep 71.25{os.getpid()}") == 0
 
 
 def test_a_gentle_end_keeps_functions_too(bash: Bash) -> None:
@@ -337,7 +338,7 @@ def test_closing_leaves_no_process(bash: Bash) -> None:
     _run(bash, f"{sleep} & ({sleep} &); nohup {sleep} >/dev/null 2>&1 &")
     _run(bash, sleep, 0.2)
     bash.close()
-    assert os.system(f"pgrep -fx '{sleep}' > /dev/null") != 0
+    assert count_running(sleep) == 0
 
 
 def test_an_interrupt_from_another_thread_ends_the_command(bash: Bash) -> None:

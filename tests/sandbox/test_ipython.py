@@ -10,6 +10,7 @@ import pytest
 
 from resolver.sandbox.ipython import IPython
 from resolver.sandbox.wire import MAX_TEXT
+from tests.parts.processes import count_running
 
 
 def _run(ipython: IPython, code: str, timeout: float = 30) -> Any:
@@ -86,7 +87,7 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_state_kept(ipython: IPyth
 def test_a_program_of_a_cell_is_interrupted_too(ipython: IPython) -> None:
     sleep = f"sleep 91.5{os.getpid()}"
     assert _run(ipython, f"!{sleep}", 0.5)["error"]
-    assert _run(ipython, f"!pgrep -fxc '{sleep}'")["output"] == "0"
+    assert count_running(sleep) == 0
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,7 @@ def test_too_many_pictures_are_left_out(ipython: IPython) -> None:
 def test_open_figures_are_taken_and_closed(ipython: IPython) -> None:
     fake = """
 import sys, types
+from tests.parts.processes import count_running
 plots = types.ModuleType("matplotlib.pyplot")
 figures = [1]
 class Figure:

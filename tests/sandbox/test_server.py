@@ -13,13 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox import wire
+from tests.parts.processes import count_running
 from tests.sandbox.conftest import BASH
 from tests.sandbox.connection import Connection
-
-
-def _count(command: str) -> int:
-    found = subprocess.run(["pgrep", "-fxc", command], capture_output=True, text=True, check=False)
-    return int(found.stdout)
 
 
 def test_hello_says_where_and_who(server: Connection, root: Path) -> None:
@@ -86,11 +82,11 @@ def test_the_end_of_stdin_ends_every_process(server: Connection) -> None:
     server.shell(f"(setsid sh -c 'trap : HUP TERM; {sleep}' &)")
     server.send("run_command", command=sleep, timeout=60)
     time.sleep(0.3)
-    assert _count(sleep) >= 5
+    assert count_running(sleep) >= 5
     begun = time.monotonic()
     assert server.end_of_input() == 0
     assert time.monotonic() - begun < 3
-    assert _count(sleep) == 0
+    assert count_running(sleep) == 0
 
 
 def test_shutdown_is_answered_and_ends_the_server(server: Connection) -> None:
@@ -98,18 +94,18 @@ def test_shutdown_is_answered_and_ends_the_server(server: Connection) -> None:
     server.shell(f"{sleep} &")
     assert server.call("shutdown") == {}
     assert server.process.wait(10) == 0
-    assert _count(sleep) == 0
+    assert count_running(sleep) == 0
 
 
 def test_a_killed_server_takes_its_shell_with_it(server: Connection) -> None:
     sleep = f"sleep 98.25{os.getpid()}"
     server.send("run_command", command=sleep, timeout=60)
     time.sleep(0.5)
-    assert _count(sleep) == 1
+    assert count_running(sleep) == 1
     server.process.kill()
     server.process.wait()
     time.sleep(0.5)
-    assert _count(sleep) == 0
+    assert count_running(sleep) == 0
 
 
 def test_orphans_are_reaped(server: Connection) -> None:

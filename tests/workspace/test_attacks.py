@@ -225,6 +225,7 @@ def test_a_git_folder_in_other_letters_is_refused(scene: Scene) -> None:
         scene.export()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
 def test_what_can_not_be_read_is_an_error_that_names_it(scene: Scene) -> None:
     program = (
         "import sys; from resolver.sandbox.change import export_change; "

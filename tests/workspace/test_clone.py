@@ -118,6 +118,8 @@ def test_unusual_repositories_are_cloned(source: Path, tmp_path: Path, kind: str
             plain_git(source, "worktree", "add", "-q", "-b", "side", str(path))
         case "shallow":
             plain_git(tmp_path, "clone", "-q", "--depth=1", f"file://{source}", str(path))
+        case "another owner" if os.geteuid() != 0:
+            pytest.skip("only root can give a folder to another user")
         case "another owner":
             shutil.copytree(source, path, symlinks=True)
             subprocess.run(["chown", "-R", "65534:65534", str(path)], check=True)
