@@ -10,7 +10,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,8 @@ def build_image(
         buildargs=dict(arguments or {}),
         labels={BUILD_LABEL: tag},
     )
-    engine.images.prune(filters={"dangling": True, "label": f"{BUILD_LABEL}={tag}"})
+    with suppress(docker.errors.APIError):  # somebody else is at it
+        engine.images.prune(filters={"dangling": True, "label": f"{BUILD_LABEL}={tag}"})
     return tag
 
 

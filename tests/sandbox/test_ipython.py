@@ -155,7 +155,6 @@ def test_too_many_pictures_are_left_out(ipython: IPython) -> None:
 def test_open_figures_are_taken_and_closed(ipython: IPython) -> None:
     fake = """
 import sys, types
-from tests.parts.processes import count_running
 plots = types.ModuleType("matplotlib.pyplot")
 figures = [1]
 class Figure:
