@@ -15,6 +15,7 @@ from tests.parts.model_endpoint import ModelEndpoint
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers look for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs these tests, so that the image is built once."""
     for item in items:
