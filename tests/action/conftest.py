@@ -12,16 +12,6 @@ from tests.action.scene import Scene
 from tests.parts.github import github_server
 from tests.parts.model_endpoint import ModelEndpoint
 
-HERE = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)  # before the workers look for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs these tests, so that the image is built once."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.xdist_group("action"))
-
 
 @pytest.fixture(scope="session")
 def image(engine: docker.DockerClient, python_image: str) -> str:

@@ -23,6 +23,11 @@ from tests.parts.github_server.bare import BareRepository
 HOST = "host.docker.internal"
 """The name by which the container reaches this machine."""
 
+BUILD_ATTEMPTS = 4
+REMOVED_MEANWHILE = "failed to get digest"
+"""The classic builder looks through all images for its cache, and stumbles over one that
+another test removes at that moment."""
+
 LABEL = "resolver-test.workspace"
 """Label of the containers, with the workspace's path as its value."""
 
@@ -142,14 +147,20 @@ def build_image(
         return image.removeprefix("docker://")
     file = action / image
     tag = image_tag(action)
-    engine.images.build(
-        path=str(file.parent),
-        dockerfile=file.name,
-        tag=tag,
-        rm=True,
-        buildargs=dict(arguments or {}),
-        labels={BUILD_LABEL: tag},
-    )
+    for attempt in range(BUILD_ATTEMPTS):
+        try:
+            engine.images.build(
+                path=str(file.parent),
+                dockerfile=file.name,
+                tag=tag,
+                rm=True,
+                buildargs=dict(arguments or {}),
+                labels={BUILD_LABEL: tag},
+            )
+            break
+        except docker.errors.BuildError as error:
+            if REMOVED_MEANWHILE not in str(error) or attempt == BUILD_ATTEMPTS - 1:
+                raise
     with suppress(docker.errors.APIError):  # somebody else is at it
         engine.images.prune(filters={"dangling": True, "label": f"{BUILD_LABEL}={tag}"})
     return tag
