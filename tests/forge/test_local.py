@@ -14,7 +14,7 @@ from resolver.forge.local import LocalForge, local_trigger, read_issue_file
 from resolver.model import Trigger
 from tests.forge import reports
 
-TRIGGER = local_trigger(Path("/work/x"), run="run-1", login="me", at=reports.WHEN)
+TRIGGER = local_trigger(Path("/home/me/x"), run="run-1", login="me", at=reports.WHEN)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body
     file.write_bytes(text.encode())
     task = read_issue_file(file, TRIGGER, "main")
     assert (task.title, task.body) == (title, body)
-    assert task.source == "/work/x"
+    assert task.source == "/home/me/x"
     assert bool(task.left_out) == ("SECRET" in text)
 
 

@@ -138,7 +138,7 @@ def test_unfinished_work_does_not_close_the_issue() -> None:
 
 
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
-    asked = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/work/x")
+    asked = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/home/me/x")
     body = pull_request_body(reports.report(trigger=asked))
     assert "#12" not in body
     assert "<!--" not in body
