@@ -42,12 +42,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Worked:
-    """What came of it. `isolation`: what separated the sandbox from the host."""
+    """What came of it."""
 
     outcome: Outcome
     patch: Patch
     commands: tuple[CheckedCommand, ...]
-    isolation: str
 
 
 def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
@@ -73,8 +72,7 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
         if outcome.state is RunState.STOPPED:
             runtime.interrupt()
         patch = _take_change(job, workspace, runtime, log)
-        isolation = runtime.isolation
-    return Worked(outcome, patch, tuple(log.state.commands), isolation)
+    return Worked(outcome, patch, tuple(log.state.commands))
 
 
 def _run_agent(

@@ -11,7 +11,6 @@ from xml.sax.saxutils import escape, unescape
 
 _SPECIAL = {"&quot;": '"', "&apos;": "'", "&#10;": "\n", "&#13;": "\r", "&#9;": "\t"}
 _ATTRIBUTE = re.compile(r"""\s+([\w-]+)\s*=\s*(?:"([^"<\n]*)"|'([^'<\n]*)')""")
-_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})", re.MULTILINE)
 
 
 @dataclass(frozen=True)
