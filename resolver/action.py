@@ -25,7 +25,8 @@ from resolver.errors import UsageError
 from resolver.forge.wording import comment_body
 from resolver.model import Trigger
 from resolver.output import Output
-from resolver.pipeline import Job, Record, resolve
+from resolver.pipeline import resolve
+from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.settings import load_settings
 from resolver.templates import render

@@ -36,12 +36,30 @@ class Actor(Noun):
     is_bot: bool = False
 
 
+class Command(StrEnum):
+    """What a mention asks for."""
+
+    FIX = "fix"
+    CONTINUE = "continue"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
 class Snapshot(Noun):
     """The issue's words as the requester saw them, from the event's own payload."""
 
     title: str
     body: str
     author: str = ""
+
+
+class Extension(Noun):
+    """What a maintainer grants on top of a run's limits: replies, US dollars, seconds."""
+
+    iterations: int = 0
+    budget: float = 0.0
+    time: float = 0.0
 
 
 class Trigger(Noun):
@@ -57,6 +75,8 @@ class Trigger(Noun):
     is_pull_request: bool = False
     actor: Actor
     instruction: str = Field(default="", description="The words that follow the mention.")
+    command: Command = Command.FIX
+    extension: Extension = Extension()
     at: datetime = Field(description="Text written or edited after this moment is not used.")
     comment_id: int | None = Field(default=None, description="The comment to react to.")
     snapshot: Snapshot | None = None
@@ -101,6 +121,13 @@ class Limits(Noun):
     max_iterations: int = 100
     max_budget: float = 5.0
     max_time: float = 3600.0
+
+
+class PlanItem(Noun):
+    """One line of the agent's plan."""
+
+    title: str
+    status: Literal["todo", "doing", "done"] = "todo"
 
 
 class Tokens(Noun):
@@ -240,6 +267,21 @@ class Publication(Noun):
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
+
+
+class Continuation(Noun):
+    """An earlier run that this one goes on from: its log is already the beginning of this one's.
+
+    Made at the doors, read by the pipeline.
+    """
+
+    run: str = Field(description="Id of the earlier run.")
+    words: str = Field(default="", description="What the person said along with it.")
+    by: str = ""
+    extension: Extension = Extension()
+    publication: Publication = Field(
+        default=Publication(), description="What the earlier run made public: it is added to."
+    )
 
 
 JsonObject = dict[str, Any]

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from resolver.pipeline import Record
+from resolver.record import Record
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
 

@@ -14,7 +14,8 @@ from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.forge.local import LocalForge, local_trigger
 from resolver.output import Output
-from resolver.pipeline import Job, resolve
+from resolver.pipeline import resolve
+from resolver.record import Job
 from resolver.result import print_result
 from resolver.runtime.engine import has_image
 from resolver.settings import Settings, load_settings

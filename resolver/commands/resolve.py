@@ -27,7 +27,8 @@ from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger, read_issue_file
 from resolver.model import Trigger
 from resolver.output import Output
-from resolver.pipeline import Job, resolve
+from resolver.pipeline import resolve
+from resolver.record import Job
 from resolver.result import print_result
 from resolver.settings import Settings, load_settings
 from resolver.trace.progress import Progress

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.events.base import ActionBase
-from resolver.model import RunState
+from resolver.model import PlanItem, RunState
 
 
 class CmdRun(ActionBase):
@@ -92,6 +92,13 @@ class Delegate(ActionBase):
     kind: Literal["delegate"] = "delegate"
     agent: str
     task: str
+
+
+class PlanUpdate(ActionBase):
+    """The agent's list of what is to be done, whole, each time it changes."""
+
+    kind: Literal["plan_update"] = "plan_update"
+    items: tuple[PlanItem, ...] = ()
 
 
 class Message(ActionBase):

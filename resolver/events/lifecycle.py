@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from resolver.events.base import SCHEMA_VERSION, EventBase
-from resolver.model import Completion, Limits, Task
+from resolver.model import Completion, JsonObject, Limits, Task
 
 
 class RunStarted(EventBase):
@@ -73,6 +73,33 @@ class ReplayDiverged(EventBase):
     field: str
     recorded: str
     found: str
+
+
+class Resumed(EventBase):
+    """The run goes on in another process. Time between the event before and this one is not the
+    run's. What the log says was done in the sandbox is done again in a fresh one."""
+
+    kind: Literal["resumed"] = "resumed"
+    version: str = Field(description="Version of Resolver that goes on.")
+    run: str = Field(description="Id of the run from now on; another one when it was asked for.")
+    reason: str = Field(default="", description="Why, in words for a person.")
+    by: str = Field(default="", description="Login of who asked for it, when somebody did.")
+
+
+class LimitsExtended(EventBase):
+    """Somebody has granted the run more."""
+
+    kind: Literal["limits_extended"] = "limits_extended"
+    limits: Limits = Field(description="The bounds from now on, in total.")
+    by: str = ""
+
+
+class DelegateEvent(EventBase):
+    """An event of the nested stream of a delegate. Its own ids start at 0."""
+
+    kind: Literal["delegate_event"] = "delegate_event"
+    delegate: int = Field(description="Id of the delegate action, in this log.")
+    event: JsonObject = Field(description="The event as the nested stream numbered it.")
 
 
 class StageCompleted(EventBase):

@@ -25,6 +25,7 @@ Action = (
     | a.McpCall
     | a.Recall
     | a.Delegate
+    | a.PlanUpdate
     | a.Message
     | a.Think
     | a.Finish
@@ -43,6 +44,7 @@ Observation = (
     | o.McpResult
     | o.RecallResult
     | o.DelegateResult
+    | o.PlanUpdated
     | o.ErrorObservation
     | o.AgentStateChanged
     | o.Null
@@ -55,6 +57,9 @@ Lifecycle = (
     | life.Condensation
     | life.Warned
     | life.ReplayDiverged
+    | life.Resumed
+    | life.LimitsExtended
+    | life.DelegateEvent
     | life.StageCompleted
 )
 
@@ -87,6 +92,7 @@ RUNNABLE: dict[type[EventBase], type[EventBase]] = {
     a.McpCall: o.McpResult,
     a.Recall: o.RecallResult,
     a.Delegate: o.DelegateResult,
+    a.PlanUpdate: o.PlanUpdated,
 }
 """Runnable action to its observation. Instead of it an ErrorObservation may come."""
 

@@ -85,6 +85,12 @@ class DelegateResult(ObservationBase):
     outputs: dict[str, Any] = Field(default_factory=dict)
 
 
+class PlanUpdated(ObservationBase):
+    """Answer to PlanUpdate."""
+
+    kind: Literal["plan_updated"] = "plan_updated"
+
+
 class ErrorObservation(ObservationBase):
     """The action could not be done; `content` says why and what to do instead."""
 

@@ -14,7 +14,8 @@ from resolver.forge.base import Forge
 from resolver.forge.report import Failure, Report
 from resolver.model import Trigger
 from resolver.output import OUTCOME, Output
-from resolver.pipeline import Job, resolve
+from resolver.pipeline import resolve
+from resolver.record import Job
 from resolver.settings import Settings, load_settings
 from resolver.triggers.permission import authorize
 

@@ -1,0 +1,126 @@
+"""One delivery to work on, and what is known of its run so far."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from resolver.assembly import Host, model_name
+from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.forge.report import Failure, Report
+from resolver.forge.wording import TRACE_ROOM
+from resolver.model import (
+    Continuation,
+    Evidence,
+    Outcome,
+    Patch,
+    Publication,
+    Task,
+    Trigger,
+    TriggerKind,
+)
+from resolver.output import Output
+from resolver.runlog import RunLog
+from resolver.security.redaction import Redactor
+from resolver.settings import Settings
+from resolver.summary import outcome_json
+from resolver.trace.markdown import render_comment_trace
+from resolver.workspace.git import Credential
+
+
+@dataclass(frozen=True)
+class Job:
+    """One delivery to work on.
+
+    load: settings, given the parsed `.github/resolver.yml` of the target's default branch.
+    publish: False does everything but push, open and comment.
+    resume: the output folder holds the log of this very run, which was cut off: go on from it.
+    continuation: the earlier run whose log the output folder begins with: go on from it.
+    """
+
+    trigger: Trigger
+    run: str
+    output: Output
+    load: Callable[[dict[str, object]], Settings]
+    host: Host
+    publish: bool = True
+    resume: bool = False
+    continuation: Continuation | None = None
+    progress: Subscriber | None = None
+    log_url: str = ""
+    now: Clock = utc_now
+
+
+@dataclass
+class Record:
+    """What is known of a run so far. The report is read off it, however the run ends."""
+
+    job: Job
+    settings: Settings
+    task: Task | None = None
+    base: str | None = None
+    outcome: Outcome | None = None
+    patch: Patch | None = None
+    leaking: tuple[str, ...] = ()
+    """Files of the change that hold a secret of ours."""
+    evidence: Evidence = field(default_factory=Evidence)
+    publication: Publication = field(default_factory=Publication)
+    failure: Failure | None = None
+    exit_code: int = 0
+    warnings: list[str] = field(default_factory=list)
+    log: RunLog | None = None
+
+    def report(self) -> Report:
+        """Everything that is told about the run."""
+        trace = render_comment_trace(self.log.state.events, TRACE_ROOM) if self.log else ""
+        return Report(
+            trigger=self.job.trigger,
+            run=self.job.run,
+            model=model_name(self.settings),
+            mention=self.settings.mention,
+            task=self.task,
+            outcome=self.outcome,
+            patch=self.patch,
+            evidence=self.evidence,
+            branch=self.publication.branch,
+            pull_request=self.publication.pull_request,
+            failure=self.failure,
+            draft=self.settings.draft or not (self.outcome and self.outcome.task_completed),
+            warnings=tuple(self.warnings),
+            trace_markdown=trace,
+            log_url=self.job.log_url,
+        )
+
+    def fail(self, failure: Failure, exit_code: int) -> None:
+        """Note the first failure. Its words may quote anything, so they lose every secret."""
+        if self.failure is None:
+            clean = self.redactor().redact_text
+            what, next_step = clean(failure.what), clean(failure.next_step)
+            self.failure = failure.model_copy(update={"what": what, "next_step": next_step})
+        self.exit_code = self.exit_code or exit_code
+
+    def summary(self) -> dict[str, Any]:
+        """What outcome.json says."""
+        return outcome_json(
+            run=self.job.run,
+            trigger=self.job.trigger,
+            model=model_name(self.settings),
+            base=self.base,
+            outcome=self.outcome,
+            patch=self.patch,
+            publication=self.publication,
+            evidence=self.evidence,
+            failure=self.failure,
+            exit_code=self.exit_code,
+            divergences=self.log.state.divergences if self.log else [],
+        )
+
+    def redactor(self) -> Redactor:
+        """Knows every secret of the settings and of the machine's environment."""
+        return Redactor((*self.settings.secrets, *self.job.host.secrets))
+
+    def credential(self) -> Credential | None:
+        """What git on the host shows the forge; None for a local checkout."""
+        token = self.settings.github_token
+        if self.job.trigger.kind is TriggerKind.LOCAL or token is None:
+            return None
+        return Credential(self.settings.github_server_url, token.get_secret_value())
