@@ -11,7 +11,7 @@ help:
 	@echo "make test    run the whole test suite"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
-	@echo "make docs    write docs/settings.md from the settings model"
+	@echo "make docs    write docs/settings.md and docs/events.md from the code"
 	@echo "make clean   remove the virtual environment and caches"
 
 $(VENV)/.installed: pyproject.toml scripts/venv.sh
@@ -43,6 +43,7 @@ format: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/settings_docs.py > docs/settings.md
+	$(BIN)/python scripts/events_docs.py > docs/events.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

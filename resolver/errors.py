@@ -14,6 +14,8 @@
     |   +-- ContextWindowExceeded 1   the conversation is too long: condense it
     |   +-- ReplayExhausted       1   the recording has no further reply
     +-- LogError                  1   an event log can't be read or written
+    |   +-- LogTooNew             1   a newer Resolver wrote it in a way this one can't understand
+    |   +-- Unstorable            1   an event that no log can hold as it is
     Stopped                       1   a person or a signal ended the run
 
 The number is the exit code of the command line. Each error says what happened
@@ -101,6 +103,14 @@ class ReplayExhausted(ModelError):
 
 class LogError(ResolverError):
     """An event log can't be read or written."""
+
+
+class LogTooNew(LogError):
+    """The log has a version that this Resolver does not know."""
+
+
+class Unstorable(LogError):
+    """An event is too large, or holds what JSON or UTF-8 can't carry."""
 
 
 class Stopped(BaseException):

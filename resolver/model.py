@@ -19,6 +19,12 @@ class Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64")
 
 
+class Recorded(Noun):
+    """A noun that stands in event logs. Fields that a newer version added are kept, not lost."""
+
+    model_config = ConfigDict(extra="allow", ser_json_inf_nan="strings")
+
+
 class TriggerKind(StrEnum):
     """What started the work."""
 
@@ -28,12 +34,12 @@ class TriggerKind(StrEnum):
     LOCAL = "local"
 
 
-class Actor(Noun):
+class Actor(Recorded):
     """The person (or bot) who asked. `id` is the forge's number, None when not known."""
 
-    login: str
-    id: int | None = None
-    is_bot: bool = False
+    login: str = Field(description="Name on the forge.")
+    id: int | None = Field(default=None, description="The forge's number; None when not known.")
+    is_bot: bool = Field(default=False, description="True when no person stands behind it.")
 
 
 class Command(StrEnum):
@@ -46,68 +52,86 @@ class Command(StrEnum):
     RESUME = "resume"
 
 
-class Snapshot(Noun):
+class Snapshot(Recorded):
     """The issue's words as the requester saw them, from the event's own payload."""
 
-    title: str
-    body: str
-    author: str = ""
+    title: str = Field(description="The issue's title.")
+    body: str = Field(description="The issue's text.")
+    author: str = Field(default="", description="Login of who opened it.")
 
 
-class Extension(Noun):
+class Extension(Recorded):
     """What a maintainer grants on top of a run's limits: replies, US dollars, seconds."""
 
-    iterations: int = 0
-    budget: float = 0.0
-    time: float = 0.0
+    iterations: int = Field(default=0, description="Replies of the model.")
+    budget: float = Field(default=0.0, description="US dollars.")
+    time: float = Field(default=0.0, description="Seconds.")
 
 
-class Trigger(Noun):
+class Trigger(Recorded):
     """A wish to start work, parsed from an event and not yet allowed.
 
     Made in `resolver.triggers` (and by the command line), read by `resolver.forge`.
     """
 
     key: str = Field(description="Same key, same run: what makes a redelivery a no-op.")
-    kind: TriggerKind
+    kind: TriggerKind = Field(description="By which way it came.")
     repository: str = Field(description="OWNER/NAME, or the path of a local checkout.")
     number: int | None = Field(default=None, description="Issue or PR number; None when local.")
-    is_pull_request: bool = False
-    actor: Actor
+    is_pull_request: bool = Field(
+        default=False, description="True when it was asked for on a pull request."
+    )
+    issue: int | None = Field(
+        default=None,
+        description="The issue it is about, where it was asked for on a pull request of ours.",
+    )
+    actor: Actor = Field(description="Who asked.")
     instruction: str = Field(default="", description="The words that follow the mention.")
-    command: Command = Command.FIX
-    extension: Extension = Extension()
+    command: Command = Field(default=Command.FIX, description="What is asked for.")
+    extension: Extension = Field(default=Extension(), description="What is granted along with it.")
     at: datetime = Field(description="Text written or edited after this moment is not used.")
     comment_id: int | None = Field(default=None, description="The comment to react to.")
-    snapshot: Snapshot | None = None
+    snapshot: Snapshot | None = Field(
+        default=None, description="The words at the time; None when the forge is asked for them."
+    )
+
+    @property
+    def subject(self) -> int | None:
+        """Number of the issue that is worked on; `number` is where it was asked and is told."""
+        return self.issue or self.number
+
+    def came_after(self, other: "Trigger") -> bool:
+        """Whether this was asked later than `other`. GitHub's times are whole seconds; within one
+        the ids of comments say what came first."""
+        return (self.at, self.comment_id or 0) > (other.at, other.comment_id or 0)
 
 
-class Comment(Noun):
+class Comment(Recorded):
     """One comment of the thread, already cleaned of hidden text."""
 
-    id: int
-    author: str
+    id: int = Field(description="The forge's number.")
+    author: str = Field(description="Login of who wrote it.")
     association: str = Field(
         default="NONE", description="GitHub's author_association; not a permission."
     )
-    created_at: datetime
-    body: str
-    url: str = ""
+    created_at: datetime = Field(description="When it was written.")
+    body: str = Field(description="The words.")
+    url: str = Field(default="", description="Its page.")
 
 
-class Task(Noun):
+class Task(Recorded):
     """Everything about the issue that the agent is told.
 
     Made in `resolver.forge`, read by the prompts and the publisher.
     """
 
-    trigger: Trigger
-    title: str
-    body: str
-    author: str = ""
-    url: str = ""
-    labels: tuple[str, ...] = ()
-    comments: tuple[Comment, ...] = ()
+    trigger: Trigger = Field(description="What started the work.")
+    title: str = Field(description="The issue's title.")
+    body: str = Field(description="The issue's text, cleaned.")
+    author: str = Field(default="", description="Login of who opened it.")
+    url: str = Field(default="", description="The issue's page.")
+    labels: tuple[str, ...] = Field(default=(), description="Names of its labels.")
+    comments: tuple[Comment, ...] = Field(default=(), description="The thread, oldest first.")
     left_out: tuple[str, ...] = Field(
         default=(), description="What was not used and why, in words for a person."
     )
@@ -115,27 +139,27 @@ class Task(Noun):
     source: str = Field(description="URL or path to clone from; never holds a credential.")
 
 
-class Limits(Noun):
+class Limits(Recorded):
     """Bounds of one run: steps, US dollars, seconds."""
 
-    max_iterations: int = 100
-    max_budget: float = 5.0
-    max_time: float = 3600.0
+    max_iterations: int = Field(default=100, description="Replies of the model.")
+    max_budget: float = Field(default=5.0, description="US dollars.")
+    max_time: float = Field(default=3600.0, description="Seconds at work.")
 
 
-class PlanItem(Noun):
+class PlanItem(Recorded):
     """One line of the agent's plan."""
 
-    title: str
-    status: Literal["todo", "doing", "done"] = "todo"
+    title: str = Field(description="What is to be done.")
+    status: Literal["todo", "doing", "done"] = Field(default="todo", description="How far it is.")
 
 
-class Tokens(Noun):
+class Tokens(Recorded):
     """Token counts: `input` includes `cached`."""
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input: int = Field(default=0, description="Tokens sent, cached ones included.")
+    output: int = Field(default=0, description="Tokens received.")
+    cached: int = Field(default=0, description="Of those sent, read from the provider's cache.")
 
     def __add__(self, other: "Tokens") -> "Tokens":
         return Tokens(
@@ -145,26 +169,32 @@ class Tokens(Noun):
         )
 
 
-class RequestedToolCall(Noun):
+class RequestedToolCall(Recorded):
     """A tool call as the model wrote it. `arguments` is the raw text, valid JSON or not."""
 
-    id: str
-    name: str
-    arguments: str
+    id: str = Field(description="The provider's id of the call.")
+    name: str = Field(description="Name of the tool.")
+    arguments: str = Field(description="Raw text, valid JSON or not.")
 
 
-class Completion(Noun):
+class Completion(Recorded):
     """One reply of a model, as it came, with what it cost.
 
     Made in `resolver.llm`, kept whole in the event log so that a run can be replayed.
     """
 
-    model: str
-    text: str = ""
-    reasoning: str = ""
-    tool_calls: tuple[RequestedToolCall, ...] = ()
-    finish_reason: str = ""
-    tokens: Tokens = Tokens()
+    model: str = Field(description="Name of the model that answered.")
+    text: str = Field(default="", description="The words.")
+    reasoning: str = Field(default="", description="What the model shows of its reasoning.")
+    thinking: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description="Signed blocks of its reasoning, sent back unchanged to the provider.",
+    )
+    tool_calls: tuple[RequestedToolCall, ...] = Field(
+        default=(), description="The tool calls, in order."
+    )
+    finish_reason: str = Field(default="", description="Why the reply ended, as the provider says.")
+    tokens: Tokens = Field(default=Tokens(), description="What was counted for it.")
     cost: float | None = Field(default=None, description="US dollars; None when no price is known.")
     latency: float = Field(
         default=0.0, description="Seconds from request to reply, retries included."
@@ -172,7 +202,7 @@ class Completion(Noun):
 
 
 class RunState(StrEnum):
-    """States of a run. The last seven are ends."""
+    """States of a run. The last seven are ends; AWAITING_USER_INPUT is one where nobody answers."""
 
     LOADING = "loading"
     RUNNING = "running"
@@ -266,6 +296,10 @@ class Publication(Noun):
     commit: str | None = None
     pull_request: PullRequest | None = None
     comment_url: str | None = None
+    how: Literal["new", "added", "unchanged"] = Field(
+        default="new",
+        description="Whether pull request and branch are new, or had a commit (or none) added.",
+    )
     repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
 
 

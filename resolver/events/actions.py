@@ -12,7 +12,7 @@ class CmdRun(ActionBase):
     """Run a command in the sandbox's one live bash, or send input to the running one."""
 
     kind: Literal["cmd_run"] = "cmd_run"
-    command: str
+    command: str = Field(description="Shell text, or the input for the running program.")
     timeout: float | None = Field(default=None, description="Seconds; None means the default.")
     is_input: bool = Field(default=False, description="Send to the running program instead.")
 
@@ -21,15 +21,15 @@ class IPythonRunCell(ActionBase):
     """Run a cell in the sandbox's IPython session."""
 
     kind: Literal["ipython_run_cell"] = "ipython_run_cell"
-    code: str
-    timeout: float | None = None
+    code: str = Field(description="Python, with IPython's magics.")
+    timeout: float | None = Field(default=None, description="Seconds; None means the default.")
 
 
 class FileRead(ActionBase):
     """View a file or a directory."""
 
     kind: Literal["file_read"] = "file_read"
-    path: str
+    path: str = Field(description="From the repository's root, or absolute.")
     view_range: tuple[int, int] | None = Field(
         default=None, description="First and last line, from 1; -1 as last means to the end."
     )
@@ -39,18 +39,22 @@ class FileWrite(ActionBase):
     """Create a new file. An existing one is not overwritten."""
 
     kind: Literal["file_write"] = "file_write"
-    path: str
-    content: str
+    path: str = Field(description="From the repository's root, or absolute.")
+    content: str = Field(description="The whole new file.")
 
 
 class FileEdit(ActionBase):
     """Change a file: replace a unique text, insert after a line, or undo the last edit."""
 
     kind: Literal["file_edit"] = "file_edit"
-    command: Literal["str_replace", "insert", "undo_edit"]
-    path: str
-    old_str: str | None = None
-    new_str: str | None = None
+    command: Literal["str_replace", "insert", "undo_edit"] = Field(description="Which change.")
+    path: str = Field(description="From the repository's root, or absolute.")
+    old_str: str | None = Field(
+        default=None, description="str_replace: text that is in the file exactly once."
+    )
+    new_str: str | None = Field(
+        default=None, description="str_replace and insert: the text put in."
+    )
     insert_line: int | None = Field(
         default=None, description="Insert after this line; 0 is the top."
     )
@@ -60,83 +64,89 @@ class BrowseURL(ActionBase):
     """Open a page."""
 
     kind: Literal["browse_url"] = "browse_url"
-    url: str
+    url: str = Field(description="Where to.")
 
 
 class BrowseInteractive(ActionBase):
     """Drive the page with BrowserGym-style code."""
 
     kind: Literal["browse_interactive"] = "browse_interactive"
-    code: str
+    code: str = Field(description="Calls such as click('12'), one a line.")
 
 
 class McpCall(ActionBase):
     """Call a tool of an MCP server."""
 
     kind: Literal["mcp_call"] = "mcp_call"
-    server: str
-    name: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    server: str = Field(description="Name of the server, as the settings have it.")
+    name: str = Field(description="Name of the tool.")
+    arguments: dict[str, Any] = Field(
+        default_factory=dict, description="As the tool's own schema wants them."
+    )
 
 
 class Recall(ActionBase):
     """Load repository knowledge (instructions, skills) into the conversation."""
 
     kind: Literal["recall"] = "recall"
-    query: str
+    query: str = Field(description="What to look for.")
 
 
 class Delegate(ActionBase):
     """Hand a task to another agent."""
 
     kind: Literal["delegate"] = "delegate"
-    agent: str
-    task: str
+    agent: str = Field(description="Name of the agent.")
+    task: str = Field(description="What it is to do, in words.")
 
 
 class PlanUpdate(ActionBase):
     """The agent's list of what is to be done, whole, each time it changes."""
 
     kind: Literal["plan_update"] = "plan_update"
-    items: tuple[PlanItem, ...] = ()
+    items: tuple[PlanItem, ...] = Field(default=(), description="The whole plan, in order.")
 
 
 class Message(ActionBase):
     """Words from the user or the agent."""
 
     kind: Literal["message"] = "message"
-    content: str
-    wait_for_response: bool = False
+    content: str = Field(description="The words, in Markdown.")
+    wait_for_response: bool = Field(
+        default=False, description="True when the agent can't go on without an answer."
+    )
 
 
 class Think(ActionBase):
     """A note to self; changes nothing."""
 
     kind: Literal["think"] = "think"
-    content: str
+    content: str = Field(description="The note.")
 
 
 class Finish(ActionBase):
     """The agent says that it is done."""
 
     kind: Literal["finish"] = "finish"
-    message: str
-    task_completed: bool = True
+    message: str = Field(description="Closing words: a claim, not proof.")
+    task_completed: bool = Field(
+        default=True, description="Whether the agent holds the task to be done."
+    )
 
 
 class Reject(ActionBase):
     """The agent says that it will not do this."""
 
     kind: Literal["reject"] = "reject"
-    reason: str
+    reason: str = Field(description="Why, for a person.")
 
 
 class ChangeAgentState(ActionBase):
     """Ask for another state: pause, resume, stop."""
 
     kind: Literal["change_agent_state"] = "change_agent_state"
-    state: RunState
-    reason: str = ""
+    state: RunState = Field(description="The state that is wanted.")
+    reason: str = Field(default="", description="Why, for a person.")
 
 
 class CondensationRequest(ActionBase):
@@ -149,4 +159,4 @@ class Invalid(ActionBase):
     """A reply of the model that could not be read as an action; `reason` teaches the right form."""
 
     kind: Literal["invalid"] = "invalid"
-    reason: str
+    reason: str = Field(description="What was wrong and what the right form is.")

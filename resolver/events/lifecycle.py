@@ -12,48 +12,52 @@ class RunStarted(EventBase):
     """Always event 0: what the run is and under which bounds."""
 
     kind: Literal["run_started"] = "run_started"
-    schema_version: int = SCHEMA_VERSION
-    run: str
+    schema_version: int = Field(
+        default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION, description="Version of the log's format."
+    )
+    run: str = Field(description="Id of the run.")
     version: str = Field(description="Version of Resolver that wrote the log.")
-    task: Task
+    task: Task = Field(description="What is to be done.")
     base: str = Field(description="Commit the work starts from.")
-    agent: str
-    model: str
-    runtime: str
-    limits: Limits
+    agent: str = Field(description="Name of the agent.")
+    model: str = Field(description="Name of the model.")
+    runtime: str = Field(description="Kind of sandbox: docker, local or remote.")
+    limits: Limits = Field(description="Bounds of the run.")
 
 
 class SystemPrompt(EventBase):
     """The system message the agent works under."""
 
     kind: Literal["system_prompt"] = "system_prompt"
-    content: str
+    content: str = Field(description="The whole message.")
     tools: tuple[str, ...] = Field(default=(), description="Names of the tools offered.")
-    dialect: Literal["tools", "tags"] = "tools"
+    dialect: Literal["tools", "tags"] = Field(
+        default="tools", description="Native tool calls, or tags in the text."
+    )
 
 
 class ModelReplied(EventBase):
     """One reply of the model, whole, with its cost."""
 
     kind: Literal["model_replied"] = "model_replied"
-    completion: Completion
+    completion: Completion = Field(description="The reply as it came.")
 
 
 class ModelRetried(EventBase):
     """A call to the model failed and is tried again."""
 
     kind: Literal["model_retried"] = "model_retried"
-    attempt: int
+    attempt: int = Field(description="How many attempts have failed.")
     wait: float = Field(description="Seconds until the next attempt.")
-    reason: str
+    reason: str = Field(description="What the endpoint said.")
 
 
 class Condensation(EventBase):
     """Events that the conversation forgets, and what stands in for them."""
 
     kind: Literal["condensation"] = "condensation"
-    forgotten: tuple[int, ...]
-    summary: str = ""
+    forgotten: tuple[int, ...] = Field(description="Ids of the events.")
+    summary: str = Field(default="", description="What stands in for them.")
 
 
 class Warned(EventBase):
@@ -61,7 +65,7 @@ class Warned(EventBase):
 
     kind: Literal["warned"] = "warned"
     about: str = Field(description="Short machine word, like 'limit', 'stuck', 'redacted'.")
-    message: str
+    message: str = Field(description="For a person.")
     to_agent: bool = Field(default=False, description="True when the agent is told as well.")
 
 
@@ -69,10 +73,10 @@ class ReplayDiverged(EventBase):
     """A replayed run saw something else than the recorded one."""
 
     kind: Literal["replay_diverged"] = "replay_diverged"
-    recorded_id: int
-    field: str
-    recorded: str
-    found: str
+    recorded_id: int = Field(description="Id of the event in the recorded log.")
+    field: str = Field(description="Which field of it differs.")
+    recorded: str = Field(description="The recorded value, from where they part.")
+    found: str = Field(description="The value seen now, from where they part.")
 
 
 class Resumed(EventBase):
@@ -91,7 +95,7 @@ class LimitsExtended(EventBase):
 
     kind: Literal["limits_extended"] = "limits_extended"
     limits: Limits = Field(description="The bounds from now on, in total.")
-    by: str = ""
+    by: str = Field(default="", description="Login of who granted it.")
 
 
 class DelegateEvent(EventBase):
@@ -106,6 +110,22 @@ class StageCompleted(EventBase):
     """A step of the pipeline is done (cloned, sandbox, change, published, ...)."""
 
     kind: Literal["stage_completed"] = "stage_completed"
-    stage: str
-    detail: str = ""
-    seconds: float = 0.0
+    stage: str = Field(description="Short machine word.")
+    detail: str = Field(default="", description="What came of it, for a person.")
+    seconds: float = Field(default=0.0, description="How long it took.")
+
+
+class Egress(EventBase):
+    """A connection that a program in the sandbox asked the proxy for, after it ended."""
+
+    kind: Literal["egress"] = "egress"
+    host: str = Field(description="As it was asked for.")
+    port: int = Field(description="As it was asked for.")
+    allowed: bool = Field(description="Whether the allow-list has it.")
+    reason: str = Field(default="", description="Why it was refused, cut off or not made.")
+    bytes_sent: int = Field(default=0, description="Bytes from the sandbox to the host.")
+    bytes_received: int = Field(default=0, description="Bytes from the host to the sandbox.")
+    seconds: float = Field(default=0.0, description="How long it was open.")
+    connections: int = Field(
+        default=1, description="How many alike this stands for; past a hundred they are summed."
+    )

@@ -3,16 +3,16 @@
 An unknown `kind`, from a newer version, is kept verbatim as `Unknown`.
 """
 
-import json
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypedDict, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
-from resolver.errors import LogError
+from resolver.errors import LogError, LogTooNew, Unstorable
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import EventBase
+from resolver.events.base import SCHEMA_VERSION, EventBase
 
 Action = (
     a.CmdRun
@@ -61,13 +61,14 @@ Lifecycle = (
     | life.LimitsExtended
     | life.DelegateEvent
     | life.StageCompleted
+    | life.Egress
 )
 
 
 class Unknown(EventBase):
     """An event of a kind this version does not know, kept as it was."""
 
-    kind: str
+    kind: str = Field(description="What the newer version calls it.")
 
 
 KnownEvent = Action | Observation | Lifecycle
@@ -76,7 +77,15 @@ Event = KnownEvent | Unknown
 ACTION_TYPES: tuple[type[EventBase], ...] = get_args(Action)
 OBSERVATION_TYPES: tuple[type[EventBase], ...] = get_args(Observation)
 
-SandboxAction = a.CmdRun | a.IPythonRunCell | a.FileRead | a.FileWrite | a.FileEdit
+SandboxAction = (
+    a.CmdRun
+    | a.IPythonRunCell
+    | a.FileRead
+    | a.FileWrite
+    | a.FileEdit
+    | a.BrowseURL
+    | a.BrowseInteractive
+)
 """The actions that run in the sandbox."""
 
 SANDBOX_ACTIONS: tuple[type[SandboxAction], ...] = get_args(SandboxAction)
@@ -99,40 +108,99 @@ RUNNABLE: dict[type[EventBase], type[EventBase]] = {
 _KNOWN: TypeAdapter[KnownEvent] = TypeAdapter(Annotated[KnownEvent, Field(discriminator="kind")])
 KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
 
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes of a log's line beyond which it is neither written nor read."""
+
 
 def parse_event(data: dict[str, Any]) -> Event:
-    """One event from its JSON object. Raises LogError when a known kind has wrong fields."""
-    kind = data.get("kind")
-    if not isinstance(kind, str):
-        raise LogError("an event has no kind", "check that the file is an event log")
+    """One event from its JSON object. Raises LogError when a known kind has wrong fields, and
+    LogTooNew when the run was recorded in a version of the format that is not known."""
     try:
-        return _KNOWN.validate_python(data) if kind in KINDS else Unknown.model_validate(data)
+        return _whole(_KNOWN.validate_python(data, extra="allow"))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise LogError(f"event {data.get('id')} ({kind}): {where}: {first['msg']}") from error
+        if _is_unknown(error):
+            return _unknown(data)
+        raise _explained(error, data) from error
 
 
-def parse_line(line: bytes) -> Event:
-    """One event from one line of events.jsonl. Raises LogError."""
+def parse_line(line: bytes | str) -> Event:
+    """One event from one line of events.jsonl. Raises as `parse_event` does."""
     try:
-        data = json.loads(line)
+        return _whole(_KNOWN.validate_json(line, extra="allow"))
+    except ValidationError as error:
+        data = _object(line)
+        if _is_unknown(error):
+            return _unknown(data)
+        raise _explained(error, data) from error
+
+
+def _whole(event: KnownEvent) -> KnownEvent:
+    """The event, once what is nested in it has been read as well."""
+    if isinstance(event, life.DelegateEvent):
+        parse_event(event.event)
+    return event
+
+
+def _is_unknown(error: ValidationError) -> bool:
+    first = _first(error)
+    return first["type"] == "union_tag_invalid" and not first["loc"]
+
+
+def _unknown(data: dict[str, Any]) -> Unknown:
+    try:
+        return Unknown.model_validate(data)
+    except ValidationError as error:
+        raise _explained(error, data) from error
+
+
+def _object(line: bytes | str) -> dict[str, Any]:
+    """The line's JSON object, of whatever kind."""
+    try:
+        text = line.decode() if isinstance(line, bytes) else line
+    except UnicodeDecodeError as error:
+        raise LogError(f"not UTF-8 text, at byte {error.start + 1} of the line") from error
+    try:
+        data = from_json(text)
     except ValueError as error:
-        raise LogError(f"not a line of JSON: {error}") from error
+        reason = str(error).replace(" at line 1 column", ", at byte")
+        raise LogError(f"not a line of JSON: {reason}") from error
     if not isinstance(data, dict):
         raise LogError("a line of an event log is a JSON object")
-    return parse_event(data)
+    return data
+
+
+def _explained(error: ValidationError, data: dict[str, Any]) -> LogError:
+    kind = data.get("kind")
+    if not isinstance(kind, str):
+        return LogError("an event has no kind", "check that the file is an event log")
+    version = data.get("schema_version")
+    if kind == "run_started" and isinstance(version, int) and version > SCHEMA_VERSION:
+        writer = f"Resolver {data.get('version', 'of a later version')}"
+        return LogTooNew(
+            f"{writer} wrote it in version {version} of the log's format, "
+            f"and this Resolver reads versions up to {SCHEMA_VERSION}",
+            f"read it with {writer}",
+        )
+    first = _first(error)
+    where = ".".join(str(part) for part in first["loc"] if part != kind)
+    return LogError(f"event {data.get('id')} ({kind}): {where}: {first['msg']}")
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    return error.errors(include_input=False, include_url=False)[0]
 
 
 DEEPEST = 100
 """Nesting of data in an event beyond which it is cut."""
 
+LONGEST_TEXT = 1_000_000
+"""Characters of one text beyond which it is cut, in an event that is too large."""
+
 
 def storable(event: Event) -> Event:
-    """The event without what JSON or UTF-8 can't carry: half surrogates become U+FFFD, data
-    nested beyond all reason is cut. Both come from outside, a model's arguments first of all."""
-    data = _carried(event.model_dump(mode="python"), 0)
-    return parse_event(data) if data["kind"] in KINDS else Unknown.model_validate(data)
+    """The event without what no log can hold: half surrogates become U+FFFD, data nested beyond
+    all reason and very long texts are cut. They come from outside, a model's arguments first."""
+    return parse_event(_carried(event.model_dump(mode="python", **_fields(event)), 0))
 
 
 def _carried(value: Any, depth: int) -> Any:
@@ -140,7 +208,9 @@ def _carried(value: Any, depth: int) -> Any:
         return "[cut: nested too deeply]"
     match value:
         case str():
-            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            left_out = len(text) - LONGEST_TEXT
+            return text if left_out <= 0 else f"{text[:LONGEST_TEXT]}[cut: {left_out} characters]"
         case dict():
             return {_carried(k, depth): _carried(v, depth + 1) for k, v in value.items()}
         case list() | tuple():
@@ -149,9 +219,33 @@ def _carried(value: Any, depth: int) -> Any:
             return value
 
 
+class _Fields(TypedDict, total=False):
+    exclude_unset: bool
+    exclude_none: bool
+
+
+def _fields(event: Event) -> _Fields:
+    """An event that was read keeps the fields it came with; only reading sets `kind`."""
+    if "kind" in event.model_fields_set:
+        return {"exclude_unset": True}
+    return {"exclude_none": True}
+
+
 def dump_line(event: Event) -> str:
     """The event as one line of JSON, without the line's end.
 
     Raises PydanticSerializationError for what `storable` takes out.
     """
-    return event.model_dump_json(exclude_none=not isinstance(event, Unknown))
+    return event.model_dump_json(**_fields(event))
+
+
+def stored_line(event: Event) -> str:
+    """The event as a store keeps it. Raises Unstorable for what no store can hold."""
+    try:
+        line = dump_line(event)
+    except PydanticSerializationError as error:
+        raise Unstorable(f"event {event.id} can't be written as JSON: {error}") from error
+    # Four bytes a character at most: only very long lines are worth counting exactly.
+    if 4 * len(line) >= LONGEST_LINE and len(line.encode()) >= LONGEST_LINE:
+        raise Unstorable(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
+    return line

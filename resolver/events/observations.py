@@ -13,18 +13,20 @@ class CmdOutput(ObservationBase):
 
     kind: Literal["cmd_output"] = "cmd_output"
     exit_code: int | None = Field(default=None, description="None while the command still runs.")
-    cwd: str = ""
-    timed_out: bool = False
+    cwd: str = Field(default="", description="The shell's folder afterwards.")
+    timed_out: bool = Field(
+        default=False, description="True when it did not end in its time; it may still run."
+    )
     omitted: int = Field(default=0, description="Bytes cut out of the middle of `content`.")
     output_file: str | None = Field(default=None, description="Sandbox file with the whole output.")
-    seconds: float = 0.0
+    seconds: float = Field(default=0.0, description="How long it took.")
 
 
 class IPythonOutput(ObservationBase):
     """Answer to IPythonRunCell."""
 
     kind: Literal["ipython_output"] = "ipython_output"
-    error: bool = False
+    error: bool = Field(default=False, description="True when the cell raised.")
     images: tuple[str, ...] = Field(default=(), description="data: URLs of plots.")
 
 
@@ -32,14 +34,15 @@ class FileReadResult(ObservationBase):
     """Answer to FileRead."""
 
     kind: Literal["file_read_result"] = "file_read_result"
-    path: str
+    path: str = Field(description="What was viewed.")
+    images: tuple[str, ...] = Field(default=(), description="data: URL, where it is a picture.")
 
 
 class FileWriteResult(ObservationBase):
     """Answer to FileWrite."""
 
     kind: Literal["file_write_result"] = "file_write_result"
-    path: str
+    path: str = Field(description="What was written.")
     new_hash: str = Field(default="", description="SHA-256 of the file after.")
 
 
@@ -47,18 +50,18 @@ class FileEditResult(ObservationBase):
     """Answer to FileEdit: a hunk and two hashes, never two copies of the file."""
 
     kind: Literal["file_edit_result"] = "file_edit_result"
-    path: str
-    diff: str = ""
-    old_hash: str = ""
-    new_hash: str = ""
+    path: str = Field(description="What was changed.")
+    diff: str = Field(default="", description="The hunk, as in a unified diff.")
+    old_hash: str = Field(default="", description="SHA-256 of the file before.")
+    new_hash: str = Field(default="", description="SHA-256 of the file after.")
 
 
 class BrowserOutput(ObservationBase):
     """Answer to BrowseURL and BrowseInteractive."""
 
     kind: Literal["browser_output"] = "browser_output"
-    url: str = ""
-    error: bool = False
+    url: str = Field(default="", description="Where the page is now.")
+    error: bool = Field(default=False, description="True when the page could not be driven.")
     screenshot: str | None = Field(default=None, description="data: URL.")
 
 
@@ -66,8 +69,10 @@ class McpResult(ObservationBase):
     """Answer to McpCall."""
 
     kind: Literal["mcp_result"] = "mcp_result"
-    error: bool = False
-    structured: dict[str, Any] | None = None
+    error: bool = Field(default=False, description="True when the tool says that it failed.")
+    structured: dict[str, Any] | None = Field(
+        default=None, description="The result as data, where the tool gives it."
+    )
 
 
 class RecallResult(ObservationBase):
@@ -81,8 +86,10 @@ class DelegateResult(ObservationBase):
     """Answer to Delegate."""
 
     kind: Literal["delegate_result"] = "delegate_result"
-    state: RunState = RunState.FINISHED
-    outputs: dict[str, Any] = Field(default_factory=dict)
+    state: RunState = Field(default=RunState.FINISHED, description="How the delegate ended.")
+    outputs: dict[str, Any] = Field(
+        default_factory=dict, description="What it hands back, by name."
+    )
 
 
 class PlanUpdated(ObservationBase):
@@ -102,8 +109,8 @@ class AgentStateChanged(ObservationBase):
     """The run moved to another state."""
 
     kind: Literal["agent_state_changed"] = "agent_state_changed"
-    state: RunState
-    reason: str = ""
+    state: RunState = Field(description="The state from now on.")
+    reason: str = Field(default="", description="Why, for a person.")
 
 
 class Null(ObservationBase):

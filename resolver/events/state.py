@@ -4,8 +4,10 @@ The same events always give the same state; a prefix's events give the state at 
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -17,6 +19,28 @@ TAIL = 2_000
 """Characters of output kept for a command in `State.commands`."""
 
 
+@dataclass(frozen=True)
+class ModelMetrics:
+    """What one model was asked: replies, tokens, US dollars of those whose price is known, how
+    many have none, seconds it took to answer."""
+
+    calls: int = 0
+    tokens: Tokens = field(default_factory=Tokens)
+    priced: float = 0.0
+    unpriced: int = 0
+    seconds: float = 0.0
+
+    def plus(self, completion: Completion) -> "ModelMetrics":
+        """With one more reply."""
+        return ModelMetrics(
+            calls=self.calls + 1,
+            tokens=self.tokens + completion.tokens,
+            priced=self.priced + (completion.cost or 0.0),
+            unpriced=self.unpriced + (completion.cost is None),
+            seconds=self.seconds + completion.latency,
+        )
+
+
 class State:
     """What is true of the run after the events seen so far. Only `apply` changes it.
 
@@ -24,12 +48,14 @@ class State:
     limits: the bounds in force: those the run started with, as extended since.
     iterations: replies of the model so far, those to delegates included.
     cost: US dollars; None as soon as one reply's price is unknown.
+    metrics: what each model was asked and what it cost, by its name.
     priced: US dollars of the replies whose price is known (what the budget is held against).
     pending: ids of runnable actions that have no observation yet.
-    commands: commands that ended, with exit codes, in order.
-    files_touched: repository paths written through the editor.
+    commands: commands that ended, with exit codes, in order, by delegates as well.
+    files_touched: repository paths written through the editor, by delegates as well.
     plan: the agent's plan as it last wrote it.
     delegate: id of the delegate action whose child is at work, None when there is none.
+    level: how deep delegates are at work: 0 none, 1 a child, 2 a child of it, ...
     warned: what the run was warned about so far (`Warned.about`); a limit that was extended is
         warned about again.
     """
@@ -40,6 +66,7 @@ class State:
         self.reason = ""
         self.iterations = 0
         self.tokens = Tokens()
+        self.metrics: dict[str, ModelMetrics] = {}
         self.priced = 0.0
         self.unpriced = 0
         self.limits = Limits()
@@ -50,9 +77,11 @@ class State:
         self.finish: a.Finish | None = None
         self.pending: dict[int, EventBase] = {}
         self.commands: list[CheckedCommand] = []
+        self._nested_commands: dict[tuple[int, ...], str] = {}
         self.files_touched: list[str] = []
         self.plan: tuple[PlanItem, ...] = ()
         self.delegate: int | None = None
+        self.level = 0
         self.divergences: list[life.ReplayDiverged] = []
         self.auto_replies = 0
         self.warned: set[str] = set()
@@ -72,7 +101,12 @@ class State:
         return None if self.unpriced else self.priced
 
     def at(self, event_id: int) -> "State":
-        """The state right after the event `event_id`; the last one's is this state again."""
+        """The state right after the event `event_id`; the last one's is this state again.
+
+        Raises LogError when there is no such event.
+        """
+        if not 0 <= event_id < len(self.events):
+            raise LogError(f"the log has no event {event_id}: it has {len(self.events)}")
         return State.fold(self.events[: event_id + 1])
 
     def elapsed(self, now: datetime) -> float:
@@ -101,9 +135,8 @@ class State:
                 self.warned = {w for w in self.warned if not w.startswith("limit:")}
             case life.ModelReplied(completion=completion):
                 self._count(completion)
-            case life.DelegateEvent(event=data):
-                if data.get("kind") == "model_replied":
-                    self._count(Completion.model_validate(data["completion"]))
+            case life.DelegateEvent():
+                self._apply_nested(event)
             case life.ReplayDiverged():
                 self.divergences.append(event)
             case life.Warned(about=about):
@@ -113,7 +146,7 @@ class State:
             case a.PlanUpdate(items=items):
                 self.plan = items
             case a.Delegate():
-                self.delegate = event.id
+                self.delegate, self.level = event.id, 1
             case o.ErrorObservation(content=content):
                 self.last_error = content
             case o.AgentStateChanged(state=new, reason=reason):
@@ -121,34 +154,63 @@ class State:
             case a.Finish():
                 self.finish = event
             case a.Message(source=Source.USER):
-                self.auto_replies += 1 if event.cause is not None else 0
+                self.auto_replies = 0 if event.cause is None else self.auto_replies + 1
             case _:
                 pass
 
     def _count(self, completion: Completion) -> None:
         self.iterations += 1
         self.tokens = self.tokens + completion.tokens
+        before = self.metrics.get(completion.model, ModelMetrics())
+        self.metrics[completion.model] = before.plus(completion)
         if completion.cost is None:
             self.unpriced += 1
         else:
             self.priced += completion.cost
 
+    def _apply_nested(self, event: life.DelegateEvent) -> None:
+        """What of a delegate's own log is true of the whole run."""
+        path: tuple[int, ...] = (event.delegate,)
+        data = event.event
+        while data["kind"] == "delegate_event":
+            path, data = (*path, data["delegate"]), data["event"]
+        self.level = len(path)
+        match data["kind"]:
+            case "model_replied":
+                self._count(Completion.model_validate(data["completion"], extra="allow"))
+            case "delegate":
+                self.level += 1
+            case "cmd_run" if not data.get("is_input"):
+                self._nested_commands[*path, data["id"]] = data["command"]
+            case "cmd_output":
+                command = self._nested_commands.pop((*path, data.get("cause", -1)), None)
+                if command is not None:
+                    self._ran(command, data.get("exit_code"), event.id, data.get("content", ""))
+            case "file_write_result" | "file_edit_result":
+                self._touch(data["path"])
+            case _:
+                pass
+
+    def _ran(self, command: str, exit_code: int | None, event_id: int, output: str) -> None:
+        tail = output[-TAIL:]
+        self.commands.append(
+            CheckedCommand(
+                command=command, exit_code=exit_code, event_id=event_id, output_tail=tail
+            )
+        )
+
+    def _touch(self, path: str) -> None:
+        if path not in self.files_touched:
+            self.files_touched.append(path)
+
     def _settle(self, event: Event) -> None:
         action = self.pending.pop(event.cause, None) if event.cause is not None else None
         if event.cause == self.delegate:
-            self.delegate = None
+            self.delegate, self.level = None, 0
         match action, event:
-            case a.CmdRun(is_input=False), o.CmdOutput():
-                self.commands.append(
-                    CheckedCommand(
-                        command=action.command,
-                        exit_code=event.exit_code,
-                        event_id=event.id,
-                        output_tail=event.content[-TAIL:],
-                    )
-                )
+            case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
+                self._ran(action.command, event.exit_code, event.id, event.content)
             case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
-                if event.path not in self.files_touched:
-                    self.files_touched.append(event.path)
+                self._touch(event.path)
             case _:
                 pass

@@ -1,13 +1,14 @@
 """The event stream: numbers an event, stores it, then tells the subscribers in order."""
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, get_args
 
-from pydantic_core import PydanticSerializationError
-
+from resolver.errors import Unstorable
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
 from resolver.events.log import Event, storable
@@ -17,6 +18,23 @@ logger = logging.getLogger("resolver.events")
 
 E = TypeVar("E", bound=EventBase)
 Clock = Callable[[], datetime]
+
+Role = Literal[
+    "state",  # the fold; first, so that all others find it up to date
+    "memory",  # what the model is told
+    "controller",
+    "replay",  # holds the run against a recorded one
+    "forge",  # reports to the issue while the run is at work
+    "telemetry",
+    "live_page",
+    "progress",  # lines on the terminal
+    "egress",  # puts the sandbox's connections into the log
+    "runtime",  # does the actions; last, so that all others know what is being done meanwhile
+]
+"""Who listens. Of each event the roles are told in this order, and within a role in the order in
+which they subscribed."""
+
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Subscriber(Protocol):
@@ -36,6 +54,25 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, eq=False)
+class Subscription:
+    """One subscriber with what it wants to be told. Made by `EventStream.subscribe`."""
+
+    role: Role
+    tell: Subscriber
+    essential: bool
+    since: int
+    types: tuple[type[EventBase], ...]
+    wanted: Callable[[Event], bool] | None
+
+    def call(self, event: Event) -> None:
+        """Tell of the event, if it is one that is wanted."""
+        if event.id < self.since or not isinstance(event, self.types):
+            return
+        if self.wanted is None or self.wanted(event):
+            self.tell(event)
+
+
 class EventStream:
     """The only bus of a run.
 
@@ -43,8 +80,9 @@ class EventStream:
     redact: the door at which secrets are replaced (second line of defence).
     now: the clock.
 
-    Events added by a subscriber while it is being told are queued, so that all
-    subscribers see all events in id order.
+    Events added by a subscriber while it is being told are queued, so that all subscribers see
+    all events in id order. Any thread may add: the event is numbered and stored at once; one
+    thread at a time tells.
     """
 
     def __init__(
@@ -53,51 +91,108 @@ class EventStream:
         self._store = store
         self._redact = redact
         self._now = now
-        self._next_id = len(store)
-        self._subscribers: list[tuple[str, Subscriber, bool]] = []
+        self._subscriptions: list[Subscription] = []
         self._queue: deque[Event] = deque()
+        self._calls: deque[tuple[Subscription, Event]] = deque()
         self._telling = False
+        self._lock = threading.Lock()
 
-    def subscribe(self, role: str, subscriber: Subscriber, essential: bool = False) -> None:
-        """Tell `subscriber` of all events from now on.
+    def nested(self, store: EventStore) -> "EventStream":
+        """A stream of its own on `store`, for a delegate: same redactor, same clock."""
+        return EventStream(store, self._redact, self._now)
 
-        essential: its errors end the run (the runtime, the controller); the error of any
-        other subscriber becomes a `warned` event.
+    def subscribe(
+        self,
+        role: Role,
+        subscriber: Subscriber,
+        essential: bool = False,
+        *,
+        types: tuple[type[EventBase], ...] = (EventBase,),
+        wanted: Callable[[Event], bool] | None = None,
+    ) -> Subscription:
+        """Tell `subscriber` of the events that are added from now on.
+
+        essential: its errors end the run (the runtime, the controller); any other subscriber
+            that fails is told no more, and its error becomes a `warned` event.
+        types: only events of these classes. wanted: of those, only the ones it says True to.
         """
-        self._subscribers.append((role, subscriber, essential))
+        subscription = Subscription(role, subscriber, essential, len(self._store), types, wanted)
+        with self._lock:
+            subscriptions = [*self._subscriptions, subscription]
+            self._subscriptions = sorted(subscriptions, key=lambda s: ROLES.index(s.role))
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Tell it no more, not even what was added before. Nothing happens when it is not there."""
+        with self._lock:
+            self._subscriptions = [s for s in self._subscriptions if s is not subscription]
 
     def add(self, event: E) -> E:
-        """Number, redact, store and tell. Returns the event as it was stored."""
-        numbered = event.model_copy(update={"id": self._next_id, "timestamp": self._now()})
-        stored = self._redact(numbered) if self._redact else numbered  # type: ignore[arg-type]
-        try:
-            self._store.append(stored)  # type: ignore[arg-type]
-        except PydanticSerializationError:
-            stored = storable(stored)  # type: ignore[arg-type]
-            self._store.append(stored)
-        self._next_id += 1
-        self._queue.append(stored)  # type: ignore[arg-type]
-        if not self._telling:
-            self._tell()
+        """Number, redact, store and tell. Returns the event as it was stored.
+
+        Raises LogError when it can't be stored, and what an essential subscriber raises; the
+        event is then in the log, and whoever was not told of it is told with the next one.
+        """
+        with self._lock:
+            stored = self._store_next(event)  # type: ignore[arg-type]
+        self._tell()
         return stored  # type: ignore[return-value]
 
-    def _tell(self) -> None:
-        self._telling = True
+    def _store_next(self, event: Event) -> Event:
+        # The store's own count is the truth: a signal may end an earlier call at any point.
+        update = {"id": len(self._store), "timestamp": self._now()}
+        stored = event.model_copy(update=update)
+        if self._redact:
+            stored = self._redact(stored)
         try:
-            while self._queue:
-                event = self._queue.popleft()
-                for role, subscriber, essential in self._subscribers:
-                    self._tell_one(role, subscriber, essential, event)
-        finally:
-            self._telling = False
+            self._queue.append(stored)
+            try:
+                self._store.append(stored)
+            except Unstorable:
+                stored = self._queue[-1] = storable(stored)
+                self._store.append(stored)
+        except BaseException:
+            # What is not in the store must not be told; what is there must be.
+            if len(self._store) <= stored.id and self._queue and self._queue[-1].id == stored.id:
+                self._queue.pop()
+            raise
+        return stored
 
-    def _tell_one(self, role: str, subscriber: Subscriber, essential: bool, event: Event) -> None:
-        if essential:
-            subscriber(event)
+    def _tell(self) -> None:
+        mine = False
+        try:
+            with self._lock:
+                if self._telling:
+                    return
+                self._telling = mine = True
+            while call := self._next_call():
+                self._tell_one(*call)
+        except BaseException:
+            if mine:
+                self._telling = False
+            raise
+
+    def _next_call(self) -> tuple[Subscription, Event] | None:
+        """Who is told next of what; None, and no longer telling, when all have been told all."""
+        with self._lock:
+            while not self._calls and self._queue:
+                event = self._queue.popleft()
+                self._calls.extend((subscription, event) for subscription in self._subscriptions)
+            if self._calls:
+                return self._calls.popleft()
+            self._telling = False
+            return None
+
+    def _tell_one(self, subscription: Subscription, event: Event) -> None:
+        if subscription not in self._subscriptions:
+            return
+        if subscription.essential:
+            subscription.call(event)
             return
         try:
-            subscriber(event)
+            subscription.call(event)
         except Exception as error:
+            role = subscription.role
             logger.exception("subscriber %s failed at event %d", role, event.id)
-            self._subscribers = [s for s in self._subscribers if s[0] != role]
+            self.unsubscribe(subscription)
             self.add(Warned(about="subscriber", message=f"{role} failed: {error!r}"))

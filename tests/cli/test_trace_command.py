@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import run
+from resolver.events.reading import read_log
+from resolver.events.schema import log_schema
+from resolver.events.sql import SqlStore
+from tests.parts.postgres import PASSWORD, Postgres
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
 
@@ -36,3 +40,121 @@ def test_an_output_folder_is_as_good_as_its_log(
     (tmp_path / "events.jsonl").write_text(RECORDING.read_text())
     assert run(["trace", str(tmp_path)], {}) == 0
     assert "Splitting a bill" in capsys.readouterr().out
+
+
+def test_the_schema_is_printed_without_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "--schema"], {}) == 0
+    assert json.loads(capsys.readouterr().out) == log_schema()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_run_in_a_database_is_as_good_as_a_file(
+    database: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if database == "sqlite":
+        url = f"sqlite:///{tmp_path}/runs.db"
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.url
+    store = SqlStore(url, "trace/run 1")
+    for event in read_log(RECORDING):
+        store.append(event)
+    store.close()
+    assert run(["trace", f"{url}#trace/run 1", "--format", "json"], {}) == 0
+    lines = RECORDING.read_text().splitlines()
+    assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
+    assert run(["trace", f"{url}#another"], {}) == 1
+    told = capsys.readouterr().err
+    assert "has no events of a run 'another'" in told
+    assert "trace/run 1" in told
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize(
+    ("location", "says"),
+    [
+        ("sqlite:///none.db#r", "none.db is not a file"),
+        ("sqlite://#r", "in memory keeps nothing"),
+        ("sqlite:///x.db", "no run in it"),
+        ("mysql://u:s3cret@h/d#r", "not kept in mysql"),
+        ("postgresql://u:s3cret@127.0.0.1:1/d#r", "onnection refused"),
+        ("://#r", "address can't be read"),
+    ],
+)
+def test_a_database_that_can_not_be_read_is_told_in_words(
+    location: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trace", location], {}) == 1
+    told = capsys.readouterr().err
+    assert says in told
+    assert "s3cret" not in told
+
+
+def test_a_file_that_is_no_database_is_told_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.db").write_text("no database" * 500)
+    assert run(["trace", f"sqlite:///{tmp_path}/x.db#r"], {}) == 1
+    assert "file is not a database" in capsys.readouterr().err
+
+
+def damaged(folder: Path) -> Path:
+    path = folder / "events.jsonl"
+    lines = RECORDING.read_bytes().splitlines(keepends=True)
+    lines[5] = lines[5][:40] + b"\n"
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_a_damaged_log_is_repaired_into_a_new_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = damaged(tmp_path)
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    assert run(["trace", str(path)], {}) == 1
+    assert "line 6: not a line of JSON" in capsys.readouterr().err
+    assert run(["trace", str(tmp_path), "--repair"], {}) == 0
+    told = capsys.readouterr().out
+    assert "line 6: left out: not a line of JSON" in told
+    assert "events.repaired.jsonl has 37 events of 38 lines" in told
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert run(["trace", str(tmp_path / "events.repaired.jsonl")], {}) == 0
+    assert "Splitting a bill" in capsys.readouterr().out
+
+
+def test_a_repair_goes_where_it_is_told_and_overwrites_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = damaged(tmp_path), tmp_path / "new.jsonl"
+    words = ["trace", str(path), "--repair", "--output", str(output)]
+    assert run(words, {}) == 0
+    saved = output.read_bytes()
+    assert run(words, {}) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert output.read_bytes() == saved
+
+
+def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(RECORDING.read_bytes())
+    assert run(["trace", str(path), "--repair"], {}) == 0
+    assert "is whole: 38 events. Nothing was written." in capsys.readouterr().out
+    assert [p.name for p in tmp_path.iterdir()] == ["events.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "no log is given"),
+        (["x.jsonl", "--output", "y"], "--output goes with --repair"),
+        (["sqlite:///x.db#r", "--repair"], "only a file can be repaired"),
+    ],
+)
+def test_wrong_words_are_a_usage_error(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trace", *words], {}) == 2
+    assert says in capsys.readouterr().err

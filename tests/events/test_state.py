@@ -1,29 +1,56 @@
 """State is a fold: derived, deterministic, and true at every prefix."""
 
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+
+import pytest
 from hypothesis import given
 
-from resolver.events.actions import CmdRun, FileEdit, Finish
-from resolver.events.lifecycle import ModelReplied
-from resolver.events.observations import AgentStateChanged, CmdOutput, FileEditResult
+from resolver.errors import LogError
+from resolver.events.actions import CmdRun, Delegate, FileEdit, Finish, PlanUpdate, Think
+from resolver.events.base import ToolCall
+from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
+from resolver.events.log import dump_line, parse_line
+from resolver.events.observations import (
+    AgentStateChanged,
+    CmdOutput,
+    DelegateResult,
+    ErrorObservation,
+    FileEditResult,
+)
 from resolver.events.state import State
-from resolver.model import Completion, RunState, Tokens
+from resolver.model import Completion, Limits, PlanItem, RequestedToolCall, RunState, Tokens
 from tests.events.strategies import logs
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def numbered(*events):
     return [e.model_copy(update={"id": i}) for i, e in enumerate(events)]
 
 
-def facts(state: State) -> dict:
-    return {k: v for k, v in vars(state).items() if k != "events"}
+@given(logs(max_size=12))
+def test_the_same_log_gives_the_same_state_and_a_prefix_the_state_at_that_time(events) -> None:
+    running, all_of_it = State(), State.fold(events)
+    for i, event in enumerate(events):
+        running.apply(event)
+        assert vars(running) == vars(State.fold(events[: i + 1]))
+        assert vars(running) == vars(all_of_it.at(i))
+    assert vars(running) == vars(all_of_it)
 
 
 @given(logs())
-def test_the_same_log_gives_the_same_state_and_a_prefix_the_state_at_that_time(events) -> None:
-    running = State()
-    for i, event in enumerate(events):
-        running.apply(event)
-        assert facts(running) == facts(State.fold(events[: i + 1]))
+def test_a_log_that_was_written_and_read_gives_the_same_state(events) -> None:
+    again = State.fold(parse_line(dump_line(event)) for event in events)
+    assert vars(again) == vars(State.fold(events))
+
+
+@pytest.mark.parametrize("event_id", [-1, 2, 10**9])
+def test_there_is_no_state_at_an_event_that_is_not_there(event_id: int) -> None:
+    state = State.fold(numbered(Think(content="x"), Think(content="y")))
+    with pytest.raises(LogError, match=f"no event {event_id}: it has 2"):
+        state.at(event_id)
 
 
 def test_cost_tokens_and_iterations_come_from_the_replies() -> None:
@@ -68,3 +95,108 @@ def test_the_run_state_is_what_the_log_says_last() -> None:
     )
     assert state.run_state is RunState.FINISHED
     assert state.finish is not None
+
+
+def test_each_model_has_its_own_metrics() -> None:
+    def reply(model: str, cost: float | None) -> ModelReplied:
+        tokens = Tokens(input=10, output=1)
+        completion = Completion(model=model, tokens=tokens, cost=cost, latency=0.5)
+        return ModelReplied(completion=completion)
+
+    metrics = State.fold(numbered(reply("a", 0.5), reply("a", None), reply("b", 0.25))).metrics
+    assert set(metrics) == {"a", "b"}
+    assert (metrics["a"].calls, metrics["a"].priced, metrics["a"].unpriced) == (2, 0.5, 1)
+    assert (metrics["a"].tokens.input, metrics["a"].seconds) == (20, 1.0)
+    assert metrics["b"].priced == 0.25
+
+
+def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
+    data = json.loads(dump_line(event))
+    for _ in range(depth - 1):
+        data = {"kind": "delegate_event", "delegate": 0, "event": data}
+    return DelegateEvent(delegate=delegate, event=data)
+
+
+def test_what_delegates_do_counts_for_the_run_at_any_depth() -> None:
+    reply = ModelReplied(completion=Completion(model="m", tokens=Tokens(input=7), cost=0.5))
+    levels = []
+    state = State()
+    for event in numbered(
+        Delegate(agent="x", task="t"),
+        nested(0, reply),
+        nested(0, Delegate(agent="y", task="u")),
+        nested(0, reply, depth=2),
+        nested(0, FileEditResult(path="deep.py"), depth=2),
+        nested(0, CmdRun(id=4, command="make test"), depth=2),
+        nested(0, CmdRun(id=4, command="elsewhere")),
+        nested(0, CmdOutput(cause=4, exit_code=2, content="red"), depth=2),
+        nested(0, DelegateResult()),
+        DelegateResult(cause=0),
+    ):
+        state.apply(event)
+        levels.append(state.level)
+    assert levels == [1, 1, 2, 2, 2, 2, 1, 2, 1, 0]
+    assert (state.iterations, state.cost, state.tokens.input) == (2, 1.0, 14)
+    assert state.files_touched == ["deep.py"]
+    assert [(c.command, c.exit_code, c.event_id) for c in state.commands] == [("make test", 2, 7)]
+    assert state.delegate is None
+
+
+def test_the_last_error_plan_and_limits_are_what_the_log_says_last() -> None:
+    state = State.fold(
+        numbered(
+            PlanUpdate(items=(PlanItem(title="a"),)),
+            PlanUpdate(items=(PlanItem(title="a", status="done"), PlanItem(title="b"))),
+            ErrorObservation(content="first"),
+            ErrorObservation(content="second"),
+            LimitsExtended(limits=Limits(max_iterations=7)),
+        )
+    )
+    assert [(i.title, i.status) for i in state.plan] == [("a", "done"), ("b", "todo")]
+    assert (state.last_error, state.limits.max_iterations) == ("second", 7)
+
+
+def test_time_without_a_process_or_in_a_pause_is_not_the_runs() -> None:
+    def at(seconds: int, event):
+        return event.model_copy(update={"timestamp": START + timedelta(seconds=seconds)})
+
+    state = State.fold(
+        numbered(
+            at(0, AgentStateChanged(state=RunState.RUNNING)),
+            at(10, Think(content="x")),
+            at(1000, Resumed(version="1", run="r")),
+            at(1005, AgentStateChanged(state=RunState.PAUSED)),
+            at(2000, AgentStateChanged(state=RunState.RUNNING)),
+        )
+    )
+    assert state.seconds == 15
+    assert state.elapsed(START + timedelta(seconds=2004)) == 19
+
+
+def long_run(count: int) -> list[str]:
+    """Lines of a run as it is: a reply, its command and 1 kB of output, over and over."""
+    lines = []
+    for id in range(0, count, 3):
+        arguments = json.dumps({"command": f"sed -n {id},{id + 40}p resolver/module.py"})
+        call = RequestedToolCall(id=f"call_{id}", name="execute_bash", arguments=arguments)
+        tokens = Tokens(input=1000, output=50)
+        completion = Completion(model="m", text="Let me look.", tool_calls=(call,), tokens=tokens)
+        tool_call = ToolCall(id=call.id, name=call.name, arguments=arguments)
+        command = CmdRun(id=id + 1, command="sed", thought="Let me look.", tool_call=tool_call)
+        output = CmdOutput(id=id + 2, cause=id + 1, exit_code=0, content=f"{id} " * 200)
+        events = (ModelReplied(id=id, completion=completion), command, output)
+        lines += [dump_line(event) for event in events]
+    return lines
+
+
+def test_the_memory_of_ten_thousand_events_is_bounded() -> None:
+    lines = long_run(9_999)
+    State.fold(map(parse_line, lines[:30]))
+    tracemalloc.start()
+    state = State.fold(map(parse_line, lines))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(state.events) == 9_999
+    text = sum(map(len, lines))
+    print(f"{taken / 2**20:.1f} MB for {text / 2**20:.1f} MB of lines")
+    assert taken < 50 * 2**20

@@ -1,5 +1,6 @@
 """The stream: numbering, order, redaction, and subscribers that fail."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
 from resolver.events.log import Event, storable
 from resolver.events.observations import CmdOutput
-from resolver.events.store import JsonlStore, MemoryStore, read_log
-from resolver.events.stream import EventStream
+from resolver.events.reading import read_log
+from resolver.events.store import JsonlStore, MemoryStore
+from resolver.events.stream import ROLES, EventStream
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -30,7 +32,7 @@ def test_events_are_numbered_without_gap_and_stamped() -> None:
 def test_an_event_is_stored_before_anybody_is_told() -> None:
     stream, store = make()
     seen: list[int] = []
-    stream.subscribe("watch", lambda event: seen.append(len(store)))
+    stream.subscribe("progress", lambda event: seen.append(len(store)))
     stream.add(Think(content="x"))
     assert seen == [1]
 
@@ -45,7 +47,7 @@ def test_all_subscribers_see_all_events_in_order_when_one_adds_while_told() -> N
             stream.add(CmdOutput(cause=event.id))
 
     stream.subscribe("runtime", answer, essential=True)
-    stream.subscribe("watch", lambda event: seen["second"].append(event.id))
+    stream.subscribe("live_page", lambda event: seen["second"].append(event.id))
     stream.add(CmdRun(command="true"))
     stream.add(CmdRun(command="true"))
     assert seen == {"first": [0, 1, 2, 3], "second": [0, 1, 2, 3]}
@@ -57,12 +59,15 @@ def test_a_failing_subscriber_is_reported_and_told_no_more() -> None:
     def fail(event: Event) -> None:
         raise ValueError("no screen")
 
-    stream.subscribe("page", fail)
+    other: list[Event] = []
+    stream.subscribe("live_page", fail)
+    stream.subscribe("live_page", other.append)
     stream.add(Think(content="x"))
     stream.add(Think(content="y"))
     warnings = [e for e in store if isinstance(e, Warned)]
     assert len(warnings) == 1
-    assert "page failed" in warnings[0].message
+    assert "live_page failed" in warnings[0].message
+    assert [e.id for e in other] == [0, 1, 2]
 
 
 def test_an_essential_subscribers_error_reaches_the_caller_and_the_log_stays() -> None:
@@ -116,3 +121,140 @@ def test_what_json_can_not_carry_is_replaced_and_the_run_goes_on(event, tmp_path
 
 def test_a_whole_pair_stays() -> None:
     assert storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
+
+
+def test_roles_are_told_in_their_order_however_they_came() -> None:
+    stream, _ = make()
+    told: list[str] = []
+    for role in reversed(ROLES):
+        for turn in (1, 2):
+            stream.subscribe(role, lambda event, said=f"{role} {turn}": told.append(said))
+    stream.add(Think(content="x"))
+    assert told == [f"{role} {turn}" for role in ROLES for turn in (1, 2)]
+    assert (ROLES[0], ROLES[-1]) == ("state", "runtime")
+
+
+def test_a_role_that_is_not_listed_is_refused() -> None:
+    stream, _ = make()
+    with pytest.raises(ValueError, match="not in tuple"):
+        stream.subscribe("bystander", print)  # type: ignore[arg-type]
+
+
+def test_a_filter_says_what_a_subscriber_is_told() -> None:
+    stream, _ = make()
+    by_type: list[int] = []
+    by_word: list[int] = []
+    both: list[int] = []
+    long = lambda event: len(event.content) > 1  # noqa: E731
+    stream.subscribe("forge", lambda e: by_type.append(e.id), types=(CmdOutput, CmdRun))
+    stream.subscribe("forge", lambda e: by_word.append(e.id), wanted=lambda e: e.id % 2 == 1)
+    stream.subscribe("forge", lambda e: both.append(e.id), types=(CmdOutput,), wanted=long)
+    stream.add(Think(content="x"))
+    stream.add(CmdRun(command="ls"))
+    stream.add(CmdOutput(cause=1, content="a"))
+    stream.add(CmdOutput(cause=1, content="ab"))
+    assert (by_type, by_word, both) == ([1, 2, 3], [1, 3], [3])
+
+
+def test_a_filter_that_fails_is_a_subscriber_that_fails() -> None:
+    stream, store = make()
+    stream.subscribe("forge", print, wanted=lambda event: event.nothing)  # type: ignore[attr-defined]
+    stream.add(Think(content="x"))
+    stream.add(Think(content="y"))
+    assert [e.kind for e in store] == ["think", "warned", "think"]
+
+
+def test_who_unsubscribes_is_told_no_more_not_even_of_what_waits() -> None:
+    stream, _ = make()
+    told: list[int] = []
+    watching = stream.subscribe("progress", lambda event: told.append(event.id))
+
+    def stop(event: Event) -> None:
+        if event.id == 1:
+            stream.unsubscribe(watching)
+            stream.unsubscribe(watching)
+
+    stream.subscribe("state", stop)
+    for _ in range(3):
+        stream.add(Think(content="x"))
+    assert told == [0]
+
+
+def test_who_subscribes_while_others_are_told_sees_what_is_added_from_then_on() -> None:
+    stream, store = make()
+    late: list[int] = []
+    before: list[int] = []
+
+    def invite(event: Event) -> None:
+        if event.id == 0:
+            stream.add(Think(content="added before"))
+            before.extend(e.id for e in store)
+            stream.subscribe("progress", lambda event: late.append(event.id))
+            stream.add(Think(content="added after"))
+
+    stream.subscribe("controller", invite)
+    stream.add(Think(content="x"))
+    assert (before, late) == ([0, 1], [2])
+
+
+def test_an_essential_failure_costs_the_others_no_event() -> None:
+    stream, _ = make()
+    told: list[int] = []
+
+    def fail(event: Event) -> None:
+        if event.id == 1:
+            raise ValueError("lost")
+
+    stream.subscribe("controller", fail, essential=True)
+    stream.subscribe("runtime", lambda event: told.append(event.id), essential=True)
+    stream.add(Think(content="x"))
+    with pytest.raises(ValueError, match="lost"):
+        stream.add(Think(content="y"))
+    stream.add(Think(content="z"))
+    assert told == [0, 1, 2]
+
+
+def test_threads_add_without_gap_and_everybody_is_told_all_in_order() -> None:
+    stream, store = make()
+    told: list[int] = []
+    stream.subscribe("state", lambda event: told.append(event.id), essential=True)
+
+    def add() -> None:
+        for _ in range(200):
+            stream.add(Think(content="x"))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == [e.id for e in store] == list(range(800))
+
+
+def test_an_event_is_stored_at_once_while_another_thread_is_being_told() -> None:
+    stream, store = make()
+    busy, go_on = threading.Event(), threading.Event()
+
+    def run(event: Event) -> None:
+        if isinstance(event, CmdRun):
+            busy.set()
+            go_on.wait(10)
+
+    stream.subscribe("runtime", run, essential=True)
+    thread = threading.Thread(target=lambda: stream.add(CmdRun(command="sleep 300")))
+    thread.start()
+    busy.wait(10)
+    stream.add(Think(content="meanwhile"))
+    assert len(store) == 2
+    go_on.set()
+    thread.join()
+
+
+def test_a_nested_stream_has_the_same_door_and_clock() -> None:
+    def redact(event: Event) -> Event:
+        return event.model_copy(update={"content": "[redacted]"})
+
+    parent = EventStream(MemoryStore(), redact=redact, now=lambda: NOW)
+    child = parent.nested(MemoryStore())
+    added = child.add(Think(content="s3cret"))
+    assert (added.id, added.content, added.timestamp) == (0, "[redacted]", NOW)

@@ -1,0 +1,57 @@
+"""The JSON schema of one line of the log, made from the event types."""
+
+from typing import Any, get_args
+
+from pydantic.json_schema import models_json_schema
+
+from resolver.events.base import SCHEMA_VERSION, EventBase
+from resolver.events.log import KnownEvent
+from resolver.model import JsonObject
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+WRITTEN = ["id", "timestamp", "source", "kind"]
+"""Fields that every line has."""
+
+EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)
+
+
+def log_schema() -> JsonObject:
+    """One schema for any line: `kind` says which type it is; of a kind that is not listed only
+    the common fields are known."""
+    types: list[type[EventBase]] = [EventBase, *EVENT_TYPES]
+    _, made = models_json_schema(
+        [(event_type, "validation") for event_type in types],
+        ref_template="#/$defs/{model}",
+    )
+    definitions: dict[str, JsonObject] = made["$defs"]
+    for definition in definitions.values():
+        # A newer version may have added a field anywhere.
+        definition.pop("additionalProperties", None)
+    for event_type in EVENT_TYPES:
+        kind = definitions[event_type.__name__]["properties"]["kind"]
+        kind["description"] = "Says that the line is of this type."
+    common = definitions.pop("EventBase")["properties"]
+    common["kind"] = {"type": "string", "description": "Which type of event the line is."}
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:resolver:event-log:{SCHEMA_VERSION}",
+        "title": "One line of a Resolver event log",
+        "description": (
+            f"Version {SCHEMA_VERSION} of the format, which `schema_version` of the first line "
+            "names. Lines are numbered 0, 1, 2, ... Kinds and fields that are not listed come from "
+            "a newer Resolver and are to be kept."
+        ),
+        "type": "object",
+        "required": WRITTEN,
+        "properties": common,
+        "allOf": [_when(event_type) for event_type in EVENT_TYPES],
+        "$defs": definitions,
+    }
+
+
+def _when(event_type: type[EventBase]) -> dict[str, Any]:
+    return {
+        "if": {"properties": {"kind": {"const": event_type.model_fields["kind"].default}}},
+        "then": {"$ref": f"#/$defs/{event_type.__name__}"},
+    }

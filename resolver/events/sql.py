@@ -1,0 +1,235 @@
+"""Events in a database: one table for many runs, on SQLite or PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy import event as hooks
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from resolver.errors import LogError
+from resolver.events.log import Event, stored_line
+from resolver.events.reading import checked
+from resolver.events.store import require_next
+
+EVENTS = Table(
+    "resolver_events",
+    MetaData(),
+    Column("run", String(200), primary_key=True),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(100), nullable=False),
+    Column("data", JSON, nullable=False),
+)
+
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+FOR_WRITING = {
+    "sqlite": ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"),
+    "postgresql": ("SET synchronous_commit = on",),
+}
+"""What makes a commit survive a crash, whatever the server's own defaults are."""
+
+PAGE = 500
+"""Rows read at once."""
+
+NAMED = 10
+"""Runs that an error message lists."""
+
+
+class SqlStore:
+    """The events of one run in a database, committed before `append` returns.
+
+    url: "sqlite:///FILE" or "postgresql://USER:PASSWORD@HOST/DATABASE"; its password is in no
+        error message. The table is made when it is not there.
+    run: the run's key.
+
+    Two stores may be open on one run, but of two that append the same id one gets a LogError.
+    """
+
+    def __init__(self, url: str, run: str) -> None:
+        self._run = run
+        self._database = Database(url, for_writing=True)
+        try:
+            with self._database.connect() as connection:
+                _make_table(connection)
+                self._count = _count(connection, run)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, event: Event) -> None:
+        line = stored_line(event)
+        require_next(event, self._count)
+        row = {"run": self._run, "id": event.id, "kind": event.kind, "data": line}
+        try:
+            with self._database.connect() as connection:
+                connection.execute(insert(EVENTS), row)
+        except BaseException:
+            # The connection may have been lost, or a signal come, after the commit.
+            with suppress(LogError):
+                self._count += self._has(event.id, line)
+            raise
+        self._count += 1
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._database.events(self._run)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def _has(self, id: int, line: str) -> bool:
+        found = select(EVENTS.c.data).where(EVENTS.c.run == self._run, EVENTS.c.id == id)
+        with self._database.connect() as connection:
+            return bool(connection.scalar(found) == line)
+
+
+class Database:
+    """A database with events in it. Whatever goes wrong with it is a LogError."""
+
+    def __init__(self, url: str, for_writing: bool = False) -> None:
+        parsed = _parsed(url, for_writing)
+        self.name = parsed.render_as_string(hide_password=True)
+        self._engine = _open(parsed, for_writing)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """One transaction, committed at the end."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except IntegrityError as error:
+            raise LogError(
+                f"{self.name}: another process has written this event of the run",
+                "let only one process work on a run",
+            ) from error
+        except SQLAlchemyError as error:
+            reason = str(error.orig if isinstance(error, DBAPIError) else error)
+            raise LogError(
+                f"{self.name}: {reason.strip().splitlines()[0]}",
+                "check that the database is there and that it can be reached",
+            ) from error
+
+    def events(self, run: str) -> Iterator[Event]:
+        """All events of a run, checked to be numbered without gap."""
+        return checked(f"{self.name}#{run}", "row", self._lines(run))
+
+    def runs(self, most: int) -> list[str]:
+        """Keys of the first runs."""
+        with self.connect() as connection:
+            if not inspect(connection).has_table(EVENTS.name):
+                return []
+            return list(connection.scalars(select(EVENTS.c.run).distinct().limit(most)))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _lines(self, run: str) -> Iterator[str]:
+        page = select(EVENTS.c.id, EVENTS.c.data).order_by(EVENTS.c.id).limit(PAGE)
+        last = None
+        while True:
+            wanted = page.where(EVENTS.c.run == run)
+            if last is not None:
+                wanted = wanted.where(EVENTS.c.id > last)
+            with self.connect() as connection:
+                rows = connection.execute(wanted).all()
+            if not rows:
+                return
+            last = rows[-1].id
+            yield from (row.data for row in rows)
+
+
+def read_run(url: str, run: str) -> Iterator[Event]:
+    """All events of a run in a database. Raises LogError, also when there is no such run."""
+    database = Database(url)
+    try:
+        runs = database.runs(NAMED)
+        empty = True
+        if runs:
+            for event in database.events(run):
+                empty = False
+                yield event
+        if empty:
+            there = f"it has the runs {', '.join(runs)}" if runs else "it has no events at all"
+            raise LogError(
+                f"{database.name} has no events of a run {run!r}", f"name another one: {there}"
+            )
+    finally:
+        database.close()
+
+
+def _parsed(url: str, for_writing: bool) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise LogError("the database's address can't be read", "see docs/events.md") from error
+    driver = DRIVERS.get(parsed.drivername)
+    if driver is None:
+        kinds = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+        raise LogError(f"events are not kept in {parsed.drivername}", f"give {kinds}")
+    if driver == "sqlite":
+        if parsed.database in (None, "", ":memory:"):
+            raise LogError("a database in memory keeps nothing", "give sqlite:///FILE")
+        if not for_writing and not Path(str(parsed.database)).is_file():
+            raise LogError(f"{parsed.database} is not a file", "check the path")
+    return parsed.set(drivername=driver)
+
+
+def _open(url: URL, for_writing: bool) -> Engine:
+    """Lines go in and out of the JSON column as they are."""
+    engine = create_engine(
+        url,
+        json_serializer=lambda line: line,
+        json_deserializer=lambda line: line,
+        pool_pre_ping=True,  # a server that was restarted between two events is found again
+        connect_args={"timeout": 30} if url.get_backend_name() == "sqlite" else {},
+    )
+    if for_writing:
+
+        def prepare(connection: Any, _record: object) -> None:
+            cursor = connection.cursor()
+            for statement in FOR_WRITING[url.get_backend_name()]:
+                cursor.execute(statement)
+            cursor.close()
+            connection.commit()
+
+        hooks.listen(engine, "connect", prepare)
+    return engine
+
+
+def _make_table(connection: Connection) -> None:
+    try:
+        with connection.begin_nested():
+            EVENTS.metadata.create_all(connection)
+    except DBAPIError:
+        # Two processes that make it at the same time: one of them fails, and the table is there.
+        if not inspect(connection).has_table(EVENTS.name):
+            raise
+
+
+def _count(connection: Connection, run: str) -> int:
+    last = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
+    found = connection.scalar(last)
+    return 0 if found is None else int(found) + 1

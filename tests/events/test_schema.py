@@ -1,0 +1,135 @@
+"""The format: one to one, described, published as a schema, and readable for good."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from jsonschema import Draft202012Validator
+
+from resolver.events.log import (
+    ACTION_TYPES,
+    KINDS,
+    OBSERVATION_TYPES,
+    RUNNABLE,
+    dump_line,
+    parse_line,
+)
+from resolver.events.observations import AgentStateChanged, ErrorObservation, Null
+from resolver.events.schema import EVENT_TYPES, log_schema
+from resolver.events.state import State
+from scripts.events_docs import events_page
+from tests.events.strategies import logs
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).with_name("golden-1.jsonl")
+RECORDING = ROOT / "resolver" / "demo" / "recording.jsonl"
+SCHEMA = log_schema()
+VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+ACTIONS = {
+    "CmdRun", "IPythonRunCell", "FileRead", "FileWrite", "FileEdit", "BrowseURL",
+    "BrowseInteractive", "McpCall", "Recall", "Delegate", "Message", "Think", "Finish", "Reject",
+    "ChangeAgentState", "CondensationRequest",
+}  # fmt: skip
+"""What every CodeAct system of this family has."""
+
+
+def test_the_protocol_has_every_action() -> None:
+    assert {t.__name__ for t in ACTION_TYPES} >= ACTIONS
+
+
+def test_each_runnable_action_has_one_observation_and_each_observation_answers_something() -> None:
+    assert set(RUNNABLE) <= set(ACTION_TYPES)
+    others = {ErrorObservation, AgentStateChanged, Null}
+    assert set(RUNNABLE.values()) | others == set(OBSERVATION_TYPES)
+
+
+@pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda t: t.__name__)
+def test_every_type_and_every_field_is_described(event_type: type) -> None:
+    assert event_type.__doc__
+    for name, field in event_type.model_fields.items():
+        assert field.description or name == "kind", name
+
+
+def test_every_field_of_what_stands_in_events_is_described() -> None:
+    bare = [
+        f"{name}.{field}"
+        for name, definition in SCHEMA["$defs"].items()
+        for field, schema in definition.get("properties", {}).items()
+        if not schema.get("description")
+    ]
+    assert bare == []
+
+
+def test_the_schema_is_one_of_the_2020_12_dialect() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["$defs"]["RunStarted"]["properties"]["schema_version"]["maximum"] == 1
+
+
+@pytest.mark.parametrize("path", [RECORDING, GOLDEN], ids=lambda p: p.stem)
+def test_logs_that_are_there_fit_the_schema(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        VALIDATOR.validate(json.loads(line))
+
+
+@given(logs(max_size=4))
+def test_any_log_fits_the_schema(events: list[Any]) -> None:
+    for event in events:
+        VALIDATOR.validate(json.loads(dump_line(event)))
+
+
+COMMON = {"id": 3, "timestamp": "2026-01-01T00:00:00Z", "source": "agent"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {**COMMON, "kind": "think"},
+        {**COMMON, "kind": "think", "content": 7},
+        {**COMMON, "kind": "cmd_output", "exit_code": "none"},
+        {**COMMON, "kind": "agent_state_changed", "state": "asleep"},
+        {**COMMON, "source": "moon", "kind": "null"},
+        {**COMMON},
+        {"kind": "null"},
+        [],
+    ],
+)
+def test_the_schema_refuses_what_is_no_event(line: Any) -> None:
+    assert not VALIDATOR.is_valid(line)
+
+
+def test_the_schema_allows_unknown_kinds_and_fields() -> None:
+    VALIDATOR.validate({**COMMON, "kind": "from_the_future", "anything": [1]})
+    reply = {"model": "m", "new": 1, "tokens": {"input": 1, "newer": 2}}
+    VALIDATOR.validate({**COMMON, "kind": "model_replied", "completion": reply, "newest": None})
+
+
+def test_the_page_about_events_is_up_to_date() -> None:
+    assert (ROOT / "docs/events.md").read_text() == events_page(), "run `make docs`"
+
+
+def test_the_golden_log_has_every_kind() -> None:
+    there = {json.loads(line)["kind"] for line in GOLDEN.read_text().splitlines()}
+    assert there == KINDS, "append a line of the new kind; never change one that is there"
+
+
+def test_the_golden_log_is_read_and_written_as_it_was() -> None:
+    """A line that fails here is in logs that people have: reading them must go on."""
+    for number, line in enumerate(GOLDEN.read_text().splitlines()):
+        event = parse_line(line)
+        assert event.id == number
+        assert type(event).__name__ != "Unknown"
+        assert not event.model_extra
+        assert json.loads(dump_line(event)) == json.loads(line)
+
+
+def test_the_golden_log_gives_the_state_it_gave() -> None:
+    state = State.fold(map(parse_line, GOLDEN.read_text().splitlines()))
+    assert (state.iterations, state.cost, state.limits.max_iterations) == (1, 0.0031, 50)
+    assert state.files_touched == ["new.py"]
+    assert [c.command for c in state.commands] == ["ls"]
+    assert (state.run_state, state.last_error) == ("paused", "no such element")
+    assert [item.title for item in state.plan] == ["write a test", "mend it"]

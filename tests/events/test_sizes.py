@@ -1,0 +1,53 @@
+"""How large events get: an edit costs its hunk, whatever the file's size."""
+
+import pytest
+
+from resolver.events.actions import CmdRun, FileEdit
+from resolver.events.log import dump_line
+from resolver.events.observations import CmdOutput, FileEditResult
+from resolver.runtime.runtime import Runtime
+from tests.parts.sandboxes import LOCAL, kinds
+
+MOST = 20_000
+"""Bytes of an edit's action and observation together beside lines of any length: the hunk is cut
+at 10 kB, and of each line shown the start is."""
+
+LINES = "yes 'total = add(first, second)  # a line of this file' | head -c {size} > big.py"
+ONE_LINE = "yes 'f(1);' | tr -d '\\n' | head -c {size} > big.py; echo >> big.py"
+
+
+def edit(sandbox: Runtime, make: str, size: int) -> int:
+    """Size of the events of an edit of one line in the middle of the file."""
+    half = make.format(size=size // 2)
+    command = (
+        f"{half}; cp big.py a; echo 'MIDDLE = 1' >> a; cat a big.py > big; mv big big.py; rm a"
+    )
+    made = sandbox.execute(CmdRun(command=command))
+    assert isinstance(made, CmdOutput)
+    assert made.exit_code == 0, made.content
+    action = FileEdit(
+        command="str_replace", path="big.py", old_str="MIDDLE = 1", new_str="MIDDLE = 2"
+    )
+    result = sandbox.execute(action)
+    assert isinstance(result, FileEditResult), result
+    assert len(result.old_hash) == len(result.new_hash) == 64
+    return len(dump_line(action).encode()) + len(dump_line(result).encode())
+
+
+@pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
+@pytest.mark.parametrize("megabytes", [1, 32])
+def test_an_edit_of_one_line_makes_small_events(sandbox: Runtime, megabytes: int) -> None:
+    assert edit(sandbox, LINES, megabytes * 1_000_000) < 3_000
+
+
+@pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
+def test_an_edit_that_is_refused_for_its_files_size_is_small_as_well(sandbox: Runtime) -> None:
+    assert isinstance(sandbox.execute(CmdRun(command="truncate -s 50M big.py")), CmdOutput)
+    action = FileEdit(command="insert", path="big.py", insert_line=0, new_str="x")
+    assert len(dump_line(sandbox.execute(action))) < 1_000
+
+
+@pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
+@pytest.mark.parametrize("megabytes", [1, 32])
+def test_huge_lines_beside_it_are_cut(sandbox: Runtime, megabytes: int) -> None:
+    assert edit(sandbox, ONE_LINE, megabytes * 1_000_000) <= MOST

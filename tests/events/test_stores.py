@@ -1,0 +1,400 @@
+"""Stores: one conformance suite for all of them, and what the file and the database survive."""
+
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from resolver.errors import LogError, Unstorable
+from resolver.events.actions import FileWrite, McpCall, Think
+from resolver.events.location import open_log
+from resolver.events.log import LONGEST_LINE, dump_line, parse_event
+from resolver.events.reading import read_log
+from resolver.events.sql import SqlStore
+from resolver.events.store import EventStore, JsonlStore, MemoryStore
+from resolver.events.stream import EventStream
+from tests.events.strategies import logs
+from tests.parts.postgres import PASSWORD, Postgres, running_postgres
+
+Opened = Callable[[str], EventStore]
+"""Opens the store of a run, again or for the first time."""
+
+KINDS = ["memory", "jsonl", "sqlite", "postgresql"]
+
+
+def thought(id: int, content: str = "") -> Think:
+    return Think(id=id, content=content or f"thought {id}")
+
+
+@pytest.fixture(params=KINDS)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    """Each kind of store in turn. What was opened is closed at the end."""
+    made: list[EventStore] = []
+    memory: dict[str, EventStore] = {}
+    own = str(hash(tmp_path))
+
+    def opening(run: str) -> EventStore:
+        match request.param:
+            case "memory":
+                store = memory.setdefault(run, MemoryStore())
+            case "jsonl":
+                store = JsonlStore(tmp_path / run / "events.jsonl")
+            case "sqlite":
+                store = SqlStore(f"sqlite:///{tmp_path}/events.db", run)
+            case _:
+                postgres: Postgres = request.getfixturevalue("postgres")
+                store = SqlStore(postgres.url, run + own)
+        made.append(store)
+        return store
+
+    yield opening
+    for store in made:
+        store.close()
+
+
+def test_events_come_back_in_order(opened: Opened) -> None:
+    store = opened("run")
+    for id in range(520):
+        store.append(thought(id))
+    assert [e.id for e in store] == list(range(520))
+    assert [e.id for e in store] == list(range(520))
+    assert len(store) == 520
+
+
+def test_a_new_store_is_empty(opened: Opened) -> None:
+    store = opened("run")
+    assert len(store) == 0
+    assert list(store) == []
+
+
+def test_a_reopened_store_goes_on_where_it_ended(opened: Opened) -> None:
+    first = opened("run")
+    first.append(thought(0))
+    if not isinstance(first, MemoryStore):
+        first.close()
+    second = opened("run")
+    assert len(second) == 1
+    second.append(thought(1))
+    assert [e.content for e in second] == ["thought 0", "thought 1"]
+
+
+def test_runs_do_not_mix(opened: Opened) -> None:
+    one, other = opened("one"), opened("other")
+    one.append(thought(0, "of one"))
+    other.append(thought(0, "of the other"))
+    assert [e.content for e in one] == ["of one"]
+    assert [e.content for e in other] == ["of the other"]
+
+
+@pytest.mark.parametrize("id", [0, 2, -1])
+def test_only_the_next_event_is_taken(opened: Opened, id: int) -> None:
+    store = opened("run")
+    store.append(thought(0))
+    with pytest.raises(LogError, match="can't be appended to a log of 1"):
+        store.append(thought(id))
+    store.append(thought(1))
+    assert [e.id for e in store] == [0, 1]
+
+
+UNSTORABLE = [
+    Think(content="half a \ud800 pair"),
+    McpCall(server="s", name="n", arguments={"a\udfff": ["\ud83d"]}),
+    FileWrite(path="a", content="x" * LONGEST_LINE),
+]
+
+
+@pytest.mark.parametrize("event", UNSTORABLE, ids=["text", "key", "size"])
+def test_what_can_not_be_kept_is_refused_and_the_log_goes_on(opened: Opened, event) -> None:
+    store = opened("run")
+    with pytest.raises(Unstorable):
+        store.append(event.model_copy(update={"id": 0}))
+    assert len(store) == 0
+    store.append(thought(0))
+    assert list(store) == [thought(0)]
+
+
+def test_a_newer_versions_kinds_and_fields_are_kept(opened: Opened) -> None:
+    lines = [
+        {"id": 0, "kind": "from_the_future", "payload": {"a": [1, None]}, "none": None},
+        {"id": 1, "kind": "think", "content": "x", "colour": None},
+    ]
+    store = opened("run")
+    for line in lines:
+        store.append(parse_event(line))
+    assert [dump_line(e) for e in store] == [
+        '{"id":0,"kind":"from_the_future","payload":{"a":[1,null]},"none":null}',
+        '{"id":1,"kind":"think","content":"x","colour":null}',
+    ]
+
+
+@given(events=logs(min_size=1, max_size=6))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+def test_every_event_survives_the_round_trip(opened: Opened, runs, events) -> None:
+    store = opened(f"run {next(runs)}")
+    for event in events:
+        store.append(event)
+    assert list(store) == events
+
+
+@pytest.fixture
+def runs() -> Iterator[int]:
+    """Keys of runs: each example takes one of its own."""
+    return itertools.count()
+
+
+@pytest.mark.parametrize("opened", KINDS[1:], indirect=True)
+def test_two_writers_of_one_run_can_not_append_the_same_id(opened: Opened) -> None:
+    first = opened("run")
+    first.append(thought(0))
+    with pytest.raises(LogError, match="another process"):
+        opened("run").append(thought(1, "by the second"))
+        first.append(thought(1, "by the first"))
+    assert len(list(first)) <= 2
+
+
+def test_a_torn_last_line_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    store = JsonlStore(path)
+    store.append(thought(0))
+    store.close()
+    torn = b'{"id":1,"kind":"think","content":"' + b"x" * 200_000
+    for times in (1, 2):
+        with open(path, "ab") as file:
+            file.write(torn)
+        assert [e.id for e in read_log(path)] == list(range(times))
+        again = JsonlStore(path)
+        assert len(again) == times
+        again.append(thought(times))
+        again.close()
+    assert [e.id for e in read_log(path)] == [0, 1, 2]
+    assert (tmp_path / "events.jsonl.torn").read_bytes() == 2 * (torn + b"\n")
+
+
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"id":0,"kind":"null"}', b"x" * 70_000])
+def test_a_log_killed_at_its_first_event_starts_anew(tmp_path: Path, torn: bytes) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(torn)
+    store = JsonlStore(path)
+    assert list(store) == []
+    store.append(thought(0))
+    store.close()
+    assert list(read_log(path)) == [thought(0)]
+
+
+def test_a_broken_log_is_not_opened_for_writing_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"id":0,"kind":"null"}\ngarbage\n{"id":2,"kind":"null"}\n')
+    before = path.read_bytes()
+    with pytest.raises(LogError, match="line 2: not a line of JSON"):
+        JsonlStore(path)
+    assert path.read_bytes() == before
+
+
+SCRIPT = """
+import resource, signal, sys
+from pathlib import Path
+from resolver.errors import LogError, Stopped
+from resolver.events.actions import Think
+from resolver.events.store import JsonlStore
+from resolver.events.stream import EventStream
+path = Path(sys.argv[1])
+"""
+KILLED = (
+    SCRIPT
+    + """
+store = JsonlStore(path)
+for i in range(10**6):
+    store.append(Think(id=i, content="x" * 2000))
+    if i == 20:
+        print("going", flush=True)
+"""
+)
+FULL = (
+    SCRIPT
+    + """
+stream = EventStream(JsonlStore(path))
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+for i in range(100):
+    try:
+        stream.add(Think(content="x" * 997))
+    except LogError as error:
+        print(error.what)
+        break
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+stream.add(Think(content="the last"))
+"""
+)
+SIGNALLED = (
+    SCRIPT
+    + """
+def stop(*_):
+    raise Stopped("a signal")
+signal.signal(signal.SIGALRM, stop)
+stream = EventStream(JsonlStore(path))
+told = []
+stream.subscribe("state", lambda event: told.append(event.id), essential=True)
+for _ in range(400):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0007)
+        for _ in range(50):
+            stream.add(Think(content="x" * 500))
+    except Stopped:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+last = stream.add(Think(content="the last"))
+print(last.id, told[-1], told == sorted(set(told)))
+"""
+)
+
+
+def test_a_kill_in_the_middle_leaves_a_readable_log(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+    events = list(read_log(path))
+    assert len(events) > 20
+    reopened = JsonlStore(path)
+    assert len(reopened) == len(events)
+    reopened.close()
+
+
+def test_a_full_disk_is_an_error_and_what_was_half_written_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    done = run_script(FULL, path)
+    assert f"the event log {path} can't be written: File too large" in done
+    events = list(read_log(path))
+    assert events[-1].content == "the last"
+    assert path.stat().st_size > 9_000
+    assert not list(tmp_path.glob("*.torn"))
+
+
+def test_signals_in_the_middle_of_an_append_leave_the_log_whole(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    last, told, in_order = run_script(SIGNALLED, path).split()
+    assert (told, in_order) == (last, "True")
+    assert [e.id for e in read_log(path)] == list(range(int(last) + 1))
+
+
+def run_script(script: str, path: Path) -> str:
+    command = [sys.executable, "-c", script, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_another_process_can_not_open_a_log_that_is_being_written(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    store = JsonlStore(path)
+    store.append(thought(0))
+    script = SCRIPT + "JsonlStore(path)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
+    )
+    assert "is being written by another process" in done.stderr
+    assert [e.id for e in read_log(path)] == [0]
+    store.close()
+    JsonlStore(path).close()
+
+
+@pytest.mark.parametrize("path", ["/proc/none/events.jsonl", "/dev/null/events.jsonl", "/proc"])
+def test_a_log_that_can_not_be_made_is_an_error(path: str) -> None:
+    with pytest.raises(LogError, match="can't be written"):
+        JsonlStore(Path(path))
+
+
+def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("garbage\n")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(LogError, match="not a line of JSON"):
+            JsonlStore(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_many_threads_that_make_the_table_at_once_all_get_it(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS resolver_events")
+    stores: list[SqlStore] = []
+    threads = [
+        threading.Thread(target=lambda n=n: stores.append(SqlStore(postgres.url, f"thread {n}")))
+        for n in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in stores:
+        store.append(thought(0))
+        store.close()
+    assert len(stores) == 6
+
+
+def test_a_lost_database_is_a_log_error_and_one_that_is_back_is_found_again() -> None:
+    with running_postgres() as server:
+        store = SqlStore(server.url, "run")
+        store.append(thought(0))
+        server.stop()
+        with pytest.raises(LogError, match="postgresql") as caught:
+            store.append(thought(1))
+        assert PASSWORD not in caught.value.what + caught.value.next_step
+        server.start()
+        store.append(thought(1))
+        assert [e.id for e in store] == [0, 1]
+        store.close()
+
+
+def test_a_commit_is_durable_whatever_the_server_is_set_to(postgres: Postgres) -> None:
+    store = SqlStore(postgres.url, "durable")
+    with store._database.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    store.close()
+
+
+def test_the_table_can_be_asked_by_kind(tmp_path: Path) -> None:
+    store = SqlStore(f"sqlite:///{tmp_path}/e.db", "run")
+    store.append(thought(0))
+    store.close()
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        rows = connection.execute(
+            "SELECT run, id, kind, json_extract(data, '$.content') FROM resolver_events"
+        ).fetchall()
+    connection.close()
+    assert rows == [("run", 0, "think", "thought 0")]
+
+
+def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/e.db"
+    store = SqlStore(url, "run")
+    for id in range(3):
+        store.append(thought(id))
+    store.close()
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        connection.execute("DELETE FROM resolver_events WHERE id = 1")
+    connection.close()
+    with pytest.raises(LogError, match="row 2: the event's id is 2, not 1"):
+        list(open_log(f"{url}#run"))
+
+
+def test_a_stream_keeps_what_the_store_can_not_hold_in_a_form_that_it_can(opened: Opened) -> None:
+    store = opened("run")
+    stream = EventStream(store)
+    told = [stream.add(e) for e in (*UNSTORABLE, Think(content="a zero \x00 byte"))]
+    assert list(store) == told
+    assert told[0].content == "half a \ufffd pair"
+    assert told[2].content.endswith("characters]")
+    assert told[3].content == "a zero \x00 byte"
