@@ -3,12 +3,15 @@
 Both dialects end here, and the offered JSON schemas are made from these models.
 """
 
+import json
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
+from resolver.model import PlanItem
 
 MAX_TIMEOUT = 3600.0
 """Seconds; the most a model may ask for."""
@@ -46,6 +49,68 @@ Line = Annotated[
     Annotated[int, Field(ge=0)] | None,
     BeforeValidator(_none_if_blank),
     WithJsonSchema({"type": "integer"}),
+]
+_PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
+_MARKS = {" ": "todo", "x": "done", "X": "done"}
+_STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
+"""Words for a status that models have learnt elsewhere."""
+
+MOST_ITEMS = 50
+
+
+def _plan_items(value: Any) -> Any:
+    """A plan as models write it: objects, titles, or text with one item a line, as `[x] title`."""
+    if isinstance(value, str):
+        value = _json_list(value) or [_plan_line(x) for x in value.splitlines() if x.strip()]
+    if not isinstance(value, list):
+        return value
+    return [_plan_item(item) for item in value]
+
+
+def _json_list(text: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _plan_line(line: str) -> dict[str, str]:
+    box = _PLAN_LINE.fullmatch(line.strip())
+    if box is None:
+        return {"title": line}
+    return {"title": box[2], "status": _MARKS.get(box[1], "doing")}
+
+
+def _plan_item(item: Any) -> Any:
+    if isinstance(item, str):
+        item = {"title": item}
+    if not isinstance(item, dict) or not isinstance(item.get("title"), str):
+        return item
+    title = " ".join(item["title"].split())
+    if not title:
+        raise ValueError("an item has no title")
+    status = item.get("status", "todo")
+    known = _STATUSES.get(status, status) if isinstance(status, str) else status
+    return {**item, "title": title, "status": known}
+
+
+Items = Annotated[
+    Annotated[tuple[PlanItem, ...], Field(max_length=MOST_ITEMS)],
+    BeforeValidator(_plan_items),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "title": {"type": "string"},
+                    "status": {"type": "string", "enum": ["todo", "doing", "done"]},
+                },
+                "required": ["title", "status"],
+            },
+        }
+    ),
 ]
 OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
 
@@ -174,6 +239,21 @@ class EditorArguments(Arguments):
                 return a.FileEdit(command="undo_edit", path=self.path)
 
 
+class BrowserArguments(Arguments):
+    """`browser`."""
+
+    code: str = Field(description="One or more action calls, one a line.")
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "BrowserArguments":
+        if not self.code.strip():
+            raise ValueError("code is empty")
+        return self
+
+    def action(self) -> ActionBase:
+        return a.BrowseInteractive(code=self.code)
+
+
 class ThinkArguments(Arguments):
     """`think`."""
 
@@ -195,11 +275,42 @@ class FinishArguments(Arguments):
         return a.Finish(message=self.message, task_completed=self.task_completed)
 
 
+class PlanArguments(Arguments):
+    """`plan`."""
+
+    items: Items = Field(description="The whole plan, in order, each time.")
+
+    def action(self) -> ActionBase:
+        return a.PlanUpdate(items=self.items)
+
+
+class DelegateArguments(Arguments):
+    """`delegate`."""
+
+    agent: str = Field(default="CodeActAgent", min_length=1, description="Name of the agent.")
+    task: str = Field(
+        description="All it has to know: what to do, where, and what to report. It sees nothing "
+        "of this conversation."
+    )
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "DelegateArguments":
+        if not self.task.strip():
+            raise ValueError("task is empty")
+        return self
+
+    def action(self) -> ActionBase:
+        return a.Delegate(agent=self.agent, task=self.task)
+
+
 TOOLS: dict[str, type[Arguments]] = {
     "execute_bash": BashArguments,
     "execute_ipython_cell": CellArguments,
     "str_replace_editor": EditorArguments,
     "think": ThinkArguments,
+    "plan": PlanArguments,
+    "delegate": DelegateArguments,
+    "browser": BrowserArguments,
     "finish": FinishArguments,
 }
-"""Every tool that is offered. A tool with nothing behind it is not."""
+"""Every tool that can be offered. A tool with nothing behind it in a run is not."""

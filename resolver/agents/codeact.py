@@ -1,13 +1,13 @@
 """The default agent: a model that acts by writing code, one step at a time."""
 
-from resolver.agents.replies import read_reply
+from resolver.agents.replies import next_action, read_reply
 from resolver.agents.system_prompt import system_text
-from resolver.agents.tags import TAG_NAMES
-from resolver.agents.tools import TOOL_NAMES, tool_specs
+from resolver.agents.tags import offered_tags
+from resolver.agents.tools import offered_tools, tool_specs
 from resolver.errors import ContextWindowExceeded
 from resolver.events.actions import CondensationRequest
 from resolver.events.base import ActionBase
-from resolver.events.lifecycle import ModelReplied, SystemPrompt
+from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
@@ -20,19 +20,30 @@ class CodeActAgent:
         (`resolver.llm.base.RecordedModel`). When it is not there, only the reply's first action
         is taken, and it carries `reply=None`.
     memory: makes the messages; its dialect is `dialect`.
+    may_delegate: whether it is offered to hand work to another agent.
+    may_browse: whether it is offered a browser.
     """
 
     name = "CodeActAgent"
 
-    def __init__(self, model: Model, memory: ConversationMemory, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        model: Model,
+        memory: ConversationMemory,
+        dialect: Dialect,
+        may_delegate: bool = False,
+        may_browse: bool = False,
+    ) -> None:
         self._model = model
         self._memory = memory
         self._dialect = dialect
+        self._tools = offered_tools(may_delegate, may_browse)
 
     def system_prompt(self) -> SystemPrompt:
         """The house rules and, in the tag dialect, the tools as text."""
-        tools = TOOL_NAMES if self._dialect == "tools" else TAG_NAMES
-        return SystemPrompt(content=system_text(self._dialect), tools=tools, dialect=self._dialect)
+        text = system_text(self._dialect, "delegate" in self._tools, "browser" in self._tools)
+        tools = self._tools if self._dialect == "tools" else offered_tags(self._tools)
+        return SystemPrompt(content=text, tools=tools, dialect=self._dialect)
 
     def step(self, state: State) -> ActionBase:
         """The next action of the last reply; when there is none left, of a new one.
@@ -40,32 +51,19 @@ class CodeActAgent:
         A conversation that is too long gives a CondensationRequest. Raises ModelError, and
         ContextWindowExceeded when the last such request was not answered.
         """
-        rest = self._next_of(state, 0)
+        rest = next_action(state, self._dialect)
         if rest is not None:
             return rest
         before = len(state.events)
-        specs = list(tool_specs()) if self._dialect == "tools" else None
+        specs = list(tool_specs(self._tools)) if self._dialect == "tools" else None
         try:
             completion = self._model.complete(self._memory.messages(state), specs)
         except ContextWindowExceeded:
             if _is_unanswered(state):
                 raise
             return CondensationRequest()
-        action = self._next_of(state, before)
+        action = next_action(state, self._dialect, before)
         return action if action is not None else read_reply(completion, self._dialect)[0]
-
-    def _next_of(self, state: State, start: int) -> ActionBase | None:
-        """The next action of the last reply among the events from `start` on."""
-        taken = 0
-        for index in range(len(state.events) - 1, start - 1, -1):
-            event = state.events[index]
-            if isinstance(event, ModelReplied):
-                actions = read_reply(event.completion, self._dialect)
-                if taken >= len(actions):
-                    return None
-                return actions[taken].model_copy(update={"reply": event.id})
-            taken += isinstance(event, ActionBase) and event.reply is not None
-        return None
 
 
 def _is_unanswered(state: State) -> bool:

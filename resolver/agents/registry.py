@@ -11,15 +11,24 @@ from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
 
 
-def make_agent(name: str, model: Model, dialect: Literal["auto", "tools", "tags"]) -> Agent:
+def make_agent(
+    name: str,
+    model: Model,
+    dialect: Literal["auto", "tools", "tags"],
+    *,
+    may_delegate: bool = False,
+    may_browse: bool = False,
+) -> Agent:
     """The agent of that name. Raises UsageError that lists the known ones.
 
     dialect: "auto" takes native tool calls where the model has them.
+    may_delegate: whether the agent is offered to hand work to another one.
+    may_browse: whether it is offered a browser.
     """
     make = AGENTS.get(name)
     if make is None:
         raise UsageError(f"there is no agent {name!r}", f"the agents are: {', '.join(AGENTS)}")
-    return make(model, choose_dialect(model, dialect))
+    return make(model, choose_dialect(model, dialect), may_delegate, may_browse)
 
 
 def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Dialect:
@@ -29,15 +38,15 @@ def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Di
     return wanted
 
 
-def _code_act(model: Model, dialect: Dialect) -> Agent:
-    return CodeActAgent(model, ConversationMemory(dialect), dialect)
+def _code_act(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:
+    return CodeActAgent(model, ConversationMemory(dialect), dialect, may_delegate, may_browse)
 
 
-def _dummy(model: Model, dialect: Dialect) -> Agent:  # noqa: ARG001 - it asks no model
-    return DummyAgent()
+def _dummy(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+    return DummyAgent()  # it asks no model
 
 
-AGENTS: dict[str, Callable[[Model, Dialect], Agent]] = {
+AGENTS: dict[str, Callable[[Model, Dialect, bool, bool], Agent]] = {
     "CodeActAgent": _code_act,
     "DummyAgent": _dummy,
 }

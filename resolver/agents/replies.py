@@ -7,6 +7,8 @@ from resolver.agents.tags import parse_tags
 from resolver.agents.tool_calls import action_of_call
 from resolver.events.actions import Finish, Invalid, Message, Think
 from resolver.events.base import ActionBase
+from resolver.events.lifecycle import ModelReplied, SystemPrompt
+from resolver.events.state import State
 from resolver.memory.conversation import Dialect
 from resolver.model import Completion
 from resolver.templates import render
@@ -37,6 +39,30 @@ def read_reply(completion: Completion, dialect: Dialect) -> tuple[ActionBase, ..
     if dialect == "tags" and actions:
         return _until_finish(actions)
     return (_words(completion, cut),)
+
+
+def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
+    """The next action of the last reply among the events from `start` on; None when all of them
+    were taken."""
+    taken = 0
+    for index in range(len(state.events) - 1, start - 1, -1):
+        event = state.events[index]
+        if isinstance(event, ModelReplied):
+            actions = read_reply(event.completion, dialect)
+            if taken >= len(actions):
+                return None
+            return actions[taken].model_copy(update={"reply": event.id})
+        taken += isinstance(event, ActionBase) and event.reply is not None
+    return None
+
+
+def has_more(state: State) -> bool:
+    """Whether the last reply asks for actions that were not taken yet. False without a model."""
+    if not state.iterations:
+        return False
+    prompts = (event for event in state.events if isinstance(event, SystemPrompt))
+    prompt = next(prompts, None)
+    return prompt is not None and next_action(state, prompt.dialect) is not None
 
 
 def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:

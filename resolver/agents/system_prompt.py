@@ -4,6 +4,7 @@ from resolver.agents.arguments import MAX_TIMEOUT
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.memory.conversation import Dialect
+from resolver.model import PlanItem
 from resolver.templates import render
 
 _EXAMPLES = {
@@ -25,16 +26,31 @@ _EXAMPLES = {
     "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
     "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
     "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
+    "plan": a.PlanUpdate(
+        items=(
+            PlanItem(title="reproduce the crash with a test", status="done"),
+            PlanItem(title="fix parse()", status="doing"),
+            PlanItem(title="run the whole suite"),
+        )
+    ),
+    "delegate": a.Delegate(
+        agent="CodeActAgent",
+        task="Find every caller of parse() in src/ and report file, line and what it passes.",
+    ),
+    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
+    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
     "finish": a.Finish(message="What was wrong: ..."),
 }
 """Written by the same code that the parser is tested against, so they can't be wrong."""
 
 
-def system_text(dialect: Dialect) -> str:
+def system_text(dialect: Dialect, may_delegate: bool = False, may_browse: bool = False) -> str:
     """The system prompt of the CodeAct agent."""
     return render(
         "agent/system.md.j2",
         dialect=dialect,
+        may_delegate=may_delegate,
+        may_browse=may_browse,
         examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
         most_seconds=int(MAX_TIMEOUT),
     ).strip()

@@ -5,6 +5,7 @@ block can't be read, none is run.
 """
 
 import re
+from collections.abc import Collection
 
 from resolver.agents.arguments import TOOLS
 from resolver.agents.markup import Block, Fault, Grammar, find_blocks, write_block
@@ -19,24 +20,42 @@ _CONTENT = {
     "execute_ipython": ("execute_ipython_cell", "code"),
     "execute_ipython_cell": ("execute_ipython_cell", "code"),
     "think": ("think", "thought"),
+    "plan": ("plan", "items"),
+    "delegate": ("delegate", "task"),
+    "execute_browse": ("browser", "code"),
+    "browser": ("browser", "code"),
     "finish": ("finish", "message"),
 }
 """Tag to its tool and to the argument that its content is."""
 
 _EDITOR = "str_replace_editor"
-_ABSENT = ("execute_browse", "browser", "delegate")
-"""Tags of the protocol that have nothing behind them in this version."""
+TAG_NAMES = (
+    "execute_bash",
+    "execute_ipython",
+    _EDITOR,
+    "think",
+    "plan",
+    "delegate",
+    "execute_browse",
+    "finish",
+)
+"""Tags that can be offered."""
 
-TAG_NAMES = ("execute_bash", "execute_ipython", _EDITOR, "think", "finish")
-"""Tags that are offered."""
+_TOOL_OF = {name: tool for name, (tool, _) in _CONTENT.items()}
+_BOXES = {"todo": "[ ]", "doing": "[>]", "done": "[x]"}
 
 GRAMMAR = Grammar(
-    names=(*_CONTENT, _EDITOR, *_ABSENT),
+    names=(*_CONTENT, _EDITOR),
     parents=(_EDITOR,),
     children=tuple(TOOLS[_EDITOR].model_fields),
 )
 _ANY_OPEN = re.compile(r"^[ \t]*<([a-z_]+)(?: [^<>\n]*)?>", re.MULTILINE)
 _LEAST_ALIKE = 5
+
+
+def offered_tags(tools: Collection[str]) -> tuple[str, ...]:
+    """The tags of an agent that has these tools."""
+    return tuple(name for name in TAG_NAMES if _TOOL_OF.get(name, name) in tools)
 
 
 def parse_tags(text: str, cut: bool = False) -> tuple[ActionBase, ...]:
@@ -74,8 +93,15 @@ def write_tags(action: ActionBase) -> str:
             return write_block("execute_bash", attributes, f"\n{command}\n")
         case a.IPythonRunCell(code=code):
             return write_block("execute_ipython", {}, f"\n{code}\n")
+        case a.BrowseInteractive(code=code):
+            return write_block("execute_browse", {}, f"\n{code}\n")
         case a.Think(content=content):
             return write_block("think", {}, f"\n{content}\n")
+        case a.PlanUpdate(items=items):
+            lines = "\n".join(f"{_BOXES[item.status]} {item.title}" for item in items)
+            return write_block("plan", {}, f"\n{lines}\n")
+        case a.Delegate(agent=agent, task=task):
+            return write_block("delegate", {"agent": agent}, f"\n{task}\n")
         case a.Finish(message=message, task_completed=completed):
             attributes = {} if completed else {"task_completed": "false"}
             return write_block("finish", attributes, f"\n{message}\n")
@@ -111,8 +137,6 @@ def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
 
 
 def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
-    if block.name in _ABSENT:
-        return (f"<{block.name}> is not available in this run",)
     arguments: JsonObject = dict(block.attributes)
     if block.name == _EDITOR:
         pairs = [(child.name, _unwrapped(child)) for child in block.children]

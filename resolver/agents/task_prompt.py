@@ -22,10 +22,13 @@ MAX_LINE = 500
 MAX_INSTRUCTION = 10_000
 
 
-def render_task(task: Task, base: str, root: str, instructions: Instructions) -> str:
+def render_task(
+    task: Task, base: str, root: str, instructions: Instructions, reachable: str = ""
+) -> str:
     """The task prompt.
 
     base: the commit the work starts from. root: the repository's path in the sandbox.
+    reachable: the hosts that programs in the sandbox can reach; "" for none.
     """
     comments, earlier = _newest(task.comments)
     values = {
@@ -48,6 +51,7 @@ def render_task(task: Task, base: str, root: str, instructions: Instructions) ->
         base_branch=_line(task.base_branch),
         base=base,
         root=root,
+        reachable=reachable,
         marker=_marker(repr(values), task),
     ).strip()
 

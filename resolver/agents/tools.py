@@ -10,8 +10,16 @@ from resolver.templates import render
 TOOL_NAMES = tuple(TOOLS)
 
 
+def offered_tools(may_delegate: bool, may_browse: bool = False) -> tuple[str, ...]:
+    """The names of the tools of an agent, in their order."""
+    absent = ({"delegate"} if not may_delegate else set()) | (
+        {"browser"} if not may_browse else set()
+    )
+    return tuple(name for name in TOOL_NAMES if name not in absent)
+
+
 @cache
-def tool_specs() -> tuple[JsonObject, ...]:
+def tool_specs(names: tuple[str, ...] = TOOL_NAMES) -> tuple[JsonObject, ...]:
     """The native tool specifications, in OpenAI's form."""
     return tuple(
         {
@@ -19,10 +27,10 @@ def tool_specs() -> tuple[JsonObject, ...]:
             "function": {
                 "name": name,
                 "description": render(f"agent/tools/{name}.md.j2").strip(),
-                "parameters": _schema(arguments),
+                "parameters": _schema(TOOLS[name]),
             },
         }
-        for name, arguments in TOOLS.items()
+        for name in names
     )
 
 

@@ -3,8 +3,11 @@ controller takes them.
 """
 
 import queue
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from resolver.errors import ResolverError
 from resolver.model import Extension
 
 
@@ -46,6 +49,9 @@ class Say:
     by: str = ""
 
 
+STOP_SECONDS = 0.2
+"""Between two attempts to end the command that runs."""
+
 Request = Stop | Pause | Resume | Extend | Say
 
 
@@ -54,21 +60,50 @@ class Control:
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._interrupt: Callable[[], None] | None = None
+        self._stop_taken = threading.Event()
+
+    def interrupt_with(self, interrupt: Callable[[], None]) -> None:
+        """How a Stop ends the command that runs; called in another thread."""
+        self._interrupt = interrupt
 
     def send(self, request: Request) -> None:
         """Ask for it; returns at once."""
         self._requests.put(request)
+        if isinstance(request, Stop):
+            threading.Thread(target=self._end_commands, name="stop", daemon=True).start()
+
+    def _end_commands(self) -> None:
+        """End whatever command runs, and the next one, until the Stop is taken: it may have come
+        while the model was thinking, and the command that follows could take an hour."""
+        while not self._stop_taken.wait(STOP_SECONDS):
+            if self._interrupt is None:
+                continue
+            try:
+                self._interrupt()
+            except ResolverError:  # the sandbox is gone, and the run with it
+                return
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything that was asked has been taken."""
+        return self._requests.empty()
 
     def take(self) -> Request | None:
         """The oldest request that waits, None when there is none."""
         try:
-            return self._requests.get_nowait()
+            return self._taken(self._requests.get_nowait())
         except queue.Empty:
             return None
 
     def wait(self, seconds: float) -> Request | None:
         """The next request, None when none came in time."""
         try:
-            return self._requests.get(timeout=seconds)
+            return self._taken(self._requests.get(timeout=seconds))
         except queue.Empty:
             return None
+
+    def _taken(self, request: Request) -> Request:
+        if isinstance(request, Stop):
+            self._stop_taken.set()
+        return request

@@ -1,17 +1,24 @@
 """The loop: feed the state to the agent, add its action to the stream, see what came of it.
 
 Synchronous, one thread. The runtime is a subscriber of the stream: by the time `add(action)`
-returns, the observation is in the log and in the state.
+returns, the observation is in the log and in the state. Nothing that matters is kept here: on a
+log that was cut off at any event `run` goes on where it was.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from resolver.agents.base import Agent
-from resolver.controller.limits import check_limits, limit_warning
+from resolver.agents.replies import has_more
+from resolver.controller import delegation
+from resolver.controller.control import Control
+from resolver.controller.limits import check_limits, limit_warning, share_of
 from resolver.controller.outcome import outcome_of
-from resolver.controller.stuck import find_repetition
-from resolver.errors import LimitReached, ResolverError, Stopped
+from resolver.controller.recovery import OUTSIDE, unsettled
+from resolver.controller.requests import MAX_PAUSE, Level, Requests
+from resolver.controller.stuck import StuckDetector
+from resolver.errors import LimitReached, ResolverError, Stopped, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
@@ -25,7 +32,20 @@ from resolver.templates import render
 logger = logging.getLogger("resolver.controller")
 
 MOST_AUTO_REPLIES = 3
-"""How often an agent that waits for a person is told to go on by itself."""
+"""How often in a row an agent that waits for a person is told to go on by itself."""
+
+ENDS = frozenset(
+    {
+        RunState.FINISHED,
+        RunState.REJECTED,
+        RunState.ERROR,
+        RunState.STOPPED,
+        RunState.STUCK,
+        RunState.LIMIT,
+        RunState.REFUSED,
+    }
+)
+"""States in which a run is over. AWAITING_USER_INPUT is an end as well, where nobody answers."""
 
 
 class Executor(Protocol):
@@ -44,8 +64,14 @@ class AgentController:
     """Runs one agent to an end or a limit.
 
     stream: the run's bus; `state` must already be subscribed to it, before this controller.
+        The bounds are `state.limits`.
     executor: does the sandbox actions; subscribed here under the role "runtime".
     now: the stream's clock.
+    control: where requests of people wait; taken between two steps.
+    most: the largest totals to which a person's request may extend the limits; None is no bound.
+    max_pause: seconds that a pause may last; then the run is stopped, and can be continued.
+    delegates: makes the agents of delegates; None refuses to delegate.
+    parent: the controller of the run that this one is a delegate of; requests go by its rules.
     """
 
     def __init__(
@@ -55,33 +81,50 @@ class AgentController:
         state: State,
         executor: Executor,
         condenser: Condenser,
-        limits: Limits,
         now: Clock,
+        *,
+        control: Control | None = None,
+        most: Limits | None = None,
+        max_pause: float = MAX_PAUSE,
+        delegates: delegation.Delegates | None = None,
+        parent: "AgentController | None" = None,
     ) -> None:
         self._agent = agent
         self._stream = stream
         self._state = state
         self._executor = executor
         self._condenser = condenser
-        self._limits = limits
         self._now = now
-        self._limit: str | None = None
+        self._delegates = delegates
+        level = Level(stream, state)
+        self._requests: Requests = (
+            parent._requests.below(level)
+            if parent
+            else Requests(control or Control(), (level,), now, most, max_pause)
+        )
+        self._stuck = StuckDetector()
+        self._stopped: Stopped | None = None
         stream.subscribe("runtime", self._execute, essential=True)
 
     def run(self) -> Outcome:
-        """Step until done or stopped. Never raises for what happens inside a step."""
-        self._enter(RunState.RUNNING)
-        while self._state.run_state is RunState.RUNNING:
-            self._guarded_step()
-        return outcome_of(self._state, self._limit)
+        """Step until done or stopped. Never raises for what happens inside a step.
 
-    def _guarded_step(self) -> None:
+        On a log that was loaded it goes on behind its last event; on one that has ended it gives
+        that outcome at once, unless the caller has put the state back to RUNNING.
+        """
+        if self._state.run_state not in ENDS:
+            self._guarded(self._begin)
+        while self._state.run_state is RunState.RUNNING:
+            self._guarded(self._step)
+        return outcome_of(self._state)
+
+    def _guarded(self, part: Callable[[], None]) -> None:
         try:
-            self._step()
+            part()
         except LimitReached as limit:
-            self._limit = limit.limit
             self._enter(RunState.LIMIT, limit.what)
         except Stopped as stopped:
+            self._stopped = stopped
             self._enter(RunState.STOPPED, stopped.what)
         except ResolverError as error:
             self._enter(RunState.ERROR, _sentences(error))
@@ -89,18 +132,53 @@ class AgentController:
             logger.exception("a step failed")
             self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
 
+    def _begin(self) -> None:
+        """Settle what a log that was cut off still owes; nothing in a new one."""
+        if self._state.run_state in {RunState.LOADING, RunState.PAUSED}:
+            self._enter(RunState.RUNNING)
+        owed = unsettled(self._state)
+        for action in owed:
+            self._settle(action)
+        if not owed and self._state.run_state is RunState.AWAITING_USER_INPUT:
+            self._enter(RunState.RUNNING)
+
+    def _settle(self, action: ActionBase) -> None:
+        if isinstance(action, OUTSIDE):
+            words = render("agent/interrupted.md.j2").strip()
+            self._observe(action, o.ErrorObservation(content=words, code="interrupted"))
+        elif isinstance(action, SANDBOX_ACTIONS):
+            self._execute(action)
+        else:
+            self._answer(action)
+
     def _step(self) -> None:
-        check_limits(self._state, self._limits, self._now())
-        warning = limit_warning(self._state, self._limits, self._now())
+        self._requests.obey_all()
+        # What a reply asks for beside its first action is paid for, and it was written before
+        # anything that could be told now.
+        in_reply = has_more(self._state)
+        self._check_limits(in_reply)
+        if not in_reply and not self._prepare_asking():
+            return
+        self._answer(self._stream.add(self._agent.step(self._state)))
+
+    def _check_limits(self, in_reply: bool) -> None:
+        try:
+            check_limits(self._state, self._now())
+        except LimitReached as reached:
+            if reached.limit == "time" or not in_reply:
+                raise
+
+    def _prepare_asking(self) -> bool:
+        """All that a model is told, or spared, before it is asked; False when the run has ended."""
+        warning = limit_warning(self._state, self._now())
         if warning:
             self._stream.add(warning)
         if self._is_stuck():
-            return
+            return False
         condensation = self._condenser.condense(self._state)
         if condensation:
             self._stream.add(condensation)
-        action = self._stream.add(self._agent.step(self._state))
-        self._answer(action)
+        return True
 
     def _answer(self, action: ActionBase) -> None:
         """What the controller itself does about an action that the sandbox does not do."""
@@ -112,32 +190,80 @@ class AgentController:
             case a.ChangeAgentState(state=wanted, reason=reason):
                 self._enter(wanted, reason)
             case a.Message(wait_for_response=True):
-                self._reply(action)
+                self._wait(action)
             case a.Message() | a.Think():
                 self._observe(action, o.Null())
+            case a.PlanUpdate():
+                self._observe(action, o.PlanUpdated(content="The plan is noted."))
+            case a.Delegate():
+                self._delegate(action)
             case a.Invalid(reason=reason):
-                self._observe(action, o.ErrorObservation(content=reason, code="invalid"))
+                self._refuse(action, reason, "invalid")
             case a.CondensationRequest():
                 self._condense_or_fail()
             case _ if not isinstance(action, SANDBOX_ACTIONS):
-                reason = render("agent/unavailable.md.j2", kind=getattr(action, "kind", "")).strip()
-                self._observe(action, o.ErrorObservation(content=reason, code="unavailable"))
+                kind = getattr(action, "kind", "")
+                self._refuse(action, render("agent/unavailable.md.j2", kind=kind), "unavailable")
             case _:
                 pass
 
     def _observe(self, action: ActionBase, observation: ObservationBase) -> None:
         self._stream.add(observation.model_copy(update={"cause": action.id}))
 
+    def _refuse(self, action: ActionBase, why: str, code: str) -> None:
+        self._observe(action, o.ErrorObservation(content=why.strip(), code=code))
+
     def _execute(self, event: Event) -> None:
-        if isinstance(event, SANDBOX_ACTIONS):
+        if isinstance(event, SANDBOX_ACTIONS) and event.source is Source.AGENT:
             self._observe(event, self._executor.execute(event))
 
-    def _reply(self, action: a.Message) -> None:
-        if self._state.auto_replies >= MOST_AUTO_REPLIES:
-            self._enter(RunState.STOPPED, "the agent waits for an answer and nobody is there")
+    def _wait(self, question: a.Message) -> None:
+        """The answer of a person who is there; else an automatic one, a bounded number of times.
+        Without an answer the run ends with its question."""
+        if self._state.run_state is not RunState.AWAITING_USER_INPUT:
+            self._enter(RunState.AWAITING_USER_INPUT, _first_line(question.content))
+        words = self._requests.answer()
+        if words is not None:
+            self._stream.add(a.Message(content=words, source=Source.USER))
+        elif self._state.auto_replies < MOST_AUTO_REPLIES:
+            words = render("agent/continue.md.j2").strip()
+            self._stream.add(a.Message(content=words, source=Source.USER, cause=question.id))
+        else:
             return
-        words = render("agent/continue.md.j2").strip()
-        self._stream.add(a.Message(content=words, source=Source.USER, cause=action.id))
+        self._enter(RunState.RUNNING)
+
+    def _delegate(self, action: a.Delegate) -> None:
+        """Run the delegate to its end, or on to it where the log has its beginning."""
+        depth = len(self._requests.levels)
+        if self._delegates is None or depth > delegation.MAX_DEPTH:
+            self._refuse(action, render("agent/no_delegates.md.j2", depth=depth), "unavailable")
+            return
+        stream, state = delegation.open_stream(self._stream, self._state, action.id)
+        may_delegate = depth < delegation.MAX_DEPTH
+        try:
+            agent = self._delegates(action.agent, stream, may_delegate=may_delegate)
+        except UsageError as error:
+            self._refuse(action, _sentences(error), "delegate")
+            return
+        share = state.limits if state.events else share_of(self._state, self._now())
+        if share is None:
+            self._refuse(action, render("agent/too_little_left.md.j2"), "delegate")
+            return
+        delegation.add_opening(stream, state, agent, share, action.task)
+        child = AgentController(
+            agent,
+            stream,
+            state,
+            self._executor,
+            self._condenser,
+            self._now,
+            delegates=self._delegates,
+            parent=self,
+        )
+        outcome = child.run()
+        self._observe(action, delegation.delegate_result(action.agent, outcome, state))
+        if child._stopped is not None:
+            raise child._stopped
 
     def _condense_or_fail(self) -> None:
         condensation = self._condenser.condense(self._state)
@@ -148,29 +274,15 @@ class AgentController:
 
     def _is_stuck(self) -> bool:
         """Tell the agent at the first sign; end the run when it goes on all the same."""
-        since = self._told_at()
-        repeats = find_repetition(self._state.events, since) if since is not None else None
+        repeats = self._stuck.look(self._state)
         if repeats is None:
             return False
-        if since:
+        if self._stuck.warned:
             self._enter(RunState.STUCK, f"the agent repeats itself: {repeats}")
             return True
         message = render("agent/stuck_warning.md.j2", repeats=repeats).strip()
         self._stream.add(Warned(about="stuck", message=message, to_agent=True))
         return False
-
-    def _told_at(self) -> int | None:
-        """Id of the first action that can know of the warning; 0 when there was no warning yet,
-        None while the rest of an earlier reply is done."""
-        warned_at = self._state.last_stuck_warning
-        if warned_at < 0:
-            return 0
-        for event in self._state.events[warned_at + 1 :]:
-            if not isinstance(event, ActionBase) or event.source is not Source.AGENT:
-                continue
-            if event.reply is None or event.reply > warned_at:
-                return event.id
-        return None
 
     def _enter(self, state: RunState, reason: str = "") -> None:
         self._stream.add(o.AgentStateChanged(state=state, reason=reason))
@@ -180,3 +292,8 @@ def _sentences(error: ResolverError) -> str:
     """What went wrong and what to do, as a person reads it."""
     parts = (error.what.rstrip("."), error.next_step[:1].upper() + error.next_step[1:])
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().partition("\n")[0].strip()
+    return line if len(line) <= 300 else f"{line[:299]}…"

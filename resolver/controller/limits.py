@@ -1,58 +1,130 @@
-"""The bounds of a run, checked in one place before every step."""
+"""The bounds of a run: checked in one place before every step, extended, and shared with delegates.
+
+All of it is read off the state: the bounds in force are `State.limits`.
+"""
 
 from datetime import datetime
+from typing import Literal
 
 from resolver.errors import LimitReached
-from resolver.events.lifecycle import Warned
+from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.model import Limits
+from resolver.model import Extension, Limits
 from resolver.templates import render
 
-STEPS_LEFT = 3
+Bound = Literal["iterations", "budget", "time"]
+
+STEPS_LEFT = 2
 """The agent is warned when this many replies are left."""
 
 SHARE_USED = 0.9
 """The agent is warned when this share of the money or the time is used."""
 
+DELEGATE_SHARE = 0.5
+"""A delegate gets this share of what its parent has left of each bound. So the parent always has
+half of it to work with what comes back, however the delegate ends."""
 
-def check_limits(state: State, limits: Limits, now: datetime) -> None:
+LEAST_REPLIES = 3
+"""With fewer replies than this a delegate could not do anything."""
+
+
+def check_limits(state: State, now: datetime) -> None:
     """Raise LimitReached when a bound is used up. `now` is UTC."""
+    limits = state.limits
+    match bound_reached(state, now):
+        case "iterations":
+            what = f"limit reached: {state.iterations} of {limits.max_iterations} iterations"
+            next_step = "raise --max-iterations, or make the issue smaller"
+            raise LimitReached("iterations", what, next_step)
+        case "budget":
+            what = f"limit reached: ${state.priced:.2f} of ${limits.max_budget:.2f}"
+            raise LimitReached("budget", what, "raise --max-budget, or choose a cheaper model")
+        case "time":
+            seconds = state.elapsed(now)
+            what = f"limit reached: {seconds:.0f} of {limits.max_time:.0f} seconds"
+            raise LimitReached("time", what, "raise --max-time, or make the issue smaller")
+        case None:
+            pass
+
+
+def bound_reached(state: State, now: datetime) -> Bound | None:
+    """The first bound that is used up."""
+    limits = state.limits
     if state.iterations >= limits.max_iterations:
-        raise LimitReached(
-            "iterations",
-            f"limit reached: {state.iterations} of {limits.max_iterations} iterations",
-            "raise --max-iterations, or make the issue smaller",
-        )
+        return "iterations"
     if state.priced >= limits.max_budget:
-        raise LimitReached(
-            "budget",
-            f"limit reached: ${state.priced:.2f} of ${limits.max_budget:.2f}",
-            "raise --max-budget, or choose a cheaper model",
-        )
-    seconds = _elapsed(state, now)
-    if seconds >= limits.max_time:
-        raise LimitReached(
-            "time",
-            f"limit reached: {seconds:.0f} of {limits.max_time:.0f} seconds",
-            "raise --max-time, or make the issue smaller",
-        )
+        return "budget"
+    return "time" if state.elapsed(now) >= limits.max_time else None
 
 
-def limit_warning(state: State, limits: Limits, now: datetime) -> Warned | None:
-    """The last warning before a bound, once for each bound; None when there is none to give."""
-    near = {
-        "iterations": 0 < limits.max_iterations - state.iterations <= STEPS_LEFT < state.iterations,
+def limit_warning(state: State, now: datetime) -> Warned | None:
+    """The last warning before a bound, once for each bound, and once more after it was extended;
+    None when there is none to give."""
+    limits = state.limits
+    left = limits.max_iterations - state.iterations
+    near: dict[Bound, bool] = {
+        "iterations": 0 < left <= STEPS_LEFT < state.iterations,
         "budget": state.priced >= SHARE_USED * limits.max_budget,
-        "time": _elapsed(state, now) >= SHARE_USED * limits.max_time,
+        "time": state.elapsed(now) >= SHARE_USED * limits.max_time,
     }
     for limit, is_near in near.items():
         about = f"limit:{limit}"
         if is_near and about not in state.warned:
-            left = limits.max_iterations - state.iterations
             message = render("agent/limit_warning.md.j2", limit=limit, steps_left=left)
             return Warned(about=about, message=message.strip(), to_agent=True)
     return None
 
 
-def _elapsed(state: State, now: datetime) -> float:
-    return (now - state.started_at).total_seconds() if state.started_at else 0.0
+def extended(limits: Limits, extension: Extension, most: Limits | None) -> Limits:
+    """The bounds with `extension` on top, never above `most` and never below what they were."""
+    wanted = Limits(
+        max_iterations=limits.max_iterations + max(0, extension.iterations),
+        max_budget=limits.max_budget + max(0.0, extension.budget),
+        max_time=limits.max_time + max(0.0, extension.time),
+    )
+    if most is None:
+        return wanted
+    return Limits(
+        max_iterations=max(limits.max_iterations, min(wanted.max_iterations, most.max_iterations)),
+        max_budget=max(limits.max_budget, min(wanted.max_budget, most.max_budget)),
+        max_time=max(limits.max_time, min(wanted.max_time, most.max_time)),
+    )
+
+
+def extension_between(before: Limits, after: Limits) -> Extension:
+    """What `after` has on top of `before`."""
+    return Extension(
+        iterations=after.max_iterations - before.max_iterations,
+        budget=after.max_budget - before.max_budget,
+        time=after.max_time - before.max_time,
+    )
+
+
+def extension_events(
+    limits: Limits, extension: Extension, most: Limits | None = None, by: str = ""
+) -> tuple[LimitsExtended | Warned, ...]:
+    """The events that grant `extension`: the new bounds, a word to the agent, and one to people
+    where `most`, the largest totals that a request may reach, has cut it. () when nothing was
+    asked for."""
+    wanted, granted = extended(limits, extension, None), extended(limits, extension, most)
+    events: list[LimitsExtended | Warned] = []
+    if granted != wanted:
+        cut = render("run/extension_cut.md.j2", granted=granted, most=most, by=by).strip()
+        events.append(Warned(about="extension_cut", message=cut))
+    if granted != limits:
+        events.append(LimitsExtended(limits=granted, by=by))
+        more = extension_between(limits, granted)
+        told = render("agent/extended.md.j2", more=more).strip()
+        events.append(Warned(about="extended", message=told, to_agent=True))
+    return tuple(events)
+
+
+def share_of(state: State, now: datetime) -> Limits | None:
+    """The bounds of a delegate of this run; None when too little is left to share."""
+    limits = state.limits
+    replies = int((limits.max_iterations - state.iterations) * DELEGATE_SHARE)
+    money = (limits.max_budget - state.priced) * DELEGATE_SHARE
+    seconds = (limits.max_time - state.elapsed(now)) * DELEGATE_SHARE
+    if replies < LEAST_REPLIES or money <= 0 or seconds <= 0:
+        return None
+    return Limits(max_iterations=replies, max_budget=money, max_time=seconds)

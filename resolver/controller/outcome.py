@@ -1,19 +1,26 @@
 """The Outcome, read off the state."""
 
-from typing import Literal, cast
-
+from resolver.controller.limits import bound_reached
+from resolver.events import actions as a
+from resolver.events.base import Source
 from resolver.events.state import State
 from resolver.model import Outcome, RunState
 
 
-def outcome_of(state: State, limit: str | None = None) -> Outcome:
+def outcome_of(state: State) -> Outcome:
     """How the run ended, as the log tells it."""
     finish = state.finish
+    limit = None
+    if state.run_state is RunState.LIMIT and state.last_at is not None:
+        limit = bound_reached(state, state.last_at)
+    message = finish.message if finish else ""
+    if state.run_state is RunState.AWAITING_USER_INPUT:
+        message = _question(state)
     return Outcome(
         state=state.run_state,
         reason=state.reason,
-        limit=cast(Literal["iterations", "budget", "time"] | None, limit),
-        message=finish.message if finish else "",
+        limit=limit,
+        message=message,
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED
         ),
@@ -22,3 +29,10 @@ def outcome_of(state: State, limit: str | None = None) -> Outcome:
         cost=state.cost,
         seconds=round(state.seconds, 3),
     )
+
+
+def _question(state: State) -> str:
+    for event in reversed(state.events):
+        if isinstance(event, a.Message) and event.source is Source.AGENT:
+            return event.content
+    return ""

@@ -1,10 +1,11 @@
 """Compares a replayed run with its recording and reports where they part."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted
+from resolver.events.lifecycle import ReplayDiverged, RunStarted, StageCompleted
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.stream import EventStream
@@ -14,11 +15,16 @@ MOST_REPORTED = 10
 
 EXCERPT = 400
 
+ROOT_STAGE = "checkout"
+"""Stage whose detail is the repository's path in the sandbox."""
+
 _VARIES = re.compile(
     r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
     r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d\d?\b|\[\d+\] +\d+"
 )
-"""Temporary paths, addresses, hashes, dates, times of day, durations: what no two runs share."""
+"""Temporary paths, addresses, hashes, dates, times of day, durations, process ids of background
+jobs: what no two runs share."""
 
 _COMPARED = (
     "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
@@ -26,12 +32,57 @@ _COMPARED = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Where a replayed event parts from the recorded one; the texts are excerpts."""
+
+    recorded_id: int
+    field: str
+    recorded: str
+    found: str
+
+    def event(self) -> ReplayDiverged:
+        """The difference as the log has it."""
+        return ReplayDiverged(
+            recorded_id=self.recorded_id,
+            field=self.field,
+            recorded=self.recorded,
+            found=self.found,
+        )
+
+
+def difference(
+    recorded: EventBase, found: EventBase, roots: Sequence[str] = ()
+) -> Difference | None:
+    """The first field in which the two events say something else.
+
+    roots: paths of the repository in the sandboxes, which differ between machines. What always
+    differs (times, durations, temporary paths, hashes) is levelled before comparing.
+    """
+    for field in _COMPARED:
+        before, now = _text(recorded, field, roots), _text(found, field, roots)
+        if _VARIES.sub("#", before) != _VARIES.sub("#", now):
+            start = _first_difference(before, now)
+            end = start + EXCERPT
+            return Difference(recorded.id, field, before[start:end], now[start:end])
+    return None
+
+
+def roots_of(events: Iterable[Event]) -> tuple[str, ...]:
+    """The repository's paths in the sandboxes that a log tells of, in order, each once."""
+    found = [
+        event.detail
+        for event in events
+        if isinstance(event, StageCompleted) and event.stage == ROOT_STAGE
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 class ReplayCheck:
     """A stream subscriber: holds each action and observation against the recorded one.
 
     recorded: the events of the recording. started: the replayed run's first event, whose base is
-    compared as well. root: the repository's path in the sandbox, which differs between machines.
-    What always differs (times, durations, temporary paths, hashes) is levelled before comparing.
+    compared as well. root: the repository's path in the sandbox.
     """
 
     def __init__(
@@ -39,44 +90,33 @@ class ReplayCheck:
     ) -> None:
         self._recorded = [e for e in recorded if _is_compared(e)]
         self._stream = stream
-        self._root = root
+        self._roots = (*roots_of(recorded), root)
         self._position = 0
         self._reported = 0
         before = next((e for e in recorded if isinstance(e, RunStarted)), None)
         if before is not None and before.base != started.base:
-            self._report(before.id, "base", before.base, started.base)
+            self._report(Difference(before.id, "base", before.base, started.base))
 
     def __call__(self, event: Event) -> None:
         if not _is_compared(event):
             return
         if self._position < len(self._recorded):
-            recorded = self._recorded[self._position]
-            self._compare(recorded, event)
+            found = difference(self._recorded[self._position], event, self._roots)
+            if found is not None:
+                self._report(found)
         self._position += 1
 
-    def _compare(self, recorded: EventBase, found: EventBase) -> None:
-        for field in _COMPARED:
-            before, now = self._text(recorded, field), self._text(found, field)
-            if _VARIES.sub("#", before) != _VARIES.sub("#", now):
-                self._report(recorded.id, field, before, now)
-                return
-
-    def _text(self, event: EventBase, field: str) -> str:
-        text = str(getattr(event, field, ""))
-        return text.replace(self._root, "/workspace") if self._root else text
-
-    def _report(self, recorded_id: int, field: str, recorded: str, found: str) -> None:
+    def _report(self, found: Difference) -> None:
         self._reported += 1
         if self._reported <= MOST_REPORTED:
-            start = _first_difference(recorded, found)
-            self._stream.add(
-                ReplayDiverged(
-                    recorded_id=recorded_id,
-                    field=field,
-                    recorded=recorded[start : start + EXCERPT],
-                    found=found[start : start + EXCERPT],
-                )
-            )
+            self._stream.add(found.event())
+
+
+def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:
+    text = str(getattr(event, field, ""))
+    for root in roots:
+        text = text.replace(root, "/workspace") if root else text
+    return text
 
 
 def _is_compared(event: Event) -> bool:

@@ -1,76 +1,278 @@
-"""Finds out that a run goes in circles.
+"""Finds out that a run goes in circles, event by event: a step costs the same at any length.
 
-Patterns of the reference system: the same action with the same observation, the same action
-answered with errors, the same words again and again, two steps in alternation. Numbers,
-temporary paths and hashes are levelled first, so that near-identical repeats count.
+The reference system's five patterns (the same action with the same result, the same action with
+errors, a monologue, actions in alternation, a loop of condensations) and near-identical repeats,
+which differ in numbers alone. What nobody chose (temporary paths, hashes, times) never counts.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections import deque
+from functools import cached_property
 
+from resolver.controller.noise import without_noise, without_numbers
 from resolver.events import actions as a
+from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.log import Event
+from resolver.events.state import State
+from resolver.model import RunState
 
 REPEATS = 4
+"""The same action with the same result."""
+
 ERROR_REPEATS = 3
-MESSAGE_REPEATS = 3
-ALTERNATIONS = 3
-WINDOW = 40
-"""Events looked back at; covers every pattern, so that a check costs the same at any length."""
+"""The same action, each time answered with an error."""
 
-_IDENTITY = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds"}
-_NOISE = re.compile(r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,40}\b|\d+(?:\.\d+)?")
+MONOLOGUE = 3
+"""The same words, with nothing done in between."""
 
-Step = tuple[str, str, bool]
-"""An action and its observation, levelled, and whether it was an error."""
+ROUNDS = 3
+"""The same two (three, four) steps in turn."""
 
+PERIODS = (2, 3, 4)
+CONDENSATIONS = 10
+"""Condensations without an action in between."""
 
-def level(text: str) -> str:
-    """`text` without what differs between two otherwise equal runs of a command."""
-    return _NOISE.sub("#", text)
+WAITS = 12
+"""Repeats that are fine when the action only waits for something."""
 
+NEAR_FAILING = 8
+"""Repeats that differ in numbers alone and fail each time."""
 
-def find_repetition(events: Sequence[Event], since: int = 0) -> str | None:
-    """What repeats at the end of `events` (only those with id >= since), or None."""
-    steps = _steps(e for e in events[-WINDOW:] if e.id >= since)
-    if _same(steps, REPEATS):
-        return "the same action with the same result"
-    if _same([s[:1] for s in steps], ERROR_REPEATS) and all(s[2] for s in steps[-ERROR_REPEATS:]):
-        return "the same action that fails each time"
-    if _same(_words(events, since), MESSAGE_REPEATS):
-        return "the same message"
-    tail = steps[-2 * ALTERNATIONS :]
-    if len(set(tail)) == 2 and len(tail) == 2 * ALTERNATIONS and tail == tail[:2] * ALTERNATIONS:
-        return "the same two actions in turn"
-    return None
+NEAR_SAME_RESULT = 10
+"""Actions that differ in numbers alone, with one and the same result."""
 
+NEAR = 30
+"""Repeats that differ in numbers alone and succeed: counting through something is work."""
 
-def _same(items: Sequence[object], count: int) -> bool:
-    return len(items) >= count and len({repr(i) for i in items[-count:]}) == 1
+PATIENCE = 40
+"""Steps after a warning in which another repeat ends the run; later it is warned anew."""
 
+LOOKED_AT = max(NEAR, PERIODS[-1] * WAITS)
+"""Steps kept; covers every pattern."""
 
-def _words(events: Sequence[Event], since: int) -> list[str]:
-    return [
-        e.content
-        for e in events[-WINDOW:]
-        if isinstance(e, a.Message) and e.source == Source.AGENT and e.id >= since
-    ]
+EXCERPT = 160
+_IDENTITY = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source"}
+_WAITING = ("sleep ", "wait ", "tail -f", "timeout ")
 
 
-def _steps(events: Iterable[Event]) -> list[Step]:
-    steps: list[Step] = []
-    actions: dict[int, EventBase] = {}
-    for event in events:
-        if isinstance(event, ActionBase) and not isinstance(event, a.Message | a.Think):
-            actions[event.id] = event
-        elif isinstance(event, ObservationBase) and event.cause in actions:
-            action = actions.pop(event.cause)
-            failed = isinstance(event, o.ErrorObservation) or bool(getattr(event, "exit_code", 0))
-            steps.append((_signature(action), _signature(event), failed))
-    return steps
+class StuckDetector:
+    """What repeats at the end of one log.
+
+    warned: True when a repeat now would follow on a warning.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._last: Event | None = None
+        self._clear()
+
+    def look(self, state: State) -> str | None:
+        """Take in what is new; what repeats, in words that quote it, or None."""
+        events = state.events
+        if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
+            self._seen = 0
+            self._clear()
+        for event in events[self._seen :]:
+            self._take(event)
+        self._seen = len(events)
+        self._last = events[-1] if events else None
+        return self._repetition() if self._fresh else None
+
+    @property
+    def warned(self) -> bool:
+        return self._warned_at >= 0 and self._since_warning <= PATIENCE
+
+    def _clear(self) -> None:
+        self._steps: deque[_Step] = deque(maxlen=LOOKED_AT)
+        self._open: dict[int, ActionBase] = {}
+        self._words: deque[str] = deque(maxlen=MONOLOGUE)
+        self._condensations = 0
+        self._warned_at = -1
+        self._since_warning = 0
+        self._fresh = True
+
+    def _forget(self) -> None:
+        self._steps.clear()
+        self._open.clear()
+        self._words.clear()
+        self._condensations = 0
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case life.Warned(about="stuck"):
+                self._forget()
+                self._warned_at, self._since_warning = event.id, 0
+            case o.AgentStateChanged(state=RunState.STUCK):
+                self._clear()
+            case a.Message(source=Source.USER):
+                if event.cause is None:  # a person has said something: all is open again
+                    self._clear()
+            case life.Condensation():
+                self._condensations += 1
+            case a.CondensationRequest():
+                pass
+            case ActionBase(source=Source.AGENT):
+                self._take_action(event)
+            case ObservationBase():
+                self._take_observation(event)
+            case _:
+                pass
+
+    def _take_action(self, action: ActionBase) -> None:
+        self._condensations = 0
+        self._fresh = action.reply is None or action.reply > self._warned_at
+        if not self._fresh:  # the rest of a reply that was written before the warning
+            return
+        match action:
+            case a.Message(content=content) | a.Think(content=content):
+                self._words.append(f"{type(action).__name__} {without_noise(content)}")
+            case _:
+                self._words.clear()
+                self._open = {action.id: action}
+
+    def _take_observation(self, observation: ObservationBase) -> None:
+        action = self._open.pop(observation.cause, None) if observation.cause is not None else None
+        if action is not None:
+            self._steps.append(_Step(action, observation))
+            self._since_warning += 1
+
+    def _repetition(self) -> str | None:
+        if self._condensations >= CONDENSATIONS:
+            return "the conversation is shortened again and again, and nothing is done in between"
+        if len(self._words) == MONOLOGUE and len(set(self._words)) == 1:
+            return f"the same words {MONOLOGUE} times, and nothing is done in between"
+        if not self._steps:
+            return None
+        return self._same() or self._failing() or self._in_turn() or self._nearly_same()
+
+    def _run_of(self, most: int, key: str) -> int:
+        """How many steps at the end, up to `most`, are like the last one in `key`."""
+        last = self._steps[-1]
+        count = 0
+        for step in reversed(self._steps):
+            if count == most or step.action_text(key) != last.action_text(key):
+                break
+            count += 1
+        return count
+
+    def _last_steps(self, count: int) -> list["_Step"]:
+        return [self._steps[index] for index in range(-count, 0)]
+
+    def _same(self) -> str | None:
+        needed = WAITS if self._steps[-1].waits else REPEATS
+        if self._run_of(needed, "exact") < needed:
+            return None
+        if len({step.result for step in self._last_steps(needed)}) > 1:
+            return None
+        return f"the same action with the same result {needed} times: {self._steps[-1].quoted}"
+
+    def _failing(self) -> str | None:
+        if self._run_of(ERROR_REPEATS, "exact") < ERROR_REPEATS:
+            return None
+        if not all(step.is_error for step in self._last_steps(ERROR_REPEATS)):
+            return None
+        return f"the same action fails {ERROR_REPEATS} times: {self._steps[-1].quoted}"
+
+    def _in_turn(self) -> str | None:
+        for period in PERIODS:
+            cycle = self._last_steps(period) if len(self._steps) >= period else []
+            rounds = WAITS if any(step.waits for step in cycle) else ROUNDS
+            if not cycle or len(self._steps) < period * rounds:
+                continue
+            if all(
+                self._steps[-1 - n].is_like(self._steps[-1 - n % period])
+                for n in range(period, period * rounds)
+            ):
+                quoted = ", then ".join(step.quoted for step in cycle)
+                return f"the same {period} actions in turn {rounds} times: {quoted}"
+        return None
+
+    def _nearly_same(self) -> str | None:
+        count = self._run_of(NEAR, "loose")
+        if count < NEAR_FAILING or self._steps[-1].waits:
+            return None
+        steps = self._last_steps(count)
+        last = steps[-1]
+        failing = steps[-NEAR_FAILING:]
+        same_result = steps[-NEAR_SAME_RESULT:]
+        needed = 0
+        if all(s.failed and s.loose_result == last.loose_result for s in failing):
+            needed = NEAR_FAILING
+        elif count >= NEAR_SAME_RESULT and all(s.result == last.result for s in same_result):
+            needed = NEAR_SAME_RESULT
+        elif count >= NEAR and all(s.loose_result == last.loose_result for s in steps):
+            needed = NEAR
+        if not needed:
+            return None
+        return f"the same action {needed} times, only the numbers differ: {last.quoted}"
 
 
-def _signature(event: EventBase) -> str:
-    return level(event.model_dump_json(exclude=_IDENTITY))
+class _Step:
+    """An action with its observation. Texts are levelled when they are asked for: mostly the
+    actions differ already."""
+
+    def __init__(self, action: ActionBase, observation: ObservationBase) -> None:
+        self._action = action
+        self._observation = observation
+
+    def action_text(self, key: str) -> str:
+        return self._exact if key == "exact" else self._loose
+
+    def is_like(self, other: "_Step") -> bool:
+        return self._exact == other._exact and self.result == other.result
+
+    @cached_property
+    def _exact(self) -> str:
+        return _text(self._action)
+
+    @cached_property
+    def _loose(self) -> str:
+        return without_numbers(self._exact)
+
+    @cached_property
+    def result(self) -> str:
+        return _text(self._observation)
+
+    @cached_property
+    def loose_result(self) -> str:
+        return without_numbers(self.result)
+
+    @property
+    def is_error(self) -> bool:
+        """It could not be done at all, or raised; a command's exit code is a result."""
+        raised = bool(getattr(self._observation, "error", False))
+        return raised or isinstance(self._observation, o.ErrorObservation)
+
+    @property
+    def failed(self) -> bool:
+        return self.is_error or bool(getattr(self._observation, "exit_code", 0))
+
+    @cached_property
+    def waits(self) -> bool:
+        """It only lets time pass: looks at a program that runs, or sleeps."""
+        match self._action:
+            case a.CmdRun(is_input=True, command=command):
+                return not command.strip()
+            case a.CmdRun(command=text) | a.IPythonRunCell(code=text):
+                return any(word in f"{text} " or f"{word.strip()}(" in text for word in _WAITING)
+            case _:
+                return False
+
+    @property
+    def quoted(self) -> str:
+        return f"`{_asked(self._action)}`"
+
+
+def _text(event: EventBase) -> str:
+    return without_noise(event.model_dump_json(exclude=_IDENTITY))
+
+
+def _asked(action: ActionBase) -> str:
+    """The action as a person would name it, in one line."""
+    fields = ("command", "code", "path", "url", "query", "server", "name", "agent", "task")
+    parts = [str(value) for field in fields if (value := getattr(action, field, ""))]
+    if not isinstance(action, a.CmdRun | a.IPythonRunCell):
+        parts.insert(0, str(getattr(action, "kind", "")))
+    line = " ".join(" ".join(parts).split())
+    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"

@@ -11,6 +11,7 @@ from typing import Literal
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
+from resolver.llm.base import THINKING
 from resolver.memory.shown import action_text, note_text, result_text
 from resolver.memory.turns import History, Turn
 from resolver.model import JsonObject, RequestedToolCall
@@ -54,7 +55,11 @@ class ConversationMemory:
         self._add_turn(out, turns[-1])
         self._summary_told = told
         system = self._history.system
-        head = [{"role": "system", "content": system.content}] if system else []
+        head = (
+            [{"role": "system", "content": system.content}]
+            if system and system.content.strip()
+            else []
+        )
         return head + out
 
     def _add_turn(self, out: list[JsonObject], turn: Turn) -> None:
@@ -81,7 +86,9 @@ class ConversationMemory:
             self._add_text_turn(out, turn)
             return
         text = turn.reply.completion.text if turn.reply else turn.actions[0].thought
-        out.append({"role": "assistant", "content": text.strip() or None, "tool_calls": calls})
+        said = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
+        thinking = turn.reply.completion.thinking if turn.reply else ()
+        out.append({**said, THINKING: list(thinking)} if thinking else said)
         for index, call in enumerate(calls):
             content = result_text(turn, index, self._limit) or "[done]"
             out.append({"role": "tool", "tool_call_id": call["id"], "content": content})

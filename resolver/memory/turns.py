@@ -44,6 +44,8 @@ class History:
     turns: the first one is the head: it has no reply, only notes.
     forgotten, summary: of all condensations so far; the last summary stands for all of them.
     condensation_wanted: a CondensationRequest has no Condensation yet.
+
+    What the run itself does in the sandbox (the setup) is not a part of the conversation.
     """
 
     def __init__(self) -> None:
@@ -69,6 +71,7 @@ class History:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.forgotten: set[int] = set()
+        self._own: set[int] = set()
         self.summary = ""
         self.condensation_wanted = False
 
@@ -93,6 +96,8 @@ class History:
                 return True
             case o.AgentStateChanged():
                 pass
+            case ActionBase(source=Source.ENVIRONMENT):
+                self._own.add(event.id)
             case ActionBase(source=Source.AGENT) if not isinstance(event, _SILENT):
                 self._take_action(event)
             case ObservationBase():
@@ -108,6 +113,8 @@ class History:
         self.turns[-1].actions.append(action)
 
     def _take_observation(self, observation: ObservationBase) -> None:
+        if observation.cause in self._own:
+            return
         turn = self.turns[-1]
         if observation.cause is not None and any(x.id == observation.cause for x in turn.actions):
             turn.results[observation.cause] = observation

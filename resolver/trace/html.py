@@ -45,11 +45,12 @@ def render_html(events: Iterable[Event]) -> str:
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
         time=duration(view.header.seconds),
-        entries=[_entry(entry) for entry in view.entries],
+        entries=[_entry(entry, "step") for entry in view.entries],
     )
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: Entry, above: str) -> dict[str, Any]:
+    """`above`: the anchor that this one's begins with."""
     if isinstance(entry, Note):
         blocks = [_shown(Block(entry.detail), "Text", folded=True)] if entry.detail else []
         label = entry.sort.capitalize()
@@ -57,6 +58,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
     asked = [_shown(entry.action, "Action", asked=True)] if entry.action else []
     return {
         "number": entry.number,
+        "anchor": f"{above}-{entry.number}",
+        "nested": [_entry(each, f"{above}-{entry.number}") for each in entry.nested],
+        "nested_label": f"What it did, {plural(entry.nested_steps, 'step')}",
         "verb": entry.verb,
         "subject": entry.subject,
         "badge": entry.badge,

@@ -41,6 +41,7 @@ _LABELS = {
     "error": "❌ Error",
     "retry": "Retry",
     "state": "State",
+    "network": "Network",
     "memory": "Memory",
     "message": "Message",
     "event": "Event",
@@ -167,6 +168,7 @@ def _entry(entry: Entry, cap: int | None) -> str:
         )
     named = [(entry.action, "Action")] if entry.action else []
     named += [(block, "Output") for block in entry.outputs]
+    inner = [e for e in entry.nested if cap is None or isinstance(e, Step)]
     return render(
         "trace/step.md.j2",
         whole=cap is None,
@@ -178,6 +180,8 @@ def _entry(entry: Entry, cap: int | None) -> str:
         words=quoted(_cut(entry.words, cap)),
         blocks=[_block(block, label, cap) for block, label in named if cap != 0],
         images=len(entry.images),
+        nested=[_entry(each, cap) for each in inner] if cap != 0 else [],
+        nested_label=f"What it did, {plural(entry.nested_steps, 'step')}",
     )
 
 

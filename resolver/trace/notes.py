@@ -8,7 +8,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
-from resolver.trace.plain import clean, duration, one_line, plural
+from resolver.trace.plain import clean, duration, money, one_line, plural
 from resolver.trace.view import Note
 
 LINE = 300
@@ -37,6 +37,8 @@ def _told(event: Event) -> tuple[str, str, str]:
         case life.StageCompleted():
             took = f" ({duration(event.seconds)})" if event.seconds else ""
             return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
+        case life.Egress():
+            return _told_connection(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
@@ -47,6 +49,14 @@ def _told(event: Event) -> tuple[str, str, str]:
         case life.Condensation():
             forgotten = plural(len(event.forgotten), "event")
             return "memory", f"{forgotten} left the conversation to make room", event.summary
+        case life.Resumed():
+            asked = f", asked for by {event.by}" if event.by else ""
+            text = f"The run goes on as {event.run}{asked}{_after_colon(event.reason)}"
+            return "state", text, ""
+        case life.LimitsExtended():
+            return "state", _told_limits(event), ""
+        case life.DelegateEvent():
+            return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
         case life.ReplayDiverged():
             seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
             where = f"the {event.field} of event {event.recorded_id}"
@@ -66,6 +76,25 @@ def _told(event: Event) -> tuple[str, str, str]:
         case _:
             content = str(getattr(event, "content", ""))
             return "event", str(event.kind).replace("_", " "), content
+
+
+def _told_connection(event: life.Egress) -> tuple[str, str, str]:
+    times = f"{event.connections} connections" if event.connections > 1 else "Connection"
+    where = f"{times} to {event.host}:{event.port}"
+    if not event.allowed:
+        return "warning", f"{where} refused{_after_colon(event.reason)}", ""
+    carried = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
+    took = f", {duration(event.seconds)}" if event.seconds else ""
+    return "network", f"{where} ({carried}{took}){_after_colon(event.reason)}", ""
+
+
+def _told_limits(event: life.LimitsExtended) -> str:
+    limits = event.limits
+    bounds = (
+        f"{plural(limits.max_iterations, 'iteration')}, {money(limits.max_budget)}, "
+        f"{duration(limits.max_time)}"
+    )
+    return f"Limits{f' extended by {event.by}' if event.by else ''}: {bounds} in all"
 
 
 def _after_colon(text: str) -> str:

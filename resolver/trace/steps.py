@@ -6,14 +6,15 @@ With notes.py the one place that knows what each kind of event means in a trace.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeGuard
 
+from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown
+from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_event
 from resolver.events.state import State
 from resolver.model import Completion, RunState
 from resolver.trace.notes import as_json, extras_of, note_of
@@ -21,13 +22,23 @@ from resolver.trace.plain import clean, one_line
 from resolver.trace.view import Block, Entry, Header, Language, Mood, Step, View
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+DEEPEST = 4
+"""Levels of delegates that are shown; the program itself goes two deep."""
+
 _NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
 
 
 def build_view(events: Iterable[Event]) -> View:
     """The view of a log. Works for any events in any order; unknown kinds become notes."""
     events = list(events)
+    entries = _entries(events, DEEPEST)
+    steps = sum(isinstance(entry, Step) for entry in entries)
+    return View(_header(events, steps), tuple(entries))
+
+
+def _entries(events: Sequence[Event], depth: int) -> list[Entry]:
     answers = _answers(events)
+    nested = _nested(events) if depth else {}
     used = {e.reply for e in events if isinstance(e, ActionBase)}
     replies = {e.id: e.completion for e in events if isinstance(e, life.ModelReplied)}
     entries: list[Entry] = []
@@ -37,11 +48,35 @@ def build_view(events: Iterable[Event]) -> View:
             count += 1
             reply = replies.pop(event.reply, None) if event.reply is not None else None
             step = step_of(event, count, answers.get(event.id))
+            if event.id in nested:
+                step = replace(step, nested=tuple(_entries(nested[event.id], depth - 1)))
             entries.append(_with_reply(step, reply) if reply else step)
         elif event.cause is None or answers.get(event.cause) is not event:
-            note = None if _told_by_a_step(event, used) else note_of(event)
+            told = _told_by_a_step(event, used) or _delegate_of(event) in nested
+            note = None if told else note_of(event)
             entries += [note] if note else []
-    return View(_header(events, count), tuple(entries))
+    return entries
+
+
+def _nested(events: Sequence[Event]) -> dict[int, list[Event]]:
+    """The events of each delegate that a step of these events has started."""
+    nested: dict[int, list[Event]] = {e.id: [] for e in events if isinstance(e, a.Delegate)}
+    for event in events:
+        if isinstance(event, life.DelegateEvent) and event.delegate in nested:
+            nested[event.delegate].append(inner_event(event))
+    return {id: inner for id, inner in nested.items() if inner}
+
+
+def _delegate_of(event: Event) -> int | None:
+    return event.delegate if isinstance(event, life.DelegateEvent) else None
+
+
+def inner_event(event: life.DelegateEvent) -> Event:
+    """The event of the delegate; of an unknown kind where it can't be read as what it says."""
+    try:
+        return parse_event(event.event)
+    except LogError:
+        return Unknown(id=event.id, timestamp=event.timestamp, kind="unreadable")
 
 
 def is_step(event: EventBase) -> TypeGuard[ActionBase]:
@@ -123,12 +158,17 @@ def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
             return "Recall", action.query, Block(action.query)
         case a.Delegate():
             return "Delegate to", action.agent, Block(action.task)
+        case a.PlanUpdate(items=items):
+            done = sum(item.status == "done" for item in items)
+            told = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
+            return "Plan", f"{done} of {len(items)} done", Block("\n".join(told))
         case _:
             kind = str(getattr(action, "kind", "action"))
             return _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize()), "", None
 
 
 _EDITS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
+_PLAN_MARKS = {"todo": "○", "doing": "▸", "done": "✓"}
 _PLAIN_VERBS = {
     "message": "Say",
     "think": "Think",
@@ -188,7 +228,9 @@ def _verdict(answer: Event) -> tuple[str, Mood]:
         case o.IPythonOutput(error=True) | o.BrowserOutput(error=True) | o.McpResult(error=True):
             return "error", "bad"
         case o.DelegateResult():
-            return answer.state.value, "good" if answer.state is RunState.FINISHED else "bad"
+            return answer.state.value.replace(
+                "_", " "
+            ), "good" if answer.state is RunState.FINISHED else "bad"
         case _:
             return "", "plain"
 
@@ -197,6 +239,8 @@ def _outputs(answer: Event) -> Iterable[Block]:
     if isinstance(answer, o.FileEditResult) and answer.diff.strip():
         yield Block(answer.diff, "diff")
         return
+    if isinstance(answer, o.PlanUpdated):
+        return  # the plan itself says it all
     yield Block(str(getattr(answer, "content", "")), _language(answer))
     match answer:
         case o.McpResult(structured=dict() as structured):
@@ -217,7 +261,7 @@ def _language(answer: Event) -> Language:
 
 def _images(answer: Event) -> tuple[str, ...]:
     match answer:
-        case o.IPythonOutput():
+        case o.IPythonOutput() | o.FileReadResult():
             return answer.images
         case o.BrowserOutput(screenshot=str() as screenshot):
             return (screenshot,)
@@ -240,9 +284,7 @@ def _took(action: EventBase, answer: EventBase) -> float:
 
 
 def _between(start: datetime, end: datetime) -> float:
-    # A log made by hand may have times without a zone; they are read as UTC.
-    first, last = (t if t.tzinfo else t.replace(tzinfo=UTC) for t in (start, end))
-    return (last - first).total_seconds()
+    return (end - start).total_seconds()
 
 
 def _header(events: list[Event], steps: int) -> Header:

@@ -13,7 +13,7 @@ from resolver.events.log import Event
 from resolver.model import RunState
 from resolver.trace.notes import note_of
 from resolver.trace.plain import cut_middle, duration, for_terminal, money, one_line, plural
-from resolver.trace.steps import build_view, is_step, step_of
+from resolver.trace.steps import build_view, inner_event, is_step, step_of
 from resolver.trace.view import Block, Entry, Header, Step
 
 LONGEST = 20_000
@@ -35,6 +35,9 @@ def live_line(event: Event) -> str | None:
 
     The observation of a step says only how it ended; a step that has none says it all.
     """
+    if isinstance(event, life.DelegateEvent):
+        line = live_line(inner_event(event))
+        return f"    {line}" if line else None
     if isinstance(event, _SILENT) or _goes_without_saying(event):
         return None
     if is_step(event):
@@ -92,7 +95,9 @@ def _entry(entry: Entry) -> str:
     parts = [f"{entry.number}. {_title(entry)}" + (f"  ({', '.join(facts)})" if facts else "")]
     parts += [_indented(text, "   ") for text in (entry.thought, entry.words) if text]
     blocks: list[Block] = [entry.action] if entry.action else []
-    parts += [_indented(block.text, "   | ") for block in (*blocks, *entry.outputs)]
+    parts += [_indented(block.text, "   | ") for block in blocks]
+    parts += ["\n".join(f"   {line}" for line in _entry(e).split("\n")) for e in entry.nested]
+    parts += [_indented(block.text, "   | ") for block in entry.outputs]
     return "\n".join(parts)
 
 

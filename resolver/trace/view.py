@@ -34,6 +34,7 @@ class Step:
     seconds: how long the sandbox took; None when it was not measured.
     cost, tokens: of the reply the step came from, on the first of its steps only.
     images: data: URLs of raster images.
+    nested: what the delegate did, when the step has handed work to one.
     """
 
     number: int
@@ -51,18 +52,25 @@ class Step:
     cost: float | None = None
     tokens: Tokens | None = None
     images: tuple[str, ...] = ()
+    nested: "tuple[Entry, ...]" = ()
 
     @property
     def title(self) -> str:
         """The title as one line of plain text."""
         return f"{self.verb} `{self.subject}`" if self.subject else self.verb
 
+    @property
+    def nested_steps(self) -> int:
+        """How many of the nested entries are steps."""
+        return sum(isinstance(entry, Step) for entry in self.nested)
+
 
 @dataclass(frozen=True)
 class Note:
     """Something that happened beside the steps: a stage, a warning, a change of state.
 
-    sort: `stage`, `warning`, `error`, `state`, `retry`, `memory`, `message` or `event`.
+    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or
+        `event`.
     detail: a longer text, shown folded.
     """
 

@@ -123,13 +123,18 @@ def test_tags_of_ours_in_an_issue_are_shown_as_they_are() -> None:
 
 
 def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
-    shown = system_text("tags").split("# How to act")[1]
+    shown = system_text("tags", may_delegate=True, may_browse=True).split("# How to act")[1]
     actions = parse_tags(shown)
     assert not any(isinstance(x, a.Invalid) for x in actions)
     assert {type(x) for x in actions} == {
-        a.CmdRun, a.IPythonRunCell, a.FileRead, a.FileWrite, a.FileEdit, a.Think, a.Finish
+        a.CmdRun, a.IPythonRunCell, a.FileRead, a.FileWrite, a.FileEdit, a.Think,
+        a.PlanUpdate, a.Delegate, a.BrowseInteractive, a.Finish,
     }  # fmt: skip
     assert all(f"<{name}" in shown for name in TAG_NAMES)
+
+
+def test_what_is_not_offered_is_not_shown() -> None:
+    assert "<delegate" not in system_text("tags")
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from resolver.agents.tags import GRAMMAR, parse_tags, write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
+from resolver.model import PlanItem
 
 text = st.text(max_size=80)
 path = st.text(min_size=1, max_size=40)
@@ -59,6 +60,19 @@ actions = st.one_of(
         new_str=content,
     ),
     st.builds(a.FileEdit, command=st.just("undo_edit"), path=path),
+    st.builds(a.Delegate, agent=path, task=solid),
+    st.builds(
+        a.PlanUpdate,
+        items=st.lists(
+            st.builds(
+                PlanItem,
+                title=text.map(lambda t: " ".join(t.split())).filter(bool),
+                status=st.sampled_from(["todo", "doing", "done"]),
+            ),
+            min_size=1,
+            max_size=4,
+        ).map(tuple),
+    ),
 )
 
 
@@ -187,8 +201,8 @@ def test_attributes_are_coerced() -> None:
         ("<execute_bash timeout=3>ls</execute_bash>", "malformed"),
         ('<execute_bash command="ls">ls</execute_bash>', "given twice"),
         ("<execute_bash></execute_bash>", "empty"),
-        ("<execute_browse>goto('x')</execute_browse>", "not available"),
-        ("<delegate>x</delegate>", "not available"),
+        ("<execute_browse> </execute_browse>", "code is empty"),
+        ("<delegate> </delegate>", "task is empty"),
         ("<execute_python>\n1\n</execute_python>", "did you mean"),
         ('<str_replace_editor command="view">x</str_replace_editor>', "nothing but"),
         ('<str_replace_editor command="view"></str_replace_editor>', "path is missing"),
@@ -206,8 +220,8 @@ def test_a_wrong_form_is_taught(reply: str, words: str) -> None:
 
 
 def test_one_bad_block_keeps_the_others_from_running() -> None:
-    assert "not available" in reason(
-        "<execute_bash>ls</execute_bash><execute_browse>x</execute_browse>"
+    assert "code is empty" in reason(
+        "<execute_bash>ls</execute_bash><execute_browse> </execute_browse>"
     )
 
 

@@ -12,7 +12,7 @@ from resolver.agents.tools import tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line
-from resolver.model import RequestedToolCall
+from resolver.model import PlanItem, RequestedToolCall
 
 
 def call(tool: str, /, raw: str | None = None, **arguments: object) -> ActionBase:
@@ -67,6 +67,26 @@ def reason(tool: str, /, raw: str | None = None, **arguments: object) -> str:
             a.FileEdit(command="undo_edit", path="x"),
         ),
         ("think", {"thought": "hm"}, a.Think(content="hm")),
+        (
+            "plan",
+            {"items": [{"title": " look\n around", "status": "completed"}, "fix"]},
+            a.PlanUpdate(
+                items=(PlanItem(title="look around", status="done"), PlanItem(title="fix"))
+            ),
+        ),
+        (
+            "plan",
+            {"items": "[x] look\n- [>] fix\n3. [ ] test\nwrite it up"},
+            a.PlanUpdate(
+                items=(
+                    PlanItem(title="look", status="done"),
+                    PlanItem(title="fix", status="doing"),
+                    PlanItem(title="test"),
+                    PlanItem(title="write it up"),
+                )
+            ),
+        ),
+        ("delegate", {"task": "look"}, a.Delegate(agent="CodeActAgent", task="look")),
         ("finish", {"message": "ok"}, a.Finish(message="ok")),
         (
             "finish",
@@ -86,7 +106,7 @@ def test_a_call_becomes_its_action(
     [
         ("execute_bsh", {"command": "ls"}, "did you mean 'execute_bash'"),
         ("bash", {"command": "ls"}, "did you mean 'execute_bash'"),
-        ("browser", {"code": "x"}, "The tools are execute_bash,"),
+        ("web", {"code": "x"}, "The tools are execute_bash,"),
         ("", {}, "a tool without a name"),
         ("execute_bash", {}, "command is missing"),
         ("execute_bash", {"cmd": "ls"}, "did you mean 'command'"),
@@ -112,6 +132,10 @@ def test_a_call_becomes_its_action(
             "view_range",
         ),
         ("think", {"thought": "\ud800"}, "surrogate"),
+        ("plan", {"items": [{"title": " "}]}, "an item has no title"),
+        ("plan", {"items": [{"title": "x", "status": "maybe"}]}, "items"),
+        ("plan", {"items": ["x"] * 51}, "at most 50 items"),
+        ("delegate", {"agent": "CodeActAgent", "task": " "}, "task is empty"),
     ],
 )
 def test_a_wrong_call_is_taught(tool: str, arguments: dict[str, object], words: str) -> None:
@@ -148,7 +172,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=6,
 )
-names = st.sampled_from([*TOOLS, "browser"]) | st.text(max_size=20)
+names = st.sampled_from([*TOOLS, "web"]) | st.text(max_size=20)
 fields = st.sampled_from(sorted({f for t in TOOLS.values() for f in t.model_fields}))
 arguments = (
     st.dictionaries(fields | st.text(max_size=9), json_values, max_size=6).map(json.dumps)

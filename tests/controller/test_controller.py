@@ -12,7 +12,7 @@ from resolver.errors import ModelAuthError, SandboxError, Stopped
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase
-from resolver.events.lifecycle import Condensation, ModelReplied, Warned
+from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, Warned
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
@@ -88,13 +88,14 @@ class Run:
         sandbox: Sandbox | None = None,
         condenser: Condenser | None = None,
     ) -> Outcome:
+        if limits is not None:
+            self.stream.add(LimitsExtended(limits=limits))
         controller = AgentController(
             agent,
             self.stream,
             self.state,
             sandbox or Sandbox(),
             condenser or NoCondenser(),
-            limits or Limits(),
             self.now,
         )
         return controller.run()
@@ -142,7 +143,7 @@ def test_an_invalid_reply_is_answered_with_what_was_wrong() -> None:
 
 @pytest.mark.parametrize(
     "action",
-    [a.BrowseURL(url="http://x"), a.McpCall(server="s", name="n"), a.Delegate(agent="x", task="y")],
+    [a.McpCall(server="s", name="n"), a.Delegate(agent="x", task="y")],
 )
 def test_what_this_version_does_not_offer_is_said_and_does_not_end_the_run(action) -> None:
     run = Run()
@@ -155,7 +156,8 @@ def test_an_agent_that_waits_is_told_to_go_on_a_bounded_number_of_times() -> Non
     run = Run()
     asking = [a.Message(content=f"what about {w}?", wait_for_response=True) for w in "abcdef"]
     outcome = run.go(DummyAgent(asking))
-    assert outcome.state is RunState.STOPPED
+    assert outcome.state is RunState.AWAITING_USER_INPUT
+    assert outcome.reason == outcome.message == "what about d?"
     assert len([m for m in run.of(a.Message) if m.source == "user"]) == 3
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.controller.limits import check_limits, limit_warning
 from resolver.errors import LimitReached
-from resolver.events.lifecycle import ModelReplied
+from resolver.events.lifecycle import LimitsExtended, ModelReplied
 from resolver.events.state import State
 from resolver.model import Completion, Limits
 
@@ -14,14 +14,16 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = Limits(max_iterations=10, max_budget=1.0, max_time=100)
 
 
-def after(replies: int, cost: float = 0.0) -> State:
+def after(replies: int, cost: float = 0.0, limits: Limits = LIMITS) -> State:
     reply = Completion(model="m", cost=cost)
-    events = [ModelReplied(id=i, timestamp=START, completion=reply) for i in range(replies)]
-    return State.fold(events)
+    state = State.fold([LimitsExtended(id=0, timestamp=START, limits=limits)])
+    for i in range(replies):
+        state.apply(ModelReplied(id=i + 1, timestamp=START, completion=reply))
+    return state
 
 
 def test_below_all_bounds_a_run_goes_on() -> None:
-    check_limits(after(9, 0.1), LIMITS, START + timedelta(seconds=99))
+    check_limits(after(9, 0.1), START + timedelta(seconds=99))
 
 
 @pytest.mark.parametrize(
@@ -36,30 +38,30 @@ def test_a_used_up_bound_ends_the_run_and_says_which(
     state: State, seconds: int, limit: str, says: str
 ) -> None:
     with pytest.raises(LimitReached) as caught:
-        check_limits(state, LIMITS, START + timedelta(seconds=seconds))
+        check_limits(state, START + timedelta(seconds=seconds))
     assert caught.value.limit == limit
     assert says in caught.value.what
     assert caught.value.next_step
 
 
-def test_the_agent_is_warned_three_steps_before_the_end_and_once() -> None:
-    assert limit_warning(after(6), LIMITS, START) is None
-    state = after(7)
-    warning = limit_warning(state, LIMITS, START)
+def test_the_agent_is_warned_two_steps_before_the_end_and_once() -> None:
+    assert limit_warning(after(7), START) is None
+    state = after(8)
+    warning = limit_warning(state, START)
     assert warning is not None
     assert warning.to_agent
-    assert "3" in warning.message
-    state.apply(warning.model_copy(update={"id": 7, "timestamp": START}))
-    assert limit_warning(state, LIMITS, START) is None
+    assert "Only 2 replies are left" in warning.message
+    state.apply(warning.model_copy(update={"id": 9, "timestamp": START}))
+    assert limit_warning(state, START) is None
 
 
 def test_the_agent_is_warned_when_money_or_time_runs_out() -> None:
-    money = limit_warning(after(1, 0.95), LIMITS, START)
-    time = limit_warning(after(1), LIMITS, START + timedelta(seconds=95))
+    money = limit_warning(after(1, 0.95), START)
+    time = limit_warning(after(1), START + timedelta(seconds=95))
     assert money is not None
     assert time is not None
     assert (money.about, time.about) == ("limit:budget", "limit:time")
 
 
 def test_a_short_run_is_not_warned_at_its_first_step() -> None:
-    assert limit_warning(after(1), Limits(max_iterations=3), START) is None
+    assert limit_warning(after(1, limits=Limits(max_iterations=3)), START) is None

@@ -1,18 +1,25 @@
-"""Going in circles is found; a long normal run is left alone."""
+"""Going in circles is found and quoted; real progress is left alone."""
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.controller.stuck import find_repetition
-from resolver.events.actions import CmdRun, Message
-from resolver.events.base import EventBase
-from resolver.events.observations import CmdOutput, ErrorObservation
+from resolver.controller import stuck
+from resolver.controller.stuck import StuckDetector
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import Condensation, ModelReplied, Warned
+from resolver.events.state import State
+from resolver.model import Completion, RunState
 from tests.events.strategies import logs
 
+Pair = tuple[EventBase, EventBase]
 
-def log(*pairs: tuple[EventBase, EventBase]) -> list[EventBase]:
+
+def log(*pairs: Pair) -> list[EventBase]:
     events: list[EventBase] = []
     for action, observation in pairs:
         id = len(events)
@@ -21,57 +28,218 @@ def log(*pairs: tuple[EventBase, EventBase]) -> list[EventBase]:
     return events
 
 
-def ran(command: str, output: str = "", code: int = 0) -> tuple[CmdRun, CmdOutput]:
-    return CmdRun(command=command), CmdOutput(content=output, exit_code=code)
+def numbered(*events: EventBase) -> list[EventBase]:
+    return [event.model_copy(update={"id": id}) for id, event in enumerate(events)]
 
 
-def test_the_same_action_with_the_same_result_four_times() -> None:
-    assert find_repetition(log(*[ran("ls", "a")] * 3)) is None
-    assert find_repetition(log(*[ran("ls", "a")] * 4)) == "the same action with the same result"
+def found(events: list[EventBase]) -> str | None:
+    return StuckDetector().look(State.fold(events))
 
 
-def test_repeats_that_differ_in_numbers_and_temporary_paths_count() -> None:
-    pairs = [ran("pytest", f"1 failed in 0.{i}2s, see /tmp/pytest-{i}/log", 1) for i in range(4)]
-    assert find_repetition(log(*pairs)) is not None
+def ever_found(events: list[EventBase]) -> str | None:
+    """What the detector says first when it looks after each event."""
+    detector, state = StuckDetector(), State()
+    for event in events:
+        state.apply(event)
+        said = detector.look(state)
+        if said:
+            return said
+    return None
+
+
+def ran(command: str, output: str = "", code: int = 0) -> Pair:
+    return a.CmdRun(command=command), o.CmdOutput(content=output, exit_code=code)
+
+
+def test_the_same_action_with_the_same_result_four_times_is_quoted() -> None:
+    assert found(log(*[ran("ls src", "a")] * 3)) is None
+    assert found(log(*[ran("ls src", "a")] * 4)) == (
+        "the same action with the same result 4 times: `ls src`"
+    )
+
+
+@pytest.mark.parametrize(
+    "varying",
+    [
+        "1 failed in 0.{i}2s",
+        "see /tmp/pytest-of-root/pytest-{i}/log",
+        "<Parser object at 0x7f3a{i}c>",
+        "commit 4f1{i}ab29c0",
+        "2026-01-0{i} 10:1{i}:02 error",
+        "took {i}7 ms",
+        "session 3f2b8c1{i}-1c2d-4e5f-8a9b-0c1d2e3f4a5b",
+        "at 17356{i}0000",
+    ],
+)
+def test_what_nobody_chose_does_not_make_a_repeat_another_thing(varying: str) -> None:
+    pairs = [ran("pytest", varying.format(i=i), 1) for i in range(1, 5)]
+    assert found(log(*pairs)) is not None
 
 
 def test_the_same_action_that_fails_three_times_in_different_words() -> None:
     words = ("no such file", "permission denied", "is a directory")
-    pairs = [(CmdRun(command="cat x"), ErrorObservation(content=w)) for w in words]
-    assert find_repetition(log(*pairs)) == "the same action that fails each time"
+    pairs = [(a.FileRead(path="x.py"), o.ErrorObservation(content=w)) for w in words]
+    assert found(log(*pairs)) == "the same action fails 3 times: `file_read x.py`"
 
 
-def test_two_actions_in_turn() -> None:
+def test_actions_in_turn() -> None:
     pairs = [ran("ls", "a"), ran("pwd", "b")] * 3
-    assert find_repetition(log(*pairs)) == "the same two actions in turn"
-    assert find_repetition(log(*pairs[:-1])) is None
+    assert found(log(*pairs)) == "the same 2 actions in turn 3 times: `ls`, then `pwd`"
+    assert found(log(*pairs[:-1])) is None
+    three = [ran("ls", "a"), ran("pwd", "b"), ran("id", "c")] * 3
+    assert "3 actions in turn" in str(found(log(*three)))
 
 
-def test_the_same_words_three_times() -> None:
-    events = [Message(id=i, content="What shall I do?") for i in range(3)]
-    assert find_repetition(events) == "the same message"
+def test_the_same_words_three_times_with_nothing_done_in_between() -> None:
+    say = a.Message(content="What shall I do?")
+    go_on = a.Message(content="Go on.", source=Source.USER, cause=0)
+    assert "the same words 3 times" in str(found(numbered(say, go_on, say, go_on, say)))
+    work = [x.model_copy(update={"cause": 2}) for x in ran("ls")]
+    assert found(numbered(say, go_on, *work, say, go_on, say)) is None
 
 
-def test_only_what_came_after_the_warning_counts() -> None:
-    events = log(*[ran("ls", "a")] * 5)
-    assert find_repetition(events, since=len(events) - 6) is None
+def test_ten_condensations_with_nothing_done_in_between() -> None:
+    pair = (a.CondensationRequest(), Condensation(forgotten=(0,)))
+    assert found(numbered(*pair * 9)) is None
+    assert "shortened again and again" in str(found(numbered(*pair * 10)))
+    assert found(numbered(*pair * 9, *ran("ls"), *pair * 9)) is None
 
 
-def test_the_same_command_with_different_results_is_work() -> None:
-    outputs = ("collected ok", "failed: alpha", "failed: beta", "failed: gamma", "passed")
-    assert find_repetition(log(*[ran("pytest -q", o) for o in outputs])) is None
+def test_failing_repeats_that_differ_in_numbers_alone() -> None:
+    pairs = [ran(f"curl localhost:{3000 + i}", f"failed: port {3000 + i}", 7) for i in range(8)]
+    assert found(log(*pairs[:7])) is None
+    assert "only the numbers differ: `curl localhost:3007`" in str(found(log(*pairs)))
 
 
-def test_a_long_normal_run_gives_no_alarm() -> None:
-    cycle = itertools.cycle(["view", "edit", "test"])
-    pairs = [
-        ran(f"{next(cycle)} module_{chr(97 + i % 26)}", f"result {chr(97 + i * 7 % 26)}")
-        for i in range(300)
-    ]
-    events = log(*pairs)
-    assert all(find_repetition(events[: i + 1]) is None for i in range(len(events)))
+def test_actions_that_differ_in_numbers_alone_and_give_the_same_each_time() -> None:
+    pairs = [ran(f"head -n {10 * i} log", "nothing") for i in range(1, 11)]
+    assert ever_found(log(*pairs)) is not None
+
+
+def test_counting_endlessly_is_found_in_the_end() -> None:
+    pairs = [ran(f"echo attempt {i}", f"attempt {i}") for i in range(40)]
+    assert ever_found(log(*pairs[:29])) is None
+    assert ever_found(log(*pairs)) is not None
+
+
+def test_what_came_before_the_warning_does_not_count_again() -> None:
+    events = log(*[ran("ls", "a")] * 4)
+    events.append(Warned(id=8, about="stuck", message="x"))
+    assert found(events) is None
+
+
+def test_the_rest_of_a_reply_written_before_the_warning_does_not_count() -> None:
+    reply = ModelReplied(completion=Completion(model="m"))
+    calls = [x.model_copy(update={"reply": 0}) for x in [a.CmdRun(command="ls")] * 9]
+    answers = [o.CmdOutput(content="a", exit_code=0, cause=i) for i in range(60)]
+    events: list[EventBase] = [reply]
+    for number, call in enumerate(calls):
+        if number == 4:
+            events.append(Warned(about="stuck", message="x"))
+        events += [call, answers[len(events)]]
+    assert found(numbered(*events)) is None
+
+
+def test_a_second_repeat_soon_after_the_warning_is_told_apart_from_a_late_one() -> None:
+    detector, state = StuckDetector(), State.fold(log(*[ran("ls", "a")] * 4))
+    detector.look(state)
+    assert not detector.warned
+    state.apply(Warned(id=8, about="stuck", message="x"))
+    detector.look(state)
+    assert detector.warned
+    for number in range(stuck.PATIENCE + 1):
+        for event in ran(f"other {'x' * number}", "y" * number):
+            id = len(state.events)
+            cause = id - 1 if isinstance(event, o.CmdOutput) else None
+            state.apply(event.model_copy(update={"id": id, "cause": cause}))
+    assert detector.look(state) is None
+    assert not detector.warned
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        a.Message(content="try the other file", source=Source.USER),
+        o.AgentStateChanged(state=RunState.STUCK),
+    ],
+)
+def test_a_persons_words_and_a_new_start_open_everything_again(new: EventBase) -> None:
+    events = log(*[ran("ls", "a")] * 4)
+    events += [Warned(id=8, about="stuck", message="x"), new.model_copy(update={"id": 9})]
+    detector = StuckDetector()
+    assert detector.look(State.fold(events)) is None
+    assert not detector.warned
+
+
+def test_another_state_is_looked_at_from_its_start() -> None:
+    detector = StuckDetector()
+    detector.look(State.fold(log(*[ran("ls", "a")] * 3)))
+    assert detector.look(State.fold(log(ran("ls", "a")))) is None
+
+
+def test_looking_after_each_event_says_the_same_as_looking_once() -> None:
+    events = log(*[ran("ls", "a")] * 4)
+    assert ever_found(events) == found(events)
+
+
+class TestProgress:
+    """What looks alike and is work."""
+
+    def test_the_same_command_with_different_results(self) -> None:
+        words = ("collected ok", "failed: alpha", "failed: beta", "failed: gamma", "passed")
+        assert ever_found(log(*[ran("pytest -q", w) for w in words])) is None
+
+    def test_reading_a_file_in_successive_ranges(self) -> None:
+        pairs = [
+            (
+                a.FileRead(path="big.py", view_range=(i * 40 + 1, i * 40 + 40)),
+                o.FileReadResult(path="big.py", content=f"{i * 40 + 1}\tdef {chr(97 + i)}():"),
+            )
+            for i in range(20)
+        ]
+        assert ever_found(log(*pairs)) is None
+
+    def test_the_same_failing_test_after_each_edit(self) -> None:
+        pairs: list[Pair] = []
+        for i in range(30):
+            edit = a.FileEdit(command="str_replace", path="p.py", old_str=f"{i}", new_str="x" * i)
+            pairs += [(edit, o.FileEditResult(path="p.py", diff=f"-{i}\n+{'x' * i}"))]
+            pairs += [
+                ran("pytest -q", "1 failed in 0.21s", 1),
+                ran("git status --short", " M p.py"),
+            ]
+        assert ever_found(log(*pairs)) is None
+
+    def test_waiting_for_a_running_program(self) -> None:
+        wait = a.CmdRun(command="", is_input=True)
+        still = o.CmdOutput(content="", exit_code=None)
+        assert ever_found(log(*[(wait, still)] * 11)) is None
+        assert ever_found(log(*[(wait, still)] * 12)) is not None
+
+    def test_looking_at_a_background_job_now_and_then(self) -> None:
+        assert ever_found(log(*[ran("sleep 30; tail -n1 build.log", "linking")] * 8)) is None
+
+    def test_migrations_by_number(self) -> None:
+        pairs: list[Pair] = []
+        for i in range(60):
+            write = a.FileWrite(path=f"migrations/{i:04}_auto.py", content=f"number = {i}")
+            pairs += [(write, o.FileWriteResult(path=write.path, new_hash="ab12" * 16))]
+            pairs += [ran(f"manage.py migrate app {i:04}", f"Applying app.{i:04}_auto... OK")]
+        assert ever_found(log(*pairs)) is None
+
+    def test_a_long_normal_run(self) -> None:
+        cycle = itertools.cycle(["view", "edit", "test"])
+        pairs = [
+            ran(f"{next(cycle)} module_{chr(97 + i % 26)}", f"result {chr(97 + i * 7 % 26)}")
+            for i in range(300)
+        ]
+        assert ever_found(log(*pairs)) is None
 
 
 @given(logs(), st.integers(0, 9))
-def test_no_log_breaks_the_detector(events, since) -> None:
-    find_repetition(events, since)
+def test_no_log_breaks_the_detector(events, start) -> None:
+    detector, state = StuckDetector(), State.fold(events[:start])
+    detector.look(state)
+    for event in events[start:]:
+        state.apply(event)
+        detector.look(state)

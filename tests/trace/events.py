@@ -7,7 +7,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.log import parse_event
-from resolver.model import Completion, RunState, Tokens
+from resolver.model import Completion, Limits, PlanItem, RunState, Tokens
 from tests.trace.sample import HOSTILE, started
 
 ATOMS = (
@@ -42,6 +42,10 @@ actions = st.one_of(
     st.builds(a.McpCall, server=text, name=text, arguments=st.dictionaries(text, data)),
     st.builds(a.Recall, query=text),
     st.builds(a.Delegate, agent=text, task=text),
+    st.builds(
+        a.PlanUpdate,
+        items=st.lists(st.builds(PlanItem, title=text), max_size=3).map(tuple),
+    ),
     st.builds(a.Message, content=text, source=st.sampled_from(Source)),
     st.builds(a.Think, content=text),
     st.builds(a.Finish, message=text, task_completed=st.booleans()),
@@ -62,6 +66,7 @@ observations = st.one_of(
     st.builds(o.DelegateResult, content=text, outputs=st.dictionaries(text, data)),
     st.builds(o.ErrorObservation, content=text, code=text),
     st.builds(o.AgentStateChanged, state=st.sampled_from(RunState), reason=text),
+    st.builds(o.PlanUpdated, content=text),
     st.builds(o.Null),
 )
 completions = st.builds(
@@ -80,7 +85,22 @@ others = st.one_of(
     st.builds(life.Condensation, forgotten=st.tuples(short), summary=text),
     st.builds(life.Warned, about=text, message=text),
     st.builds(life.ReplayDiverged, recorded_id=short, field=text, recorded=text, found=text),
+    st.builds(life.Resumed, version=text, run=text, reason=text, by=text),
+    st.builds(life.LimitsExtended, limits=st.builds(Limits, max_budget=floats), by=text),
+    st.builds(
+        life.DelegateEvent,
+        delegate=st.integers(0, 6),
+        event=st.fixed_dictionaries(
+            {
+                "id": short,
+                "kind": st.sampled_from(["think", "cmd_run", "new"]),
+                "content": data,
+                "command": text,
+            }
+        ),
+    ),
     st.builds(life.StageCompleted, stage=text, detail=text, seconds=floats),
+    st.builds(life.Egress, host=text, port=short, allowed=st.booleans(), reason=text),
     st.builds(lambda k, x: parse_event({"kind": f"new_{k}", "content": x, "more": x}), text, data),
 )
 
@@ -93,7 +113,7 @@ def any_events(draw: st.DrawFn, max_size: int = 12) -> list[EventBase]:
         {
             "id": short,
             "cause": st.none() | short,
-            "timestamp": st.datetimes() | st.datetimes(timezones=st.timezones()),
+            "timestamp": st.datetimes(timezones=st.timezones()),
         }
     )
     return [e.model_copy(update={"id": i, **draw(common)}) for i, e in enumerate(drawn)]

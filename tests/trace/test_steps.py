@@ -12,7 +12,7 @@ from resolver.model import RunState
 from resolver.trace.steps import build_view
 from resolver.trace.view import Note, Step
 from tests.trace.events import any_events
-from tests.trace.sample import PIXEL, START, numbered, realistic, reply, started
+from tests.trace.sample import PIXEL, numbered, realistic, reply, started
 
 
 def steps_of(*events: object) -> list[Step]:
@@ -120,6 +120,20 @@ def test_only_pictures_that_are_raster_data_are_shown() -> None:
     assert step.images == (PIXEL,)
 
 
+def test_a_connection_is_a_quiet_line_and_a_refused_one_a_warning() -> None:
+    view = build_view(numbered([
+        life.Egress(host="pypi.org", port=443, allowed=True, bytes_sent=10, bytes_received=2000,
+                    seconds=0.5),
+        life.Egress(host="evil.test", port=80, allowed=False, reason="not on the list"),
+        life.Egress(host="slow.test", port=443, allowed=True, reason="timed out", connections=3),
+    ]))  # fmt: skip
+    assert [(note.sort, note.text) for note in view.entries if isinstance(note, Note)] == [
+        ("network", "Connection to pypi.org:443 (10 bytes out, 2,000 in, 0.5 s)"),
+        ("warning", "Connection to evil.test:80 refused: not on the list"),
+        ("network", "3 connections to slow.test:443 (0 bytes out, 0 in): timed out"),
+    ]
+
+
 def test_stages_warnings_and_states_are_notes() -> None:
     notes = notes_of(
         started(),
@@ -155,12 +169,6 @@ def test_an_unknown_answer_belongs_to_its_action() -> None:
     (step,) = view.entries
     assert isinstance(step, Step)
     assert [block.text for block in step.outputs] == ["x", '{\n  "more": 1\n}']
-
-
-def test_times_without_a_zone_are_read_as_utc() -> None:
-    late = (START + timedelta(seconds=5)).replace(tzinfo=None)
-    view = build_view([a.Think(content="x", timestamp=START), a.Think(content="y", timestamp=late)])
-    assert view.header.seconds == 5
 
 
 @given(any_events())

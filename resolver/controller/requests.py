@@ -1,0 +1,112 @@
+"""What is done about the requests of people: stop, pause, go on, more room, words.
+
+A request concerns the whole run. When a delegate is at work it takes the request, and its parents'
+logs say the same as its own.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from resolver.controller.control import Control, Extend, Pause, Request, Resume, Say, Stop
+from resolver.controller.limits import extension_between, extension_events
+from resolver.errors import Stopped
+from resolver.events.actions import Message
+from resolver.events.base import Source
+from resolver.events.observations import AgentStateChanged
+from resolver.events.state import State
+from resolver.events.stream import Clock, EventStream
+from resolver.model import Limits, RunState
+from resolver.templates import render
+
+MAX_PAUSE = 3600.0
+"""Seconds; the default for how long a run waits in a pause."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The log of the run, or of one delegate in it."""
+
+    stream: EventStream
+    state: State
+
+    def enter(self, state: RunState, reason: str = "") -> None:
+        """Say in the log that the state is another one now."""
+        self.stream.add(AgentStateChanged(state=state, reason=reason))
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Takes the requests out of `control` and does them.
+
+    levels: the run's log, then those of the delegates at work, outermost first.
+    most: the largest totals that a request may extend the limits to; None is no bound.
+    max_pause: seconds that a pause may last.
+    """
+
+    control: Control
+    levels: tuple[Level, ...]
+    now: Clock
+    most: Limits | None = None
+    max_pause: float = MAX_PAUSE
+
+    def below(self, level: Level) -> "Requests":
+        """The same, for a delegate."""
+        levels = (*self.levels, level)
+        return Requests(self.control, levels, self.now, self.most, self.max_pause)
+
+    def obey_all(self) -> None:
+        """Do what waits. Raises Stopped when the run is to end."""
+        while (request := self.control.take()) is not None:
+            self._obey(request)
+
+    def answer(self) -> str | None:
+        """The words of a person that wait, None when there are none. What else waits is done."""
+        while (request := self.control.take()) is not None:
+            if isinstance(request, Say):
+                return request.words
+            self._obey(request)
+        return None
+
+    def _obey(self, request: Request) -> None:
+        match request:
+            case Stop(by=by, reason=reason):
+                raise Stopped(_asked("stopped", by) + (f": {reason}" if reason else ""))
+            case Pause(by=by):
+                self._pause(by)
+            case Extend():
+                self._extend(request)
+            case Say(words=words):
+                for level in self.levels:
+                    level.stream.add(Message(content=words, source=Source.USER))
+            case Resume():
+                pass  # it is not paused
+
+    def _pause(self, by: str) -> None:
+        before = [level.state.run_state for level in self.levels]
+        for level in self.levels:
+            level.enter(RunState.PAUSED, _asked("paused", by))
+        until = self.now() + timedelta(seconds=self.max_pause)
+        request: Request | None = Pause()
+        while isinstance(request, Pause):
+            left = (until - self.now()).total_seconds()
+            request = self.control.wait(left) if left > 0 else None
+        if request is None:
+            raise Stopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
+        if isinstance(request, Stop):
+            self._obey(request)
+        for level, state in zip(self.levels, before, strict=True):
+            level.enter(state)
+        self._obey(request)
+
+    def _extend(self, request: Extend) -> None:
+        """Grant more to the run, and what it really got to the delegates at work in it."""
+        extension, most = request.extension, self.most
+        for level in self.levels:
+            before = level.state.limits
+            for event in extension_events(before, extension, most, request.by):
+                level.stream.add(event)
+            extension, most = extension_between(before, level.state.limits), None
+
+
+def _asked(what: str, by: str) -> str:
+    return f"{what} by {by}" if by else f"{what} on request"

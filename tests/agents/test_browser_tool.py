@@ -1,0 +1,52 @@
+"""The browser as the model is offered it, in both dialects."""
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.system_prompt import system_text
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.agents.tool_calls import action_of_call
+from resolver.agents.tools import offered_tools, tool_specs
+from resolver.events.actions import BrowseInteractive, Invalid
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import ConversationMemory
+from resolver.model import RequestedToolCall
+from resolver.sandbox.browser_code import FORMS
+
+CODE = "fill('12', 'a <b> & c')\nclick('15')"
+
+
+def test_a_call_and_a_tag_are_the_same_action() -> None:
+    call = RequestedToolCall(
+        id="1", name="browser", arguments="{\"code\": \"fill('12', 'a <b> & c')\\nclick('15')\"}"
+    )
+    action = action_of_call(call)
+    assert isinstance(action, BrowseInteractive) and action.code == CODE
+    (tagged,) = parse_tags(write_tags(BrowseInteractive(code=CODE)))
+    assert isinstance(tagged, BrowseInteractive) and tagged.code == CODE
+
+
+def test_no_code_is_explained() -> None:
+    call = RequestedToolCall(id="1", name="browser", arguments='{"code": " "}')
+    answer = action_of_call(call)
+    assert isinstance(answer, Invalid) and "code is empty" in answer.reason
+
+
+def test_it_is_offered_only_where_there_is_one() -> None:
+    assert "browser" in offered_tools(False, True) and "browser" not in offered_tools(True)
+    for may in (True, False):
+        agent = CodeActAgent(ReplayModel([]), ConversationMemory("tags"), "tags", may_browse=may)
+        prompt = agent.system_prompt()
+        assert ("execute_browse" in prompt.tools) is may
+        assert ("<execute_browse>" in prompt.content) is may
+
+
+def test_the_prompt_before_it_stays_the_same() -> None:
+    without, with_it = system_text("tags"), system_text("tags", may_browse=True)
+    begin = with_it.index("Open a page")
+    assert without.startswith(with_it[:begin].rstrip())
+    assert system_text("tools", may_browse=True) == system_text("tools")
+
+
+def test_every_action_is_described() -> None:
+    (spec,) = (s for s in tool_specs(("browser",)))
+    described = spec["function"]["description"]
+    assert all(f"{name}(" in described for name in FORMS)

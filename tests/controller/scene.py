@@ -1,0 +1,149 @@
+"""A run in memory, or on the events of an earlier one, with everything that it calls counted."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from resolver.agents.base import Agent
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.registry import make_agent
+from resolver.controller.control import Control
+from resolver.controller.controller import AgentController
+from resolver.controller.delegation import Delegates
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied
+from resolver.events.log import Event, Observation, SandboxAction, parse_event
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.llm.base import RecordedModel
+from resolver.llm.replay import ReplayModel
+from resolver.memory.condenser import Condenser, NoCondenser
+from resolver.memory.conversation import ConversationMemory
+from resolver.model import Completion, Limits, Outcome, RequestedToolCall, RunState
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sandbox:
+    """Answers each command with its own words, and counts."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def execute(self, action: SandboxAction) -> Observation:
+        if isinstance(action, a.FileWrite):
+            self.done.append(action.path)
+            return o.FileWriteResult(path=action.path)
+        command = str(getattr(action, "command", action.kind))
+        self.done.append(command)
+        return o.CmdOutput(content=f"did {command}", exit_code=0)
+
+
+def reply(*calls: tuple[str, dict[str, object]], text: str = "") -> Completion:
+    """A model's reply with these tool calls, for ten cents."""
+    requested = tuple(
+        RequestedToolCall(id=f"c{i}", name=name, arguments=json.dumps(arguments))
+        for i, (name, arguments) in enumerate(calls)
+    )
+    return Completion(model="m", text=text, tool_calls=requested, cost=0.1)
+
+
+def bash(*commands: str) -> Completion:
+    return reply(*(("execute_bash", {"command": command}) for command in commands))
+
+
+def finish(message: str = "done") -> Completion:
+    return reply(("finish", {"message": message}))
+
+
+def hand_on(task: str = "look") -> Completion:
+    return reply(("delegate", {"agent": "CodeActAgent", "task": task}))
+
+
+def all_events(events: Iterable[Event]) -> list[Event]:
+    """The events of every level, in the order they came."""
+    found: list[Event] = []
+    for event in events:
+        found += (
+            all_events([parse_event(event.event)]) if isinstance(event, DelegateEvent) else [event]
+        )
+    return found
+
+
+class Scene:
+    """One run. `earlier`: the events of a log that was cut off, which it goes on from."""
+
+    def __init__(
+        self,
+        *replies: Completion,
+        earlier: Sequence[Event] = (),
+        limits: Limits | None = None,
+        seconds: float = 0.001,
+        redact: Callable[[Event], Event] | None = None,
+    ) -> None:
+        ticks = count(len(earlier))
+        self.now: Callable[[], datetime] = lambda: START + timedelta(seconds=seconds * next(ticks))
+        self.store = MemoryStore()
+        for event in earlier:
+            self.store.append(event)
+        self.state = State.fold(self.store)
+        self.stream = EventStream(self.store, redact, self.now)
+        self.stream.subscribe("state", self.state.apply, essential=True)
+        self.control = Control()
+        self.sandbox = Sandbox()
+        given = sum(isinstance(e, ModelReplied) for e in all_events(earlier))
+        self.model = ReplayModel(replies[given:], name="m")
+        if limits is not None and not earlier:
+            self.stream.add(LimitsExtended(limits=limits))
+
+    def model_on(self, stream: EventStream) -> RecordedModel:
+        def record(completion: Completion) -> None:
+            stream.add(ModelReplied(completion=completion.model_copy(update={"cost": 0.1})))
+
+        return RecordedModel(self.model, record)
+
+    def delegate(self, name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        return make_agent(name, self.model_on(stream), "tools", may_delegate=may_delegate)
+
+    def go(
+        self,
+        agent: Agent | None = None,
+        delegates: Delegates | None = None,
+        most: Limits | None = None,
+        max_pause: float = 10.0,
+        condenser: Condenser | None = None,
+    ) -> Outcome:
+        """Run it; without `agent` a CodeActAgent on the replies."""
+        if agent is None:
+            model = self.model_on(self.stream)
+            agent = CodeActAgent(model, ConversationMemory(), "tools", may_delegate=True)
+        opening = (agent.system_prompt(), a.Message(content="fix it", source=Source.USER))
+        if self.state.run_state is RunState.LOADING:
+            missing = [e for e in opening if type(e) not in {type(x) for x in self.store}]
+            for event in missing:
+                self.stream.add(event)
+        controller = AgentController(
+            agent,
+            self.stream,
+            self.state,
+            self.sandbox,
+            condenser or NoCondenser(),
+            self.now,
+            control=self.control,
+            most=most,
+            max_pause=max_pause,
+            delegates=delegates,
+        )
+        return controller.run()
+
+    def of(self, kind: type[EventBase]) -> list:
+        """The run's own events of a kind."""
+        return [event for event in self.store if isinstance(event, kind)]
+
+    def nested(self, kind: type[EventBase]) -> list:
+        """The events of a kind at every level."""
+        return [event for event in all_events(self.store) if isinstance(event, kind)]

@@ -1,0 +1,245 @@
+"""A delegate works in its parent's log, by its share, and never takes the parent along."""
+
+import pytest
+
+from resolver.agents.base import Agent
+from resolver.agents.dummy import DummyAgent
+from resolver.controller.control import Extend, Pause, Resume, Say, Stop
+from resolver.controller.delegation import NestedStore, nested_events
+from resolver.errors import LogError, ModelError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, Source
+from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, SystemPrompt
+from resolver.events.log import Event
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.model import Extension, Limits, RunState
+from tests.controller.scene import Scene, bash, finish, hand_on, reply
+
+LIMITS = Limits(max_iterations=21, max_budget=4.0, max_time=1000)
+
+
+def test_a_delegate_works_in_the_same_log_and_its_words_come_back() -> None:
+    scene = Scene(hand_on("count files"), bash("ls"), finish("there are 3"), finish("all done"))
+    outcome = scene.go(delegates=scene.delegate)
+    assert (outcome.state, outcome.message) == (RunState.FINISHED, "all done")
+    [delegated] = scene.of(a.Delegate)
+    [result] = scene.of(o.DelegateResult)
+    assert result.cause == delegated.id
+    assert result.state is RunState.FINISHED
+    assert "there are 3" in result.content
+    assert {e.delegate for e in scene.of(DelegateEvent)} == {delegated.id}
+    child = list(nested_events(scene.store, delegated.id))
+    assert [e.id for e in child] == list(range(len(child)))
+    assert "count files" in next(e for e in child if isinstance(e, a.Message)).content
+    assert scene.sandbox.done == ["ls"]
+
+
+def test_costs_and_replies_count_for_the_whole_run() -> None:
+    scene = Scene(hand_on(), bash("ls"), finish(), finish())
+    outcome = scene.go(delegates=scene.delegate)
+    assert outcome.iterations == 4
+    assert outcome.cost == pytest.approx(0.4)
+    [result] = scene.of(o.DelegateResult)
+    assert (result.outputs["iterations"], result.outputs["cost"]) == (2, 0.2)
+
+
+def test_replies_two_levels_down_count_as_well() -> None:
+    scene = Scene(hand_on(), hand_on("deeper"), bash("id"), finish(), finish(), finish())
+    assert scene.go(delegates=scene.delegate).iterations == 6
+    assert State.fold(scene.store).iterations == 6
+
+
+def test_a_delegate_gets_half_of_what_is_left() -> None:
+    scene = Scene(hand_on(), finish(), finish(), limits=LIMITS)
+    scene.go(delegates=scene.delegate)
+    share = scene.nested(LimitsExtended)[1].limits
+    assert share.max_iterations == 10
+    assert share.max_budget == pytest.approx(1.95)
+    assert share.max_time < 500
+
+
+def test_a_delegate_that_uses_its_share_up_leaves_the_rest_to_its_parent() -> None:
+    endless = [bash(f"look {word}") for word in "abcdefghij"]
+    scene = Scene(hand_on(), *endless, finish("I did it myself"), limits=LIMITS)
+    outcome = scene.go(delegates=scene.delegate)
+    assert scene.of(o.DelegateResult)[0].state is RunState.LIMIT
+    assert outcome.message == "I did it myself"
+
+
+def test_too_little_left_is_said_and_nothing_starts() -> None:
+    scene = Scene(hand_on(), finish(), limits=Limits(max_iterations=6))
+    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
+    assert "Too little is left" in scene.of(o.ErrorObservation)[0].content
+    assert not scene.of(DelegateEvent)
+
+
+def test_an_unknown_agent_is_answered_with_those_there_are() -> None:
+    scene = Scene(reply(("delegate", {"agent": "Wizard", "task": "x"})), finish())
+    scene.go(delegates=scene.delegate)
+    [error] = scene.of(o.ErrorObservation)
+    assert "there is no agent 'Wizard'" in error.content
+    assert "CodeActAgent" in error.content
+
+
+def test_delegates_go_two_levels_deep_and_the_last_is_not_offered_it() -> None:
+    scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
+    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
+    [error] = scene.nested(o.ErrorObservation)
+    assert "2 levels below" in error.content
+    offered = ["delegate" in prompt.tools for prompt in scene.nested(SystemPrompt)]
+    assert offered == [True, True, False]
+
+
+def test_without_delegates_it_is_said() -> None:
+    scene = Scene(hand_on(), finish())
+    scene.go()
+    assert "Do it yourself" in scene.of(o.ErrorObservation)[0].content
+
+
+class Failing(DummyAgent):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def step(self, state: State) -> ActionBase:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [ModelError("no answer"), ZeroDivisionError("oops")])
+def test_a_delegate_that_dies_does_not_take_its_parent_along(error: Exception) -> None:
+    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        return Failing(error)
+
+    scene = Scene(hand_on(), finish("went on"))
+    outcome = scene.go(delegates=make)
+    [result] = scene.of(o.DelegateResult)
+    assert result.state is RunState.ERROR
+    assert str(error) in result.content
+    assert outcome.message == "went on"
+
+
+def test_a_delegate_that_goes_in_circles_is_stopped_alone() -> None:
+    scene = Scene(hand_on(), *[bash("ls")] * 8, finish("went on"))
+    outcome = scene.go(delegates=scene.delegate)
+    assert scene.of(o.DelegateResult)[0].state is RunState.STUCK
+    assert outcome.message == "went on"
+
+
+def test_a_question_that_nobody_answers_comes_back_to_the_parent() -> None:
+    asking = [reply(text=f"what about {word}?") for word in "abcd"]
+    scene = Scene(hand_on(), *asking, finish("went on"))
+    outcome = scene.go(delegates=scene.delegate)
+    [result] = scene.of(o.DelegateResult)
+    assert result.state is RunState.AWAITING_USER_INPUT
+    assert "what about d?" in result.content
+    assert outcome.state is RunState.FINISHED
+
+
+class Sending(DummyAgent):
+    """Sends requests while it works, then does as its script says."""
+
+    def __init__(self, scene: Scene, requests: list, script: list[ActionBase]) -> None:
+        super().__init__(script)
+        self._scene = scene
+        self._requests = requests
+
+    def step(self, state: State) -> ActionBase:
+        for request in self._requests:
+            self._scene.control.send(request)
+        self._requests = []
+        return super().step(state)
+
+
+def with_requests(*requests: object) -> Scene:
+    scene = Scene(hand_on(), finish("went on"), limits=LIMITS)
+    script = [a.CmdRun(command="ls"), a.Finish(message="child")]
+
+    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        return Sending(scene, list(requests), script)
+
+    scene.go(delegates=make, most=Limits(max_iterations=30, max_budget=9, max_time=2000))
+    return scene
+
+
+def test_a_stop_ends_the_delegate_and_its_parent() -> None:
+    scene = with_requests(Stop(by="maria", reason="wrong issue"))
+    assert scene.of(o.DelegateResult)[0].state is RunState.STOPPED
+    assert scene.state.run_state is RunState.STOPPED
+    assert scene.state.reason == "stopped by maria: wrong issue"
+
+
+def test_a_pause_is_in_both_logs_and_its_time_counts_for_neither() -> None:
+    scene = with_requests(Pause(by="maria"), Resume())
+    own = [e.state for e in scene.of(o.AgentStateChanged)]
+    every = [e.state for e in scene.nested(o.AgentStateChanged)]
+    assert own.count(RunState.PAUSED) == 1
+    assert every.count(RunState.PAUSED) == 2
+    assert scene.state.run_state is RunState.FINISHED
+
+
+def test_an_extension_goes_to_the_run_and_to_the_delegate_at_work() -> None:
+    scene = with_requests(Extend(Extension(iterations=20), by="maria"))
+    assert scene.state.limits.max_iterations == 30
+    granted = [e.limits.max_iterations for e in scene.nested(LimitsExtended)]
+    assert granted == [21, 10, 30, 19]
+
+
+def test_words_reach_the_delegate_and_its_parent() -> None:
+    scene = with_requests(Say("use tabs", by="maria"))
+    assert sum(m.content == "use tabs" for m in scene.nested(a.Message)) == 2
+
+
+def test_secrets_are_replaced_in_the_delegates_own_state_too() -> None:
+    def redact(event: Event) -> Event:
+        content = getattr(event, "content", "")
+        if "hunter2" in content:
+            return event.model_copy(update={"content": content.replace("hunter2", "***")})
+        return event
+
+    scene = Scene(hand_on(), bash("echo hunter2"), finish(), finish(), redact=redact)
+    scene.go(delegates=scene.delegate)
+    assert [e.content for e in scene.nested(o.CmdOutput)] == ["did echo ***"]
+
+
+def test_a_nested_store_is_loaded_from_its_parents_events() -> None:
+    store, stream = MemoryStore(), EventStream(MemoryStore())
+    parent = EventStream(store)
+    nested = NestedStore(parent, [], 7)
+    child = stream.nested(nested)
+    for word in "abc":
+        child.add(a.Think(content=word))
+    again = NestedStore(parent, store, 7)
+    assert list(again) == list(nested)
+    assert len(again) == 3
+    assert list(NestedStore(parent, store, 8)) == []
+
+
+def test_what_no_log_can_hold_is_made_storable_in_a_nested_one_too() -> None:
+    store = MemoryStore()
+    child = EventStream(store).nested(NestedStore(EventStream(store), [], 0))
+    child.add(a.Think(content="half \ud800 pair"))
+    assert isinstance(next(iter(store)), DelegateEvent)
+
+
+def test_a_gap_in_the_nested_ids_is_said() -> None:
+    event = DelegateEvent(id=4, delegate=1, event={"kind": "think", "content": "x", "id": 3})
+    with pytest.raises(LogError, match="id 3, not 0"):
+        list(nested_events([event], 1))
+
+
+def test_the_models_own_reply_is_in_the_delegates_log() -> None:
+    scene = Scene(hand_on(), finish(), finish())
+    scene.go(delegates=scene.delegate)
+    assert len(scene.of(ModelReplied)) == 2
+    assert len(scene.nested(ModelReplied)) == 3
+
+
+def test_the_users_words_are_not_the_delegates() -> None:
+    scene = Scene(hand_on("count"), finish(), finish())
+    scene.go(delegates=scene.delegate)
+    said = [m.content for m in scene.nested(a.Message) if m.source is Source.USER]
+    assert said[0] == "fix it"
+    assert "fix it" not in said[1]

@@ -1,0 +1,243 @@
+"""A run that was killed at any event goes on from its log as if nothing had been."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from resolver.agents.base import Agent
+from resolver.agents.dummy import DummyAgent
+from resolver.controller.recovery import unsettled
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, EventBase, Source
+from resolver.events.lifecycle import Condensation, Resumed
+from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS, Event
+from resolver.events.state import State
+from resolver.events.stream import EventStream
+from resolver.memory.condenser import WindowCondenser
+from resolver.model import Completion, Limits, PlanItem, RunState
+from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
+
+REPLIES: tuple[Completion, ...] = (
+    reply(("plan", {"items": ["look", "fix"]}), ("execute_bash", {"command": "ls"})),
+    bash("grep a", "grep b", "grep c"),
+    reply(("think", {"thought": "hm"})),
+    reply(("execute_bsh", {"command": "typo"})),
+    reply(("str_replace_editor", {"command": "create", "path": "x.py", "file_text": "1"})),
+    hand_on("find the callers"),
+    bash("rg parse"),
+    reply(("think", {"thought": "deeper"})),
+    hand_on("and theirs"),
+    bash("rg main"),
+    finish("main calls it"),
+    reply(text="Shall I go on?"),
+    finish("two callers"),
+    reply(text="Tabs or spaces?"),
+    *[bash("pytest")] * 4,
+    bash("make"),
+    reply(("execute_ipython_cell", {"code": "1 + 1"})),
+    reply(("execute_bash", {"command": "git diff"}), ("finish", {"message": "fixed"})),
+)
+
+
+ALONE = REPLIES[:5] + REPLIES[14:]
+"""The same without delegates."""
+
+
+def whole(condenser: WindowCondenser | None = None) -> Scene:
+    scene = Scene(*REPLIES, limits=Limits(max_iterations=60))
+    outcome = scene.go(delegates=scene.delegate, condenser=condenser)
+    assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed")
+    return scene
+
+
+def told(events: Sequence[Event]) -> list[tuple[str, str]]:
+    """What was done and seen at every level, without times."""
+    kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation)
+    return [
+        (e.kind, e.model_dump_json(exclude={"id", "timestamp", "cause", "reply", "outputs"}))
+        for e in all_events(events)
+        if isinstance(e, kept)
+    ]
+
+
+def done_in(events: Sequence[Event]) -> int:
+    """Sandbox actions with an observation in the log."""
+    pending: dict[int, EventBase] = {}
+    done = 0
+    for event in all_events(events):
+        if isinstance(event, SANDBOX_ACTIONS):
+            pending[event.id] = event
+        elif isinstance(event, o.ObservationBase) and event.cause in pending:
+            del pending[event.cause]
+            done += 1
+    return done
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
+def test_cut_off_after_any_event_it_comes_to_the_same(small: bool) -> None:
+    def condenser() -> WindowCondenser | None:
+        return WindowCondenser(max_chars=600, keep_first=1, keep_last=2) if small else None
+
+    uncut = whole(condenser())
+    events = list(uncut.store)
+    assert len(events) > 80
+    for length in range(1, len(events) + 1):
+        scene = Scene(*REPLIES, earlier=events[:length])
+        outcome = scene.go(delegates=scene.delegate, condenser=condenser())
+        assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed"), length
+        assert told(list(scene.store)) == told(events), length
+        executed = len(scene.sandbox.done) + done_in(events[:length])
+        assert executed == len(uncut.sandbox.done), length
+
+
+def test_cut_off_twice_it_comes_to_the_same() -> None:
+    events = list(whole().store)
+    for first in range(5, len(events), 17):
+        half = Scene(*REPLIES, earlier=events[:first])
+        half.go(delegates=half.delegate)
+        for second in range(first + 1, len(events), 23):
+            scene = Scene(*REPLIES, earlier=list(half.store)[:second])
+            scene.go(delegates=scene.delegate)
+            assert told(list(scene.store)) == told(events), (first, second)
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(max_iterations=7), Limits(max_budget=0.75)], ids=["iterations", "budget"]
+)
+def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: Limits) -> None:
+    uncut = Scene(*ALONE, limits=limits)
+    ended = uncut.go(delegates=uncut.delegate)
+    assert ended.state is RunState.LIMIT
+    events = list(uncut.store)
+    for length in range(2, len(events) + 1):
+        scene = Scene(*ALONE, earlier=events[:length])
+        outcome = scene.go(delegates=scene.delegate)
+        assert (outcome.state, outcome.limit) == (ended.state, ended.limit), length
+        assert told(list(scene.store)) == told(events), length
+
+
+def test_a_run_in_circles_ends_so_from_any_event() -> None:
+    uncut = Scene(*[bash("ls", "ls")] * 20)
+    assert uncut.go().state is RunState.STUCK
+    events = list(uncut.store)
+    for length in range(1, len(events) + 1):
+        scene = Scene(*[bash("ls", "ls")] * 20, earlier=events[:length])
+        assert scene.go().state is RunState.STUCK, length
+        assert told(list(scene.store)) == told(events), length
+
+
+def test_questions_that_nobody_answers_end_so_from_any_event() -> None:
+    asking = [reply(text=f"{word}?") for word in "abcd"]
+    uncut = Scene(*asking)
+    assert uncut.go().state is RunState.AWAITING_USER_INPUT
+    events = list(uncut.store)
+    for length in range(1, len(events) + 1):
+        scene = Scene(*asking, earlier=events[:length])
+        assert scene.go().reason == "d?", length
+        assert told(list(scene.store)) == told(events), length
+
+
+SCRIPT: list[ActionBase] = [
+    a.CmdRun(command="ls"),
+    a.PlanUpdate(items=(PlanItem(title="x"),)),
+    a.Message(content="hello"),
+    a.ChangeAgentState(state=RunState.RUNNING, reason="as before"),
+    a.Recall(query="x"),
+    a.Think(content="hm"),
+    a.Reject(reason="no bug"),
+]
+
+
+def test_a_script_of_other_actions_goes_on_from_any_event() -> None:
+    uncut = Scene()
+    assert uncut.go(DummyAgent(SCRIPT)).state is RunState.REJECTED
+    events = list(uncut.store)
+    for length in range(1, len(events) + 1):
+        scene = Scene(earlier=events[:length])
+        scene.go(DummyAgent(SCRIPT))
+        assert told(list(scene.store)) == told(events), length
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        a.McpCall(server="s", name="create_ticket"),
+        a.BrowseURL(url="http://x"),
+        a.BrowseInteractive(code="click('1')"),
+    ],
+    ids=lambda x: x.kind,
+)
+def test_what_reaches_outside_is_not_done_again_and_the_agent_told(action: ActionBase) -> None:
+    running = o.AgentStateChanged(id=0, state=RunState.RUNNING)
+    scene = Scene(earlier=[running, action.model_copy(update={"id": 1})])
+    scene.go(DummyAgent([action, a.Finish(message="ok")]))
+    [error] = scene.of(o.ErrorObservation)
+    assert (error.cause, error.code) == (1, "interrupted")
+    assert "not known whether it took effect" in error.content
+
+
+def test_what_others_than_the_agent_had_under_way_is_not_done() -> None:
+    setup = a.CmdRun(id=0, command="make deps", source=Source.ENVIRONMENT)
+    assert unsettled(State.fold([setup])) == ()
+
+
+ENDED = [
+    RunState.FINISHED, RunState.REJECTED, RunState.ERROR, RunState.STOPPED, RunState.STUCK,
+    RunState.LIMIT,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_what_has_ended_gives_its_outcome_at_once(state: RunState) -> None:
+    scene = Scene(earlier=[o.AgentStateChanged(id=0, state=state, reason="so it was")])
+    outcome = scene.go(DummyAgent([a.CmdRun(command="no")]))
+    assert (outcome.state, outcome.reason) == (state, "so it was")
+    assert len(scene.store) == 1
+
+
+@pytest.mark.parametrize("state", [*ENDED, RunState.AWAITING_USER_INPUT])
+def test_what_has_ended_goes_on_when_it_is_put_back_to_running(state: RunState) -> None:
+    first = Scene(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
+    first.go(DummyAgent([a.ChangeAgentState(state=state)]))
+    scene = Scene(bash("one"), finish("now done"), earlier=list(first.store))
+    scene.stream.add(Resumed(version="1", run="r2"))
+    scene.stream.add(a.Message(content="please go on", source=Source.USER))
+    scene.stream.add(o.AgentStateChanged(state=RunState.RUNNING))
+    outcome = scene.go()
+    assert (outcome.state, outcome.message) == (RunState.FINISHED, "now done")
+    assert scene.sandbox.done == ["one"]
+
+
+def test_a_run_that_was_killed_in_a_pause_goes_on() -> None:
+    paused = o.AgentStateChanged(id=0, state=RunState.PAUSED)
+    scene = Scene(earlier=[paused])
+    assert scene.go(DummyAgent([a.Finish(message="ok")])).state is RunState.FINISHED
+
+
+def test_the_time_in_which_nobody_had_it_is_not_the_delegates_either() -> None:
+    uncut = Scene(*REPLIES)
+    uncut.go(delegates=uncut.delegate)
+    events = list(uncut.store)
+    cut = next(i for i, e in enumerate(events) if e.kind == "delegate_event") + 12
+    late = [e.model_copy(update={"timestamp": e.timestamp.replace(year=2025)}) for e in events]
+    scene = Scene(*REPLIES, earlier=late[:cut])
+    scene.stream.add(Resumed(version="1", run="r"))
+    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
+    assert [r.state for r in scene.of(o.DelegateResult)] == [RunState.FINISHED]
+    assert len(scene.nested(Resumed)) == 2
+
+
+def test_a_delegate_that_had_ended_only_gives_its_result() -> None:
+    events = list(whole().store)
+    answer = next(e for e in events if isinstance(e, o.DelegateResult))
+    asked: list[str] = []
+
+    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        asked.append(name)
+        return DummyAgent([a.CmdRun(command="never")])
+
+    scene = Scene(*REPLIES, earlier=events[: answer.id])
+    scene.go(delegates=make)
+    assert asked == ["CodeActAgent"]
+    assert "never" not in scene.sandbox.done

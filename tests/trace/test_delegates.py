@@ -1,0 +1,110 @@
+"""What a delegate did stands in the trace below the step that started it."""
+
+from playwright.sync_api import Browser
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.model import Limits, PlanItem, RunState
+from resolver.trace.html import render_html
+from resolver.trace.markdown import render_comment_trace, render_markdown
+from resolver.trace.notes import note_of
+from resolver.trace.steps import build_view
+from resolver.trace.text import live_line, render_text
+from resolver.trace.view import Step
+from tests.trace.sample import HOSTILE
+
+
+def delegated(*inner: EventBase) -> list[EventBase]:
+    """A log in which action 0 has handed work to a delegate with these events."""
+    log: list[EventBase] = [a.Delegate(id=0, agent="CodeActAgent", task="find the callers")]
+    for number, event in enumerate(inner):
+        data = event.model_copy(update={"id": number}).model_dump(mode="json", exclude_none=True)
+        log.append(life.DelegateEvent(id=len(log), delegate=0, event=data))
+    log.append(
+        o.DelegateResult(id=len(log), cause=0, content="two of them", state=RunState.FINISHED)
+    )
+    return log
+
+
+WORK = (
+    a.CmdRun(command="rg parse"),
+    o.CmdOutput(content="main.py: parse(x)", exit_code=0, cause=0),
+    a.Finish(message="two callers"),
+)
+
+
+def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
+    [step] = build_view(delegated(*WORK)).entries
+    assert isinstance(step, Step)
+    assert [(e.number, e.verb) for e in step.nested if isinstance(e, Step)] == [
+        (1, "Run"),
+        (2, "Finish"),
+    ]
+    assert step.badge == "finished"
+
+
+def test_a_delegate_of_a_delegate_is_nested_once_more() -> None:
+    [outer] = build_view(delegated(*delegated(*WORK))).entries
+    assert isinstance(outer, Step)
+    [inner] = outer.nested
+    assert isinstance(inner, Step)
+    assert inner.nested_steps == 2
+
+
+def test_markdown_and_text_hold_the_delegates_steps() -> None:
+    log = delegated(*WORK)
+    assert "What it did, 2 steps" in render_markdown(log)
+    for shown in (render_markdown(log), render_text(log), render_comment_trace(log, 20_000)):
+        assert "rg parse" in shown
+        assert "main.py: parse(x)" in shown
+        assert shown.index("rg parse") < shown.index("two of them")
+
+
+def test_a_live_line_of_a_delegate_is_set_in() -> None:
+    assert live_line(delegated(*WORK)[1]) == "    > Run rg parse"
+
+
+def test_events_without_their_delegate_action_are_notes() -> None:
+    [note] = build_view([life.DelegateEvent(id=0, delegate=7, event={"kind": "think"})]).entries
+    assert "An event of a delegate" in str(note)
+
+
+def test_the_page_folds_the_delegates_steps_and_stays_inert(chromium: Browser) -> None:
+    inner = [event for text in HOSTILE for event in (a.Think(content=text), *WORK)]
+    page = chromium.new_page(viewport={"width": 420, "height": 900})
+    try:
+        page.set_content(render_html(delegated(*inner)))
+        folded = page.locator("details.nested")
+        assert folded.count() == 1
+        assert not page.get_by_text("rg parse").first.is_visible()
+        folded.locator("> summary").click()
+        assert page.get_by_text("rg parse").first.is_visible()
+        assert page.locator("#step-1-1").count() == 1
+        assert page.evaluate("document.documentElement.scrollWidth") == 420
+        assert page.locator("script").count() == 0
+    finally:
+        page.close()
+
+
+def test_a_plan_is_shown_with_how_far_it_is() -> None:
+    items = (
+        PlanItem(title="look", status="done"),
+        PlanItem(title="fix", status="doing"),
+        PlanItem(title="test"),
+    )
+    shown = render_text([a.PlanUpdate(items=items), o.PlanUpdated(id=1, cause=0, content="noted")])
+    assert "Plan 1 of 3 done" in shown
+    assert "\u2713 look" in shown
+    assert "\u25b8 fix" in shown
+    assert "\u25cb test" in shown
+
+
+def test_going_on_and_more_room_are_told_with_who_asked() -> None:
+    resumed = note_of(life.Resumed(version="1", run="r2", reason="it was killed", by="maria"))
+    granted = note_of(life.LimitsExtended(limits=Limits(max_iterations=120), by="maria"))
+    assert resumed is not None
+    assert granted is not None
+    assert resumed.text == "The run goes on as r2, asked for by maria: it was killed"
+    assert granted.text == "Limits extended by maria: 120 iterations, $5.00, 1 h 0 min in all"
