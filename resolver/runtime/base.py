@@ -3,7 +3,7 @@
 `Runtime` (runtime.py) talks to any machine through them; docker.py and local.py are machines.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +19,13 @@ class SandboxSpec(BaseModel):
     memory: str = Field(default="4g", description="Memory limit, Docker notation.")
     cpus: float = 2.0
     pids: int = Field(default=1024, description="Most processes and threads.")
+    disk: int = Field(default=10 * 10**9, description="Most bytes that are written in it.", gt=0)
     environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
+    egress: tuple[str, ...] = Field(
+        default=(),
+        description="What the run may reach, as AllowList reads it; where there is anything, the "
+        "machine starts the server with `--proxy`.",
+    )
 
 
 class Channel(Protocol):
@@ -64,6 +70,10 @@ class Machine(Protocol):
 
     def get_archive(self, path: str) -> Iterator[bytes]:
         """The file or folder at the absolute sandbox `path` as a tar stream."""
+        ...
+
+    def save(self, image: str, labels: Mapping[str, str]) -> bool:
+        """Keep the files as an image of that name; False where there are no images."""
         ...
 
     @property

@@ -4,17 +4,19 @@ A broken frame, a forged id or silence ends the connection: every call, this one
 then raises the same SandboxError. Nothing here waits without a limit.
 """
 
+import contextlib
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cache
 from itertools import count
-from typing import Any, Final, TypeVar, cast, get_type_hints
+from typing import Any, Final, Protocol, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
+from resolver.sandbox.turns import Turns
 
 T = TypeVar("T")
 
@@ -22,15 +24,40 @@ MAX_FIELD: Final = 4 * wire.MAX_TEXT
 """Longest text field of a result that is taken, in characters; the server cuts at MAX_TEXT."""
 
 
-class WireClient:
-    """Requests over a Channel, answered in any order. Safe to call from several threads."""
+Send = Callable[[bytes], None]
 
-    def __init__(self, channel: Channel) -> None:
+
+class Notices(Protocol):
+    """Takes the frames that are no answers: the tunnels of a run that is let out."""
+
+    def take(self, method: str, params: object) -> None:
+        """One frame; never waits. Raises WireError when it breaks the contract."""
+        ...
+
+    def stop(self) -> None:
+        """The wire is gone. May be called again, from any thread."""
+        ...
+
+    def join(self) -> None:
+        """Wait for the end after `stop`."""
+        ...
+
+
+class WireClient:
+    """Requests over a Channel, answered in any order. Safe to call from several threads.
+
+    notices: makes what takes the frames that are no answers, from the function by which it sends
+    its own; without it such a frame ends the connection.
+    """
+
+    def __init__(self, channel: Channel, notices: Callable[[Send], Notices] | None = None) -> None:
         self._channel = channel
+        self._sending = Turns()
         self._lock = threading.Lock()
         self._ids = count(1)
         self._waiting: dict[int, _Call] = {}
         self._lost: SandboxError | None = None
+        self._notices = notices(self._send) if notices else None
         self._reader = threading.Thread(target=self._read, name="wire-reader", daemon=True)
         self._reader.start()
 
@@ -47,10 +74,8 @@ class WireClient:
                 raise self._lost
             id = next(self._ids)
             self._waiting[id] = call
-        try:
-            self._channel.send(wire.request(id, method, params))
-        except SandboxError as error:
-            self._end(error.what)
+        with contextlib.suppress(SandboxError):  # noted as the end
+            self._send(wire.request(id, method, params))
         if not call.done.wait(seconds):
             self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
         if call.answer is None:
@@ -61,6 +86,17 @@ class WireClient:
         """End the connection and the reader."""
         self._end("the sandbox was closed")
         self._reader.join(timeout=5)
+        if self._notices:
+            self._notices.join()
+
+    def _send(self, frame: bytes) -> None:
+        """One whole frame. Raises SandboxError, which is then the end."""
+        try:
+            with self._sending:
+                self._channel.send(frame)
+        except SandboxError as error:
+            self._end(error.what)
+            raise
 
     def _result(self, method: str, answer: dict[str, Any], result: type[T]) -> T:
         shape: Any = result  # mypy takes no TypedDict's type for a key
@@ -103,6 +139,9 @@ class WireClient:
         """Give one frame to its caller; False when it ended the connection."""
         try:
             answer = wire.decode(line)
+            if self._notices and "id" not in answer and answer.get("method") in wire.TUNNEL_METHODS:
+                self._notices.take(answer["method"], answer.get("params"))
+                return True
         except wire.WireError as error:
             self._end(f"the action server sent a broken frame: {error.message[:200]}")
             return False
@@ -127,6 +166,8 @@ class WireClient:
                 )
             waiting, self._waiting = list(self._waiting.values()), {}
         self._channel.close()
+        if self._notices:
+            self._notices.stop()
         for call in waiting:
             call.done.set()
 

@@ -6,12 +6,14 @@ an engine on another machine works the same.
 
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import DockerChannel
+from resolver.runtime.disk import DiskWatch
 from resolver.runtime.engine import RUN_LABEL, engine_errors, image_settings, remove_container
 from resolver.runtime.toolbox import BASH, ENTRY, GIT, PREFIX, PYTHON, SERVER, Toolbox
 from resolver.runtime.volume import fill_volume, toolbox_mount
@@ -25,14 +27,13 @@ SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 
 _CPU_PERIOD: Final = 100_000
 
-# The first process: children that lost their parent are reaped by ignoring SIGCHLD, and SIGTERM
-# ends it (a process 1 never sees an unblocked signal that it has no handler for).
-_IDLE: Final = (
-    "import signal as s;s.pthread_sigmask(s.SIG_BLOCK,[s.SIGTERM]);"
-    "s.signal(s.SIGCHLD,s.SIG_IGN);s.sigwait([s.SIGTERM])"
-)
 # The server ends when its stdin does, as when the host was killed; the container ends with it.
-_SERVE: Final = (BASH, "-p", "-c", '"$@"; kill 1', "serve")
+# All of it is behind the filter of sockets, and so is the first process: a program that can trace
+# one that isn't could have it open any.
+_CONFINE: Final = f"{PREFIX}/sandbox/confine.py"
+# The shell that waits closes its own ends of the wire: any program could open those.
+_END_ALL: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
+_SERVE: Final = (PYTHON, "-I", "-S", _CONFINE, BASH, "-p", "-c", _END_ALL, "serve")
 _TRANSFER: Final = "the sandbox may be out of disk space or memory; start the run again"
 _WHO: Final = "import os;print(os.getuid(),os.getgid())"
 
@@ -40,16 +41,17 @@ _WHO: Final = "import os;print(os.getuid(),os.getgid())"
 class DockerMachine:
     """A container of `spec.image` with no network, no capabilities and bounded resources."""
 
-    isolation = (
-        "Docker container: no network, no capabilities, no new privileges, nothing of the host "
-        "mounted, bounded memory, processors and processes"
-    )
-
     def __init__(self, spec: SandboxSpec, toolbox: Toolbox, client: "DockerClient") -> None:
         self._spec = spec
         self._toolbox = toolbox
         self._client = client
         self._container: Container | None = None
+        self._watch: DiskWatch | None = None
+        way_out = f" but a proxy to {', '.join(spec.egress)}" if spec.egress else ""
+        self.isolation = (
+            f"Docker container: no network{way_out}, no capabilities, no new privileges, nothing "
+            "of the host mounted, bounded memory, processors, processes and disk"
+        )
 
     @property
     def scratch(self) -> str:
@@ -68,6 +70,8 @@ class DockerMachine:
 
     def __exit__(self, *exc: object) -> None:
         """Remove the container, whatever happened."""
+        if self._watch is not None:
+            self._watch.close()
         container, self._container = self._container, None
         if container is not None:
             remove_container(container)
@@ -77,6 +81,7 @@ class DockerMachine:
         api = self._client.api
         places = ["--root", WORKSPACE, "--scratch", SCRATCH, "--bash", BASH, "--git", GIT]
         more = ["--tools", f"{PREFIX}/bin", "--keep-environment"]
+        more += ["--proxy"] if self._spec.egress else []
         command = [*_SERVE, PYTHON, "-I", SERVER, *places, *more]
         with engine_errors(
             "the action server could not be started in the container",
@@ -86,7 +91,8 @@ class DockerMachine:
                 self._running.id, command, stdin=True, tty=False, workdir=WORKSPACE
             )
             connection = api.exec_start(made["Id"], socket=True)
-        return DockerChannel(connection)
+        self._watch = DiskWatch(self._written, self._kill, self._spec.disk)
+        return _WatchedChannel(connection, self._watch)
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
         """Unpack a tar stream below `path`."""
@@ -98,6 +104,28 @@ class DockerMachine:
         with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER):
             stream, _ = self._running.get_archive(path)
             yield from stream
+
+    def save(self, image: str, labels: Mapping[str, str]) -> bool:
+        """Commit the container as `image`, without what a run alone needs."""
+        name, _, tag = image.partition(":")
+        settings = [f"LABEL {name}={value}" for name, value in {RUN_LABEL: "", **labels}.items()]
+        with engine_errors(f"{image} could not be saved", "free some disk space on the engine"):
+            self._running.commit(repository=name, tag=tag, changes=settings)
+        return True
+
+    def _written(self) -> int:
+        """Bytes in the container's own layer, as the engine counts them."""
+        with engine_errors(
+            "the engine can't measure its container", "check it with `docker ps -s`"
+        ):
+            (found,) = self._client.api.containers(
+                all=True, size=True, filters={"id": self._running.id}
+            ) or [{}]
+        return int(found.get("SizeRw") or 0)
+
+    def _kill(self) -> None:
+        with suppress(SandboxError), engine_errors("the container can't be killed", _TRANSFER):
+            self._running.kill()
 
     @property
     def _running(self) -> "Container":
@@ -129,7 +157,7 @@ class DockerMachine:
     def _options(self) -> dict[str, Any]:
         spec = self._spec
         return {
-            "entrypoint": [ENTRY, "-I", "-S", "-c", _IDLE],
+            "entrypoint": [ENTRY, "-I", "-S", _CONFINE],
             "command": [],
             "healthcheck": {"test": ["NONE"]},
             "environment": dict(spec.environment),
@@ -145,6 +173,7 @@ class DockerMachine:
             "cpu_period": _CPU_PERIOD,
             "cpu_quota": int(spec.cpus * _CPU_PERIOD),
             "pids_limit": spec.pids,
+            "ulimits": [{"Name": "fsize", "Soft": spec.disk, "Hard": spec.disk}],
         }
 
     def _make_folders(self, user: str) -> None:
@@ -175,3 +204,15 @@ class DockerMachine:
                 "name another image with `--image`",
             ) from error
         return uid, gid
+
+
+class _WatchedChannel(DockerChannel):
+    """The wire of a container whose end may have a reason that the server did not know."""
+
+    def __init__(self, connection: Any, watch: DiskWatch) -> None:
+        super().__init__(connection)
+        self._watch = watch
+
+    def last_words(self) -> str:
+        """Why the container was killed, else the end of the server's stderr."""
+        return self._watch.reason or super().last_words()

@@ -2,10 +2,12 @@
 
 Run as a script, with the standard library alone:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
-PLACES is a JSON object: {"folder": writable, "kept": [readable], "hidden": [not even that]}.
+PLACES is a JSON object: {"folder": writable, "kept": [readable], "hidden": [not even that],
+"filter": confine.py, "most": bytes of one file}.
 It writes one JSON object to REPORT_FD, which says what it could separate, and closes it:
-{"processes": bool, "network": bool, "files": bool, "sockets": int, "problem": str}. Where the
-kernel does not allow namespaces, the program runs all the same and the report says so.
+{"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
+"problem": str}. Where the kernel does not allow namespaces, the program runs all the same and the
+report says so.
 """
 
 import ctypes
@@ -13,6 +15,8 @@ import errno
 import fcntl
 import json
 import os
+import resource
+import runpy
 import signal
 import socket
 import struct
@@ -35,6 +39,7 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY = 1
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
@@ -232,6 +237,7 @@ def run(command: list[str]) -> int:
     child = os.fork()
     if child == 0:
         os.execv(command[0], command)  # noqa: S606
+    _prctl(_PR_SET_DUMPABLE, 0)  # it holds the wire's descriptors as well
     while True:
         ended, status = os.wait()
         if ended == child:
@@ -248,8 +254,13 @@ def run(command: list[str]) -> int:
 
 def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     """Separate what can be, report, and run `command` to its end."""
-    report = {"processes": False, "network": False, "files": False, "sockets": 0, "problem": ""}
+    report: dict[str, Any] = dict.fromkeys(("processes", "network", "files", "families"), False)
+    report |= {"sockets": 0, "problem": ""}
     sockets = socket_paths()
+    confine = places.pop("filter", "")
+    if "most" in places:
+        most = places.pop("most")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     apart = False
     try:
         leave_namespaces()
@@ -257,11 +268,12 @@ def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     except OSError as error:
         report["problem"] = str(error)
     if not apart:
-        _send(report_fd, report)
         # Without a process namespace orphans come here instead of to the host's first process,
         # so that the host finds all of them below this one.
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         drop_capabilities()
+        _filter_sockets(confine, report)
+        _send(report_fd, report)
         return run(command)
     first = os.fork()
     if first != 0:
@@ -276,11 +288,23 @@ def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     except OSError as error:
         report["problem"] = str(error)
     drop_capabilities()
+    _filter_sockets(confine, report)
     _send(report_fd, report)
     return run(command)
 
 
-def _send(fd: int, report: dict[str, object]) -> None:
+def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
+    """Refuse families of sockets that lead out of a network namespace (see confine.py)."""
+    if not confine:
+        return
+    try:
+        runpy.run_path(confine)["refuse_sockets"]()
+        report["families"] = True
+    except OSError as error:
+        report["problem"] = report["problem"] or str(error)
+
+
+def _send(fd: int, report: dict[str, Any]) -> None:
     with os.fdopen(fd, "w") as pipe:
         json.dump(report, pipe)
 

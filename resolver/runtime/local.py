@@ -25,8 +25,10 @@ from resolver.runtime import enter
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import KEPT_STDERR, SocketChannel
 from resolver.runtime.confined import open_below, remove_tree, unpack_below
+from resolver.runtime.disk import DiskWatch, bytes_below
 from resolver.runtime.processes import kill_tree
 from resolver.runtime.toolbox import SANDBOX_FOLDER
+from resolver.scratch import PREFIX, lock_folder
 
 PASSED_ON: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}
@@ -60,7 +62,9 @@ class LocalMachine:
         self._spec = spec
         self._environment = environment
         self._folder: Path | None = None
+        self._lock = -1
         self._process: subprocess.Popen[bytes] | None = None
+        self._watch: DiskWatch | None = None
         self.isolation = "this machine, not started"
 
     @property
@@ -69,19 +73,23 @@ class LocalMachine:
         return str(self._home / "scratch")
 
     def __enter__(self) -> "LocalMachine":
-        self._folder = Path(tempfile.mkdtemp(prefix="resolver-")).resolve()
+        self._folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+        self._lock = lock_folder(self._folder)
         for name in ("workspace", "scratch", "home", "tmp"):
             (self._folder / name).mkdir()
         return self
 
     def __exit__(self, *exc: object) -> None:
         """Kill every process of the sandbox and remove its folder."""
+        if self._watch is not None:
+            self._watch.close()
         process, self._process = self._process, None
         if process is not None:
             kill_tree(process)
             _libc.prctl(_PR_SET_DUMPABLE, 1)
         folder, self._folder = self._folder, None
         if folder is not None:
+            os.close(self._lock)
             remove_tree(folder)
 
     def connect(self) -> Channel:
@@ -113,7 +121,14 @@ class LocalMachine:
         with os.fdopen(reading, "rb") as pipe:
             report = pipe.read()
         self._note_isolation(json.loads(report) if report else {})
-        return _LocalChannel(ours, _opened(process.stderr))
+        self._watch = DiskWatch(
+            lambda: bytes_below(self._home), lambda: kill_tree(process), self._spec.disk
+        )
+        return _LocalChannel(ours, _opened(process.stderr), self._watch)
+
+    def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
+        """This machine keeps nothing."""
+        return False
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
         """Unpack a tar stream below `path`, which must be in the sandbox's folder."""
@@ -151,7 +166,8 @@ class LocalMachine:
         folders = ["--root", str(self._home / "workspace"), "--scratch", self.scratch]
         programs = ["--bash", self._program("bash"), "--git", self._program("git")]
         server = [sys.executable, "-I", str(SANDBOX_FOLDER / "__main__.py")]
-        return [*server, *folders, *programs, "--keep-environment"]
+        more = ["--proxy"] if self._spec.egress else []
+        return [*server, *folders, *programs, "--keep-environment", *more]
 
     def _places(self) -> str:
         """What enter.py does with the files of this machine."""
@@ -165,6 +181,8 @@ class LocalMachine:
             "folder": str(self._home),
             "kept": [place for place in kept if place.startswith("/")],
             "hidden": [f"{home}/{name}" for name in CREDENTIALS if home],
+            "most": self._spec.disk,
+            "filter": str(SANDBOX_FOLDER / "confine.py"),
         })  # fmt: skip
 
     def _program(self, name: str) -> str:
@@ -180,6 +198,8 @@ class LocalMachine:
 
     def _note_isolation(self, report: dict[str, Any]) -> None:
         hidden = [name for name in ("processes", "network") if report.get(name)]
+        if self._spec.egress and report.get("network"):
+            hidden[-1] = f"network but for a proxy to {', '.join(self._spec.egress)}"
         if report.get("files"):
             hidden.append("temporary files")
         if not report.get("processes"):
@@ -188,6 +208,10 @@ class LocalMachine:
             _libc.prctl(_PR_SET_DUMPABLE, 0)
             hidden.append("this program's memory and environment")
         shown = [name for name in ("processes", "network") if not report.get(name)]
+        if self._spec.egress and not report.get("network"):
+            shown[-1] = "network (the allow-list binds only what uses the proxy)"
+        if not report.get("families"):
+            shown.append("sockets to the host of a virtual machine")
         files = "files (read-only)" if report.get("files") else "files"
         problem = f" ({report['problem']})" if report.get("problem") else ""
         self.isolation = (
@@ -199,14 +223,18 @@ class LocalMachine:
 class _LocalChannel(SocketChannel):
     """The server's stdin and stdout as a socket, its stderr as a pipe."""
 
-    def __init__(self, connected: socket.socket, stderr: IO[bytes]) -> None:
+    def __init__(self, connected: socket.socket, stderr: IO[bytes], watch: DiskWatch) -> None:
         super().__init__(connected)
+        self._watch = watch
         self._words = b""
         self._drain = threading.Thread(target=self._keep, args=(stderr,), daemon=True)
         self._drain.start()
 
     def last_words(self) -> str:
-        """The end of the server's stderr, waited for: whoever asks has seen stdout end."""
+        """Why the sandbox was killed, else the end of the server's stderr, waited for: whoever
+        asks has seen stdout end."""
+        if self._watch.reason:
+            return self._watch.reason
         self._drain.join(timeout=0.5)
         return self._words.decode(errors="replace").strip()
 

@@ -5,15 +5,26 @@ Actions in, observations out; the checkout in, the change out. Events are return
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from resolver.errors import SandboxError
-from resolver.events.actions import CmdRun, FileEdit, FileRead, FileWrite, IPythonRunCell
-from resolver.events.log import Observation
+from resolver.events.actions import (
+    BrowseInteractive,
+    BrowseURL,
+    CmdRun,
+    FileEdit,
+    FileRead,
+    FileWrite,
+    IPythonRunCell,
+)
+from resolver.events.lifecycle import Egress
+from resolver.events.log import Observation, SandboxAction
 from resolver.events.observations import (
+    BrowserOutput,
     CmdOutput,
     ErrorObservation,
     FileEditResult,
@@ -23,13 +34,12 @@ from resolver.events.observations import (
 )
 from resolver.runtime.archive import take_file, wrap_file
 from resolver.runtime.base import Machine
-from resolver.runtime.client import WireClient
+from resolver.runtime.client import Notices, Send, WireClient
+from resolver.runtime.egress import EgressPolicy, Ledger
+from resolver.runtime.tunnels import Tunnels
 from resolver.sandbox import wire
 
 T = TypeVar("T")
-
-SandboxAction = CmdRun | IPythonRunCell | FileRead | FileWrite | FileEdit
-"""The actions that run in the sandbox."""
 
 MAX_COMMAND_SECONDS: Final = 3600.0
 """Longest an agent may let one command or cell run."""
@@ -40,16 +50,25 @@ GIT_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 30.0
 """What the server gets on top of a command's own time to interrupt it and answer."""
 
+BROWSE_SECONDS: Final = 120.0
+"""Longest that the actions of one browse may take."""
+
+BROWSE_GRACE: Final = 120.0
+"""What the server gets on top of it to start the browser, and to end a page that does not answer
+and show what is left."""
+
 INTERRUPTS: Final = 4
 INTERRUPT_SECONDS: Final = 0.5
 """How often, and how far apart, what runs is told to end. From the second time on it is killed."""
 
-_CODES: Final = {
+ERROR_CODES: Final = {
     CmdRun: "command",
     IPythonRunCell: "cell",
     FileRead: "view",
     FileWrite: "create",
     FileEdit: "edit",
+    BrowseURL: "browse",
+    BrowseInteractive: "browse",
 }
 _CHECKOUT_FILE: Final = "checkout.tar"
 
@@ -58,15 +77,22 @@ class Runtime:
     """A running sandbox. Use as a context manager; leaving stops and removes everything.
 
     command_timeout: seconds a command or cell may take unless the action says otherwise.
+    egress: what its connections may reach, where the machine's spec lets it out at all.
     """
 
-    def __init__(self, machine: Machine, command_timeout: float) -> None:
+    def __init__(
+        self, machine: Machine, command_timeout: float, egress: EgressPolicy | None = None
+    ) -> None:
         self._machine = machine
         self._command_timeout = command_timeout
+        self._egress = egress
+        self._ledger = Ledger(egress.max_bytes if egress else 0)
         self._open = ExitStack()
         self._client: WireClient | None = None
         self.root = ""
         """Absolute sandbox path of the repository's root, where the shell starts."""
+        self.browser = False
+        """Pages can be browsed: the sandbox has a Chromium."""
 
     @property
     def isolation(self) -> str:
@@ -76,7 +102,7 @@ class Runtime:
     def __enter__(self) -> "Runtime":
         with ExitStack() as opening:
             opening.enter_context(self._machine)
-            client = WireClient(self._machine.connect())
+            client = WireClient(self._machine.connect(), self._notices)
             opening.callback(client.close)
             hello = _fatal(client, "hello", {}, wire.Hello, START_SECONDS)
             if hello["protocol"] != wire.PROTOCOL:
@@ -86,6 +112,7 @@ class Runtime:
                     "remove the toolbox volume and start again",
                 )
             self._client, self.root = client, hello["root"]
+            self.browser = hello["browser"]
             self._open = opening.pop_all()
         return self
 
@@ -96,6 +123,11 @@ class Runtime:
         """Stop and remove the sandbox. May be called again."""
         self._client = None
         self._open.close()
+
+    def take_connections(self) -> list[Egress]:
+        """The connections that ended since the last call, as unnumbered events; also after
+        `close`, which ends those that are left."""
+        return self._ledger.take()
 
     def checkout(
         self, git_dir_tar: Iterator[bytes], commit: str, branch: str
@@ -124,6 +156,23 @@ class Runtime:
         params = {"base": base}
         return _fatal(self._running, "export_change", params, wire.ChangeResult, GIT_SECONDS)
 
+    @property
+    def scratch(self) -> str:
+        """Absolute sandbox path of a folder outside of the repository."""
+        return self._machine.scratch
+
+    def put_file(self, name: str, content: bytes) -> None:
+        """Write a file into `scratch`."""
+        self._machine.put_archive(self._machine.scratch, wrap_file(name, iter([content])))
+
+    def settle(self, base: str) -> wire.SettleResult:
+        """Make what was done in the root so far the starting point of the change."""
+        return _fatal(self._running, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
+
+    def save(self, image: str, labels: Mapping[str, str]) -> bool:
+        """Keep the sandbox's files as the image `image`; False where the machine has no images."""
+        return self._machine.save(image, labels)
+
     def fetch(self, path: str, destination: Path, max_bytes: int) -> None:
         """Take one regular file out of the sandbox to `destination`, which must not exist.
 
@@ -139,7 +188,7 @@ class Runtime:
         try:
             return self._execute(action)
         except wire.WireError as error:
-            return ErrorObservation(content=error.message, code=_CODES[type(action)])
+            return ErrorObservation(content=error.message, code=ERROR_CODES[type(action)])
 
     def _execute(self, action: SandboxAction) -> Observation:
         match action:
@@ -150,7 +199,9 @@ class Runtime:
             case FileRead():
                 where = {"path": action.path, "view_range": action.view_range}
                 view = self._file("view", wire.ViewResult, where)
-                return FileReadResult(content=view["output"], path=action.path)
+                return FileReadResult(
+                    content=view["output"], path=action.path, images=_pictures(view["images"])
+                )
             case FileWrite():
                 file = {"path": action.path, "file_text": action.content}
                 made = self._file("create", wire.EditResult, file)
@@ -159,6 +210,10 @@ class Runtime:
                 )
             case FileEdit():
                 return self._edit(action)
+            case BrowseURL(url=url):
+                return self._browse({"url": url})
+            case BrowseInteractive(code=code):
+                return self._browse({"code": code})
 
     def _run_command(self, action: CmdRun) -> CmdOutput:
         seconds = self._seconds(action.timeout)
@@ -183,7 +238,19 @@ class Runtime:
         return IPythonOutput(
             content=result["output"],
             error=result["error"],
-            images=tuple(image for image in result["images"] if image.startswith("data:image/")),
+            images=_pictures(result["images"]),
+        )
+
+    def _browse(self, what: dict[str, str]) -> BrowserOutput:
+        seconds = min(self._command_timeout, BROWSE_SECONDS)
+        params = {**what, "timeout": seconds}
+        result = self._running.call("browse", params, wire.BrowseResult, seconds + BROWSE_GRACE)
+        pictures = _pictures(result["images"])
+        return BrowserOutput(
+            content=result["output"],
+            url=result["url"],
+            error=result["error"],
+            screenshot=pictures[0] if pictures else None,
         )
 
     def _edit(self, action: FileEdit) -> FileEditResult:
@@ -213,6 +280,12 @@ class Runtime:
         return min(asked, MAX_COMMAND_SECONDS)
 
     @property
+    def _notices(self) -> Callable[[Send], Notices] | None:
+        if self._egress is None or not self._egress.allowed:
+            return None
+        return partial(Tunnels, self._egress, self._ledger)
+
+    @property
     def _running(self) -> WireClient:
         if self._client is None:
             raise SandboxError("the sandbox is not running", "start the run again")
@@ -230,6 +303,10 @@ def _fatal(
             f"the sandbox could not do `{method}`: {error.message}",
             "see the event log for what ran last, and start the run again",
         ) from error
+
+
+def _pictures(urls: list[str]) -> tuple[str, ...]:
+    return tuple(url for url in urls if url.startswith("data:image/"))
 
 
 def _with_notice(output: str, notice: str) -> str:

@@ -52,12 +52,21 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--variable", action="append", default=[], metavar="NAME=VALUE", help="for the shell"
     )
+    parser.add_argument(
+        "--proxy", action="store_true", help="listen on loopback as the HTTP proxy of all programs"
+    )
     return parser.parse_args()
 
 
 def _serve() -> None:
     given = _options()
     actions, processes = load("actions"), load("processes")
+    variables = dict(item.partition("=")[::2] for item in given.variable)
+    proxy = None
+    if given.proxy:
+        proxy = load("proxy").Proxy()
+        own = os.environ if given.keep_environment else {}
+        variables = load("proxy").variables(proxy.port, own) | variables
     places = actions.Places(
         root=os.path.abspath(given.root),
         scratch=os.path.abspath(given.scratch),
@@ -66,14 +75,14 @@ def _serve() -> None:
         python=given.python,
         tools=given.tools,
         keep_environment=given.keep_environment,
-        variables=dict(item.partition("=")[::2] for item in given.variable),
+        variables=variables,
     )
     kernel_scratch = os.path.join(places.scratch, "ipython")
     kernel = (given.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
     processes.become_subreaper()
     family = processes.Family()
     family.reap_orphans()
-    load("server").run(actions.Actions(places, family, kernel), family)
+    load("server").run(actions.Actions(places, family, kernel), family, proxy)
 
 
 if __name__ == "__main__":

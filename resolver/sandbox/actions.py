@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .bash import Bash
-from .change import checkout, export_change
+from .browser import Browser
+from .change import checkout, export_change, settle
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
 from .failure import ActionFailed
@@ -50,16 +51,19 @@ class Actions:
         self._bash = Bash(family, places.bash, environment, places.root, outputs)
         command = KernelCommand(kernel, environment, places.root)
         self._ipython = IPython(family, command, outputs)
+        self._browser = Browser(family, places.bash, environment, places.root, places.scratch)
         self._editor = Editor(places.root, places.scratch)
         self._table: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
             "run_command": self._run_command,
             "run_cell": self._run_cell,
+            "browse": self._browse,
             "view": self._view,
             "create": self._create,
             "str_replace": self._str_replace,
             "insert": self._insert,
             "undo_edit": self._undo_edit,
             "checkout": self._checkout,
+            "settle": self._settle,
             "export_change": self._export_change,
         }
 
@@ -84,22 +88,29 @@ class Actions:
             "root": self._places.root,
             "python": platform.python_version(),
             "user": user_name(),
+            "browser": self._browser.available,
         }
 
     def interrupt(self) -> bool:
         """Ctrl-C for what runs now; False when nothing does."""
-        return self._bash.interrupt() or self._ipython.interrupt()
+        return self._bash.interrupt() or self._ipython.interrupt() or self._browser.interrupt()
 
     def close(self) -> None:
-        """End both sessions."""
+        """End all sessions."""
         self._bash.close()
         self._ipython.close()
+        self._browser.close()
 
     def _run_command(self, given: "Parameters") -> Mapping[str, Any]:
         return self._bash.run(given.text("command"), given.seconds(), given.flag("is_input"))
 
     def _run_cell(self, given: "Parameters") -> Mapping[str, Any]:
         return self._ipython.run(given.text("code"), given.seconds())
+
+    def _browse(self, given: "Parameters") -> Mapping[str, Any]:
+        if given.has("url"):
+            return self._browser.open(given.text("url"), given.seconds())
+        return self._browser.run(given.text("code"), given.seconds())
 
     def _view(self, given: "Parameters") -> Mapping[str, Any]:
         return self._editor.view(given.text("path"), given.lines("view_range"))
@@ -127,6 +138,10 @@ class Actions:
             self._places.root, archive, commit, branch, self._places.git, self._places.scratch
         )
 
+    def _settle(self, given: "Parameters") -> Mapping[str, Any]:
+        places = self._places
+        return settle(places.root, places.scratch, given.text("base"), places.git)
+
     def _export_change(self, given: "Parameters") -> Mapping[str, Any]:
         places = self._places
         return export_change(places.root, places.scratch, given.text("base"), places.git)
@@ -145,6 +160,10 @@ class Parameters:
         if not isinstance(value, str):
             raise self._wrong(name, "a string")
         return readable(value) if not value.isascii() and _has_surrogates(value) else value
+
+    def has(self, name: str) -> bool:
+        """It was given, whatever it is."""
+        return name in self._given
 
     def number(self, name: str) -> int:
         value = self._given.get(name)

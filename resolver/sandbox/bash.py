@@ -6,12 +6,13 @@ shell.py has the process. Here is what the agent is told, and how a shell that i
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from .processes import Family, end_session
+from .environment import Outputs
+from .processes import Family, MemoryKills, end_session
 from .shell import KEYS, Finished, Shell, ShellState, syntax_error
-from .spool import Excerpt, Spool, readable
+from .spool import Excerpt, readable
 from .wire import CommandResult
 
 QUIET: Final = 1.5
@@ -27,6 +28,13 @@ PLAIN: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
 """One line of plain words: not worth a process to check its syntax."""
 
 JOB_NOTE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
+NEW_SHELL: Final = (
+    "A new shell has the same directory and exported variables, not its functions, options and "
+    "job list."
+)
+OUT_OF_MEMORY: Final = (
+    "The sandbox reached its memory limit, and the kernel killed the process that used most."
+)
 STILL_RUNS: Final = (
     "The command still runs. Wait for more output with an empty input, answer it, or send C-c. "
     "The next command that is not input ends it."
@@ -42,13 +50,14 @@ class Bash:
         bash: str,
         environment: Mapping[str, str],
         root: str,
-        new_spool: Callable[[], Spool],
+        outputs: Outputs,
     ) -> None:
         self._family = family
         self._bash = bash
         self._environment = environment
         self._root = root
-        self._new_spool = new_spool
+        self._outputs = outputs
+        self._memory = MemoryKills()
         self._shell: Shell | None = None
         self._former: list[Shell] = []
         self._state = ShellState(root, "")
@@ -70,7 +79,10 @@ class Bash:
             command = command.replace("\0", "")
             notices.append("NUL characters were taken out of the command.")
         if not PLAIN.match(command):
-            wrong = syntax_error(self._bash, command, self._environment)
+            checked = command
+            wrong = self._family.with_room(
+                lambda: syntax_error(self._bash, checked, self._environment)
+            )
             if wrong:
                 notices.append("Nothing was run: bash can't parse the command.")
                 return self._result(Excerpt(readable(wrong), 0, None), 2, begun, notices)
@@ -126,11 +138,18 @@ class Bash:
         finished = shell.finished()
         if event == "done" and finished:
             self._take(finished)
+            if finished.restricted:
+                notices.append(self._give_up(shell, "was restricted by `set -r`"))
+            if self._status and self._memory.more():
+                notices.append(OUT_OF_MEMORY)
             return self._result(excerpt, self._status, begun, notices)
-        if event == "done":
-            shell.kill()
-        if event in ("done", "ended"):
+        if event in ("done", "lost"):
+            notices.append(self._give_up(shell, "could not say any more how the command ended"))
+            return self._result(excerpt, self._status, begun, notices)
+        if event == "ended":
             notices.append(self._replace_ended(shell))
+            if self._memory.more():
+                notices.append(OUT_OF_MEMORY)
             return self._result(excerpt, self._status, begun, notices)
         notices.append(
             f"No end after {timeout:g} s. {STILL_RUNS}" if event == "timeout" else STILL_RUNS
@@ -150,8 +169,11 @@ class Bash:
 
     def _start(self) -> Shell:
         folder = self._root if os.path.isdir(self._root) else "/"
-        self._shell = Shell(self._family, self._bash, self._environment, folder, self._new_spool)
-        return self._shell
+        shell = self._family.with_room(
+            lambda: Shell(self._family, self._bash, self._environment, folder, self._outputs)
+        )
+        self._shell = shell
+        return shell
 
     def _end_previous(self) -> str:
         """Make the shell free again, keeping its state where it comes back."""
@@ -170,8 +192,17 @@ class Bash:
         self._start().restore(self._state)
         return (
             "The previous command was still running and could only be killed with its shell. "
-            "A new shell has the same directory and exported variables, not its functions."
+            f"{NEW_SHELL}"
         )
+
+    def _give_up(self, shell: Shell, why: str) -> str:
+        """Kill a shell that lives but is of no more use, with its jobs, and start the next one."""
+        shell.close()
+        self._shell = None
+        self._running = False
+        self._status = self._status or 137
+        self._start().restore(self._state)
+        return f"The shell {why}, and was killed. {NEW_SHELL}"
 
     def _replace_ended(self, shell: Shell) -> str:
         """The shell exited, was killed or replaced itself: say so, and start the next one."""
@@ -188,10 +219,7 @@ class Bash:
         self._shell = None
         self._start().restore(self._state)
         how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        return (
-            f"The shell {how}. A new shell has the same directory and exported variables, "
-            "not its functions, options and job list."
-        )
+        return f"The shell {how}. {NEW_SHELL}"
 
     def _result(
         self,

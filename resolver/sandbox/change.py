@@ -14,14 +14,19 @@ import tarfile
 import tempfile
 from collections.abc import Mapping
 
+from . import prepared
 from .failure import ActionFailed
-from .wire import ChangeResult, CheckoutResult
+from .spool import readable
+from .wire import ChangeResult, CheckoutResult, SettleResult
 
 TIMEOUT = 240.0
 """Seconds one git command may take; less than the host waits for an answer."""
 
 MOST_BYTES = 1 << 30
 """Most bytes of new and changed files that are taken."""
+
+MOST_NAMED = 100
+"""Most paths that are named as left out."""
 
 _REF = "refs/resolver/change"
 _WHO = "Resolver sandbox"
@@ -40,12 +45,17 @@ _SETTINGS = {
     "core.untrackedCache": "false",
     "core.quotePath": "false",
     "advice.addEmbeddedRepo": "false",
+    # Nothing in here is kept: what takes time is worth more than bytes and safety from a crash.
+    "core.compression": "0",
+    "core.fsync": "none",
+    # One neighbour is enough: the former version of a file stands right before the new one.
+    "pack.window": "1",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
 
-# Words by which git says on stderr that it left something out though it ends well.
-_LEFT_OUT = re.compile(r"error:|warning: could not open|warning: unable to access.*denied")
+# Git names such a folder on stderr alone. Without LC_ALL=C the words could be others.
+_CLOSED_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
 
 
 def checkout(
@@ -53,15 +63,19 @@ def checkout(
 ) -> CheckoutResult:
     """Put the repository at `commit` into the empty folder `root`, with its own `.git`.
 
+    A folder that a setup was saved in keeps what the setup made; the checkout of then makes way.
     archive: the tar of a git directory that the host has put here, or the folder it was unpacked
     to. branch: what HEAD is on; "" for a detached HEAD. git: the program. scratch: a folder
     outside `root` where the git directory for `export_change` is kept.
     """
     os.makedirs(root, exist_ok=True)
-    if os.listdir(root):
-        raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     kept, theirs = _kept(scratch), os.path.join(root, ".git")
+    is_prepared = prepared.is_settled(kept)
+    patterns = prepared.make_way(kept, root, _runner(root, scratch, git))
+    if not is_prepared and os.listdir(root):
+        raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     _unpack(archive, kept)
+    prepared.keep_out(kept, patterns)
     # Links, not copies: git never writes into a pack that is there.
     shutil.copytree(kept, theirs, copy_function=_link)
     place = {"GIT_DIR": theirs, "GIT_WORK_TREE": root}
@@ -73,12 +87,18 @@ def checkout(
     return CheckoutResult(commit=commit, files=files)
 
 
+def settle(root: str, scratch: str, base: str, git: str) -> SettleResult:
+    """Make what was done so far the starting point: see the wire's `settle`."""
+    return prepared.settle(_kept(scratch), root, base, _runner(root, scratch, git))
+
+
 def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
     """The working tree as a commit on `base`, in a bundle in `scratch`.
 
     Files that git ignores stay out unless `base` has them. Contents are stored by git's own rules
     (line ends as .gitattributes says; no filter programs). A folder that is a git repository of
-    its own is taken as git does it, as a link to its commit. Sockets and pipes are left out.
+    its own is taken as git does it, as a link to its commit. Sockets and pipes are left out; what
+    git can't take (unreadable, a repository without a commit) stays as in `base` and is named.
     """
     kept = _kept(scratch)
     if not os.path.isdir(kept):
@@ -92,24 +112,31 @@ def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
             "GIT_INDEX_FILE": _start_index(kept, folder),
         }
         _run(git, ["read-tree", "--reset", base], root, scratch, place)
-        _check_size(root, _run(git, _TO_BE_ADDED, root, scratch, place))
-        _run(git, ["add", "--all"], root, scratch, place, strict=True)
+        size = 0
+        for listing in (_CHANGED_FILES, _NEW_FILES):
+            size = _size(root, _run(git, listing, root, scratch, place), size)
+        _run(git, ["add", "--all", "--ignore-errors"], root, scratch, place, fine=(0, 1))
+        left_out = _left_out(git, root, scratch, place)
         same = _unchanged(root, _run(git, [*_CHANGED, base], root, scratch, place))
         _run(git, ["update-index", "-z", "--index-info"], root, scratch, place, stdin=same)
         tree = _text(_run(git, ["write-tree"], root, scratch, place))
     place = {"GIT_DIR": kept}
     if tree == _text(_run(git, ["rev-parse", f"{base}^{{tree}}"], scratch, scratch, place)):
-        return ChangeResult(tree=tree, commit=base, bundle=None, size=0)
+        return ChangeResult(tree=tree, commit=base, bundle=None, size=0, left_out=left_out)
     message = ["-m", "The working tree of a sandbox"]
     commit = _text(_run(git, ["commit-tree", "-p", base, *message, tree], scratch, scratch, place))
     bundle = os.path.join(scratch, f"change-{commit}.bundle")
     _run(git, ["update-ref", _REF, commit], scratch, scratch, place)
     create = ["bundle", "create", "--quiet", bundle, _REF, f"^{base}"]
     _run(git, create, scratch, scratch, place)
-    return ChangeResult(tree=tree, commit=commit, bundle=bundle, size=os.path.getsize(bundle))
+    size = os.path.getsize(bundle)
+    return ChangeResult(tree=tree, commit=commit, bundle=bundle, size=size, left_out=left_out)
 
 
 _TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
+_NEW_FILES = ["ls-files", "-z", "--others", "--exclude-standard"]
+# By their times alone: contents are read once, when they are added.
+_CHANGED_FILES = ["diff-files", "-z", "--name-only"]
 
 
 _CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
@@ -117,6 +144,10 @@ _CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbre
 
 def _kept(scratch: str) -> str:
     return os.path.join(scratch, "repository.git")
+
+
+def _runner(root: str, scratch: str, git: str) -> prepared.Run:
+    return lambda args, place: _run(git, list(args), root, scratch, place)
 
 
 def _unpack(archive: str, folder: str) -> None:
@@ -153,9 +184,9 @@ def _start_index(kept: str, folder: str) -> str:
     return index
 
 
-def _check_size(root: str, listing: bytes) -> None:
-    size = 0
-    for name in set(listing.split(b"\0")):
+def _size(root: str, listing: bytes, size: int) -> int:
+    """`size` and the bytes of the listed files. Raises ActionFailed above MOST_BYTES."""
+    for name in listing.split(b"\0"):
         try:
             size += os.lstat(os.path.join(os.fsencode(root), name)).st_size if name else 0
         except OSError:
@@ -166,6 +197,7 @@ def _check_size(root: str, listing: bytes) -> None:
             f"new and changed files have {size} bytes, above the limit of {MOST_BYTES}: "
             "delete them, or let git ignore them"
         )
+    return size
 
 
 def _unchanged(root: str, changed: bytes) -> bytes:
@@ -179,6 +211,14 @@ def _unchanged(root: str, changed: bytes) -> bytes:
         if status == b"M" and old_mode[:3] == b"100" and _blob_id(full, len(old_id)) == old_id:
             entries.append(b"%s %s\t%s\0" % (mode, old_id, path))
     return b"".join(entries)
+
+
+def _left_out(git: str, root: str, scratch: str, place: Mapping[str, str]) -> list[str]:
+    """Paths that git should have taken and did not, at most MOST_NAMED."""
+    done = _call(git, _TO_BE_ADDED, root, scratch, place, b"")
+    closed = [folder + b"/" for folder in _CLOSED_FOLDER.findall(done.stderr)]
+    names = sorted({name for name in (*done.stdout.split(b"\0"), *closed) if name})
+    return [readable(os.fsdecode(name)) for name in names[:MOST_NAMED]]
 
 
 def _blob_id(path: bytes, length: int) -> bytes:
@@ -200,12 +240,23 @@ def _run(
     cwd: str,
     home: str,
     place: Mapping[str, str],
-    strict: bool = False,
+    fine: tuple[int, ...] = (0,),
     stdin: bytes = b"",
 ) -> bytes:
-    """Stdout of git. `strict`: also fail when git says that it left something out."""
+    """Stdout of git. `fine`: the exit codes that are no failure."""
+    done = _call(git, args, cwd, home, place, stdin)
+    if done.returncode not in fine:
+        words = done.stderr.decode("utf-8", "replace").splitlines()
+        last = "\n".join(words[-10:])[-2000:]
+        raise ActionFailed(f"git {args[0]} failed ({done.returncode}):\n{last}")
+    return done.stdout
+
+
+def _call(
+    git: str, args: list[str], cwd: str, home: str, place: Mapping[str, str], stdin: bytes
+) -> "subprocess.CompletedProcess[bytes]":
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [git, *args],
             cwd=cwd,
             env=_environment(home, place),
@@ -218,12 +269,6 @@ def _run(
         raise ActionFailed(f"git {args[0]} did not end within {TIMEOUT:.0f} seconds") from error
     except OSError as error:
         raise ActionFailed(f"git can't be run: {error}") from error
-    words = done.stderr.decode("utf-8", "replace").splitlines()
-    left_out = [line for line in words if _LEFT_OUT.match(line)]
-    if done.returncode != 0 or (strict and left_out):
-        last = "\n".join((left_out or words)[-10:])[-2000:]
-        raise ActionFailed(f"git {args[0]} failed ({done.returncode}):\n{last}")
-    return done.stdout
 
 
 def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:

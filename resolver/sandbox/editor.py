@@ -8,6 +8,7 @@ import os
 from typing import Final
 
 from .failure import ActionFailed
+from .linting import broken_by
 from .nearmiss import nearest
 from .textfile import (
     TextFile,
@@ -17,11 +18,12 @@ from .textfile import (
     is_binary,
     line_at,
     lines_of,
+    numbered,
     positions,
     read_bytes,
     write_bytes,
 )
-from .viewing import describe_binary, list_folder, show_lines
+from .viewing import MAX_LINE, as_images, describe_binary, list_folder, show_lines
 from .wire import EditResult, ViewResult
 
 KEPT_EDITS: Final = 50
@@ -34,12 +36,18 @@ AROUND: Final = 4
 """Lines shown before and after an edit."""
 
 MAX_LISTED: Final = 20
+MAX_SHOWN: Final = 60
+"""Lines shown of an edit that was not made."""
 
 
 class Editor:
-    """One session of edits. All failures are ActionFailed with a hint for the agent."""
+    """One session of edits. All failures are ActionFailed with a hint for the agent.
 
-    def __init__(self, root: str, scratch: str) -> None:
+    strict: an edit after which the file can't be parsed any more is not made.
+    """
+
+    def __init__(self, root: str, scratch: str, *, strict: bool = False) -> None:
+        self._strict = strict
         self._root = os.path.realpath(root)
         self._readable = [self._root, os.path.realpath(scratch), os.path.realpath("/tmp")]
         # Per file: content before an edit (None: there was no file) and hash after it.
@@ -51,11 +59,12 @@ class Editor:
         if os.path.isdir(place):
             if view_range:
                 raise ActionFailed(f"{path} is a folder: view_range is for files.")
-            return ViewResult(output=list_folder(place))
+            return ViewResult(output=list_folder(place), images=[])
         data = read_bytes(place)
         if is_binary(data):
-            return ViewResult(output=describe_binary(path, data))
-        return ViewResult(output=show_lines(path, lines_of(decoded(data).text), view_range))
+            return ViewResult(output=describe_binary(path, data), images=as_images(data))
+        shown = show_lines(path, lines_of(decoded(data).text), view_range)
+        return ViewResult(output=shown, images=[])
 
     def create(self, path: str, file_text: str) -> EditResult:
         """A new file, with the folders above it."""
@@ -93,6 +102,16 @@ class Editor:
     def insert(self, path: str, insert_line: int, new_str: str) -> EditResult:
         """Put whole lines after line `insert_line`; 0 is the top."""
         place, before, file = self._open(path)
+        return self._insert(path, place, before, file, insert_line, new_str)
+
+    def append(self, path: str, new_str: str) -> EditResult:
+        """Put whole lines after the last one."""
+        place, before, file = self._open(path)
+        return self._insert(path, place, before, file, len(lines_of(file.text)), new_str)
+
+    def _insert(
+        self, path: str, place: str, before: bytes, file: TextFile, insert_line: int, new_str: str
+    ) -> EditResult:
         count = len(lines_of(file.text))
         if not 0 <= insert_line <= count:
             raise ActionFailed(
@@ -140,7 +159,10 @@ class Editor:
         """The real place of a path; it must be below one of the allowed folders."""
         if not path or "\0" in path:
             raise ActionFailed("The path is empty or has a NUL character.")
-        place = os.path.realpath(os.path.join(self._root, path))
+        try:
+            place = os.path.realpath(os.path.join(self._root, path))
+        except OSError as error:
+            raise ActionFailed(f"{path} can't be followed: {error.strerror}.") from error
         if any(os.path.commonpath([place, folder]) == folder for folder in allowed):
             return place
         led = "" if place == os.path.normpath(path) else f" (it leads to {place})"
@@ -156,12 +178,36 @@ class Editor:
         return place, data, decoded(data)
 
     def _change(self, place: str, before: bytes | None, data: bytes, word: str) -> EditResult:
+        wrong = self._wrong(place, before, data)
         write_bytes(place, data, before)
         edits = self._undo.setdefault(place, [])
         edits.append((before, digest(data)))
         del edits[:-KEPT_EDITS]
         self._forget_most()
-        return self._result(place, before, data, word)
+        result = self._result(place, before, data, word)
+        if wrong:
+            result["output"] += f"\n[After this edit the file can't be parsed: {wrong}]"
+        return result
+
+    def _wrong(self, place: str, before: bytes | None, data: bytes) -> str | None:
+        """What the edit would break. Raises ActionFailed, with what it would look like and what is
+        there now, for a strict editor."""
+        name = os.path.relpath(place, self._root)
+        old, new = None if before is None else decoded(before).text, decoded(data).text
+        wrong = broken_by(name, old, new)
+        if wrong is None or not self._strict:
+            return wrong
+        change = hunk(old, new, name)
+        would = lines_of(new)
+        first, last = max(1, change.first - AROUND), min(len(would), change.last + AROUND)
+        is_now = lines_of(old or "")
+        end = min(len(is_now), last - len(would) + len(is_now))
+        raise ActionFailed(
+            f"The edit was not made: {name} could not be parsed after it: {wrong}\n"
+            f"It would have looked like this:\n{_cut_lines(would, first, last)}\n"
+            f"This is what is there:\n{_cut_lines(is_now, first, end) or '(nothing)'}\n"
+            "Nothing has changed. Correct the edit and try again."
+        )
 
     def _forget_most(self) -> None:
         """Keep the newest of each file when the old contents become too many bytes."""
@@ -193,6 +239,11 @@ class Editor:
             old_hash=digest(before),
             new_hash=digest(after),
         )
+
+
+def _cut_lines(lines: list[str], first: int, last: int) -> str:
+    shown = numbered([line[:MAX_LINE] for line in lines[first - 1 : last][:MAX_SHOWN]], first)
+    return shown + ("\n[...]" if last - first >= MAX_SHOWN else "")
 
 
 def _size(edits: list[tuple[bytes | None, str]]) -> int:

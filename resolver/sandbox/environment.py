@@ -72,6 +72,7 @@ class Outputs:
     """Makes the spool of each output, with a file name of its own in the scratch folder."""
 
     def __init__(self, scratch: str) -> None:
+        self.scratch = scratch
         self._folder = os.path.join(scratch, "output")
         self._numbers = itertools.count(1)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from .processes import Family, end_session, signal_group
+from .processes import Family, MemoryKills, end_session, signal_group
 from .pump import Pump, wide_pipe
 from .spool import Spool, readable
 from .wire import CellResult
@@ -88,6 +88,7 @@ class IPython:
         self._family = family
         self._command = command
         self._new_spool = new_spool
+        self._memory = MemoryKills()
         self._kernel: _Kernel | None = None
         self._busy = False
         self._interrupted = False
@@ -99,7 +100,9 @@ class IPython:
         if self._kernel and self._kernel.pump.ended:
             notices.append(self._drop(self._kernel))
         if self._kernel is None:
-            self._kernel = _Kernel(self._family, self._command, self._new_spool)
+            self._kernel = self._family.with_room(
+                lambda: _Kernel(self._family, self._command, self._new_spool)
+            )
             self._kernel.send("")
             if self._kernel.pump.wait(START_TIME) != "done":
                 said = self._kernel.pump.take().excerpt().text
@@ -122,6 +125,8 @@ class IPython:
             error, images = bool(answer["error"]), [str(image) for image in answer["images"]]
         else:
             notices.append(self._drop(kernel))
+            if self._memory.more():
+                notices.append("The sandbox reached its memory limit.")
         text = "\n".join(part for part in (excerpt.text.rstrip("\n"), *notices) if part)
         return CellResult(
             output=text,

@@ -19,14 +19,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import LSString, SList
 from traitlets.config import Config
 
-from . import skills
+from . import editskills, installing, skills
 
 MAX_IMAGES: Final = 4
 MAX_IMAGE: Final = 2 * 1024 * 1024
 """Bytes of one picture."""
 
 PACKAGES: Final = (
-    "Nothing was installed: this session has a Python of its own. "
+    "Nothing was installed: this session has a Python of its own, for which there is %pip. "
     "Use the shell for the project's environment."
 )
 
@@ -121,11 +121,15 @@ def _config() -> Config:
 def _make_session(scratch: str) -> Session:
     os.environ["IPYTHONDIR"] = scratch
     session: Session = Session.instance(config=_config())
-    for name in ("pip", "conda", "mamba", "micromamba", "uv"):
+    for name in ("conda", "mamba", "micromamba", "uv"):
         session.register_magic_function(lambda *_: skills.say(PACKAGES), "line", name)
-    session.user_ns.update({name: getattr(skills, name) for name in skills.__all__})
+    packages = os.path.join(scratch, "packages")
+    session.register_magic_function(lambda line: installing.pip(line, packages), "line", "pip")
+    editskills.begin(os.getcwd(), os.path.dirname(scratch))
+    for module in (skills, editskills):
+        session.user_ns.update({name: getattr(module, name) for name in module.__all__})
+        session.user_ns_hidden.update(dict.fromkeys(module.__all__))
     session.events.register("post_run_cell", lambda _result: session.images.add_figures())
-    session.user_ns_hidden.update(dict.fromkeys(skills.__all__))
     return session
 
 

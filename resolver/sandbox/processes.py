@@ -4,17 +4,26 @@ Only Linux has what this needs (prctl, /proc); where it is missing, less is clea
 """
 
 import ctypes
+import errno
 import os
 import select
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
+EXPENDABLE: Final = 500
+"""What is added to a child's badness, of 1000; source: proc(5), oom_score_adj."""
+
+MOST_ROUNDS: Final = 100
+"""How often is looked for processes that are still there."""
+
 BLOCKED_PAUSE: Final = 0.05
 """Seconds to wait when the first dead child is one that its owner is about to reap."""
 
@@ -26,6 +35,29 @@ def become_subreaper() -> bool:
         return bool(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
+
+
+class MemoryKills:
+    """Processes that the kernel killed because the sandbox was at its memory limit."""
+
+    def __init__(self) -> None:
+        self._seen = _oom_kills()
+
+    def more(self) -> bool:
+        """Whether there were any since the last time."""
+        before, self._seen = self._seen, _oom_kills()
+        return self._seen > before
+
+
+def _oom_kills() -> int:
+    """Zero where the kernel does not count them for us. Source: its cgroup-v2 and memory pages."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path) as file:
+                return sum(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+        except OSError:
+            continue
+    return 0
 
 
 class Family:
@@ -58,6 +90,9 @@ class Family:
                 pass_fds=passed,
             )
             self._own.add(process.pid)
+        # The server is to outlive what it has started when memory runs out.
+        with suppress(OSError), open(f"/proc/{process.pid}/oom_score_adj", "w") as file:
+            file.write(str(EXPENDABLE))
         return process
 
     def forget(self, process: "subprocess.Popen[bytes]") -> None:
@@ -76,9 +111,31 @@ class Family:
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         threading.Thread(target=self._reap_for_ever, args=(reader,), daemon=True).start()
 
+    def with_room(self, make: Callable[[], T]) -> T:
+        """What `make` makes. Where there is no room for its processes and threads, every process
+        below this one is ended first. Raises OSError or RuntimeError where that does not help."""
+        try:
+            return make()
+        except (OSError, RuntimeError) as error:  # a thread that can't be started is the latter
+            if isinstance(error, OSError) and error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                raise
+        for _ in range(MOST_ROUNDS):
+            stopped: set[int] = set()
+            # What stands still can't multiply while it is killed.
+            while more := set(descendants(os.getpid())) - stopped:
+                for pid in more:
+                    _kill(pid, signal.SIGSTOP)
+                stopped |= more
+            for pid in stopped:
+                _kill(pid, signal.SIGKILL)
+            if not stopped:
+                break
+            time.sleep(0.01)
+        return make()
+
     def end_all(self) -> None:
         """The end: kill every process below this one, adopted or not, until there is none."""
-        for _ in range(100):
+        for _ in range(MOST_ROUNDS):
             alive = [pid for pid in descendants(os.getpid()) if pid != os.getpid()]
             for pid in alive:
                 _kill(pid, signal.SIGKILL)
@@ -140,6 +197,11 @@ def end_session(session: int) -> None:
 def session_members(session: int) -> list[int]:
     """Living processes of a session, its leader among them."""
     return [pid for pid, _, sid, state in _processes() if sid == session and state != "Z"]
+
+
+def is_stopped(wanted: int) -> bool:
+    """Whether a process was stopped by a signal."""
+    return any(pid == wanted and state == "T" for pid, _, _, state in _processes())
 
 
 def descendants(ancestor: int) -> list[int]:

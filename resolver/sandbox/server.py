@@ -4,26 +4,30 @@ One thread reads, so that `ping` and `interrupt` are answered while an action ru
 runs the actions, in the order they came. The end of stdin ends everything that was started.
 """
 
+import ctypes
 import os
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from .actions import Actions
 from .processes import Family
 from .spool import readable
+from .turns import Turns
 from .wire import (
     ACTION_FAILED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_FRAME,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
+    TUNNEL_METHODS,
     WireError,
     decode,
     encode,
@@ -33,6 +37,16 @@ MAX_WAITING: Final = 64
 """Requests that may run or wait; more are refused."""
 
 CHUNK: Final = 1 << 16
+
+_PR_SET_DUMPABLE: Final = 4  # linux/prctl.h
+
+
+class Tunnels(Protocol):
+    """Takes the notifications of tunnels and sends its own: proxy.py, where a run is let out."""
+
+    def start(self, send: Callable[[bytes], None], fault: Callable[[WireError], None]) -> None: ...
+
+    def take(self, method: str, params: object) -> None: ...
 
 
 def take_over_stdio() -> tuple[int, int]:
@@ -46,6 +60,13 @@ def take_over_stdio() -> tuple[int, int]:
     os.dup2(2, 1)
     os.close(nothing)
     return reader, writer
+
+
+def hide_descriptors() -> None:
+    """Keep processes of the same user from this one's memory and descriptors, the wire's above
+    all: what /proc and ptrace give them of a process that may be dumped."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def frames(reader: int) -> Iterator[bytes]:
@@ -67,17 +88,27 @@ def frames(reader: int) -> Iterator[bytes]:
 class Server:
     """Serves one connection, until its end or `shutdown`."""
 
-    def __init__(self, actions: Actions, family: Family, reader: int, writer: int) -> None:
+    def __init__(
+        self,
+        actions: Actions,
+        family: Family,
+        reader: int,
+        writer: int,
+        proxy: Tunnels | None = None,
+    ) -> None:
         self._actions = actions
         self._family = family
         self._reader = reader
         self._writer = writer
-        self._writing = threading.Lock()
+        self._writing = Turns()
+        self._proxy = proxy
         self._worker = ThreadPoolExecutor(1)
         self._places = threading.BoundedSemaphore(MAX_WAITING)
 
     def serve(self) -> None:
         """Read requests until the end of stdin, `shutdown`, or a frame that is too long."""
+        if self._proxy:
+            self._proxy.start(self._write, lambda error: self._fail(None, error))
         try:
             for line in frames(self._reader):
                 if not line.strip():
@@ -86,6 +117,9 @@ class Server:
                 try:
                     message = decode(line)
                     _check(message)
+                    if message["method"] in TUNNEL_METHODS:
+                        self._to_proxy(message)
+                        continue
                 except WireError as error:
                     id = message.get("id")
                     self._fail(id if _is_id(id) else None, error)
@@ -117,6 +151,13 @@ class Server:
             self._fail(message.get("id"), busy)
         return True
 
+    def _to_proxy(self, message: dict[str, Any]) -> None:
+        if self._proxy is None:
+            raise WireError(METHOD_NOT_FOUND, "there is no proxy")
+        if "id" in message:
+            raise WireError(INVALID_REQUEST, "tunnels take notifications")
+        self._proxy.take(message["method"], message.get("params", {}))
+
     def _conclude(self, message: dict[str, Any], done: "Future[dict[str, Any]]") -> None:
         self._places.release()
         error = done.exception()
@@ -138,7 +179,10 @@ class Server:
         self._send({"jsonrpc": "2.0", "id": id, "error": failure})
 
     def _send(self, message: dict[str, Any]) -> None:
-        frame = memoryview(encode(message))
+        self._write(encode(message))
+
+    def _write(self, data: bytes) -> None:
+        frame = memoryview(data)
         # Where nobody listens any more, the end of stdin follows.
         with suppress(OSError), self._writing:
             while frame:
@@ -157,8 +201,9 @@ def _is_id(value: object) -> bool:
     return value is None or (isinstance(value, int | str) and not isinstance(value, bool))
 
 
-def run(actions: Actions, family: Family) -> None:
+def run(actions: Actions, family: Family, proxy: Tunnels | None = None) -> None:
     """Serve on this process's stdin and stdout, then end every process below; does not return."""
+    hide_descriptors()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: _end(family))
@@ -166,7 +211,7 @@ def run(actions: Actions, family: Family) -> None:
     for number in (signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_DFL)
     reader, writer = take_over_stdio()
-    Server(actions, family, reader, writer).serve()
+    Server(actions, family, reader, writer, proxy).serve()
     _end(family)
 
 

@@ -5,23 +5,27 @@ The shell is interactive, without line editing and with job control, and leads a
 pseudo-terminal. Standard input of commands is that terminal: it can be answered, Ctrl-C reaches
 exactly the running job and throws the shell back to its top level with all its state. Output is a
 pipe: no colours, no pager, no echo, no CR, and programs' writes arrive in the order they happen.
-Commands come as a file in memory that the shell sources; its own input carries only that line.
+Commands come as a file that the shell sources; its own input carries only that line.
 """
 
+import array
+import fcntl
 import os
 import secrets
+import shutil
 import signal
 import subprocess
+import tempfile
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from .processes import Family, end_session, session_members, signal_group
+from .environment import Outputs
+from .processes import Family, end_session, is_stopped, session_members, signal_group
 from .pump import Event, Pump, wide_pipe
-from .spool import Spool
 
 CONTROL, OUTPUT, TERMINAL = 240, 241, 242
 """Descriptors of the shell itself. Redirections close them for every command it runs."""
@@ -29,15 +33,26 @@ CONTROL, OUTPUT, TERMINAL = 240, 241, 242
 LAUNCH: Final = f'exec {TERMINAL}<>"$1"; exec "$0" --norc --noprofile --noediting -i'
 """Opening the terminal as leader of a new session makes it the controlling one."""
 
-SETUP: Final = r"""PS1= PS2=; set +o history +H; history -c; unset HISTFILE MAILCHECK
-trap '\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}' EXIT
+SETUP: Final = """PS1= PS2=; set +o history +H; history -c; unset HISTFILE MAILCHECK
+trap {last_words} EXIT
 """
+LAST_WORDS: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}'
 RUN: Final = rf"""{{before}}
-. {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
-{{{{ \builtin printf '{{token}}\000%s\000%s\000' "$?" "$PWD"; \builtin declare -px
+\builtin . {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
+{{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"; \builtin declare -px
 \builtin printf '\000{{token}}\000'; }}}} >&{CONTROL}
+
 """
 STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
+FIRST_LOOK: Final = 1.0
+"""Seconds until it is looked whether the shell goes on without saying so; then twice as long."""
+
+READS: Final = (b"0 0x0 ", b"63 0x0 ")
+"""The system call `read` of descriptor 0 on x86_64 and aarch64, as in /proc/PID/syscall."""
+
+SPARE: Final = "/dev/shm"
+"""Where commands are put when the disk is full: the one that frees it must still run."""
+
 KEYS: Final = {"C-c": b"\x03", "C-d": b"\x04", "C-z": b"\x1a", "C-\\": b"\x1c"}
 LONG_LINE: Final = 3000
 """A terminal that edits lines takes 4095 bytes; a longer one is pushed through with Ctrl-D."""
@@ -57,6 +72,7 @@ class Finished:
 
     status: int
     state: ShellState
+    restricted: bool  # by `set -r`: it will source nothing more
 
 
 def _open_terminal() -> tuple[int, int]:
@@ -78,12 +94,13 @@ class Shell:
         bash: str,
         environment: Mapping[str, str],
         folder: str,
-        new_spool: Callable[[], Spool],
+        outputs: Outputs,
     ) -> None:
         self._family = family
+        self._files = _own_folder(outputs.scratch)
+        self.source = os.path.join(self._files, "command")
+        """Path by which the shell, and its error messages, know the text of a command."""
         self._master, self._slave = _open_terminal()
-        self._command = os.memfd_create("command")
-        self._saved = os.memfd_create("state")
         control, control_writer = os.pipe()
         output, output_writer = wide_pipe()
         self._output = output
@@ -104,33 +121,51 @@ class Shell:
         finally:
             for descriptor in (stdin, nothing, control_writer, output_writer, CONTROL, OUTPUT):
                 os.close(descriptor)
-        self.pump = Pump(self.process, [output, self._master], control, new_spool)
+        self.pump = Pump(self.process, [output, self._master], control, outputs)
         self._token = b""
-        self._tell(SETUP.format(saved=self._path(self._saved)))
+        last_words = LAST_WORDS.format(saved=_quoted(self._saved))
+        self._tell(SETUP.format(last_words=_quoted(last_words)))
 
     @property
-    def source(self) -> str:
-        """Path by which the shell, and its error messages, know the text of a command."""
-        return self._path(self._command)
+    def _saved(self) -> str:
+        return os.path.join(self._files, "state")
 
     def start(self, command: str, last_status: int) -> bool:
-        """Hand over a command; `$?` is `last_status` at its start. True: unasked output waits."""
-        os.ftruncate(self._command, 0)
+        """Hand over a command; `$?` is `last_status` at its start. True: unasked output waits.
+
+        Raises OSError where no file can hold the command.
+        """
         text = command.encode("utf-8", "surrogateescape") + b"\n"
-        while text:
-            text = text[os.write(self._command, text) :]
-        os.lseek(self._command, 0, os.SEEK_SET)
+        try:
+            self.source = _written(os.path.join(self._files, "command"), text)
+        except OSError:
+            self.source = _written(os.path.join(SPARE, os.path.basename(self._files)), text)
         return self._begin(STATUS.format(status=last_status) if last_status else "")
 
     def restore(self, state: ShellState) -> None:
         """Give a new shell the directory and the exported variables of an old one."""
-        target = "'" + state.cwd.replace("'", "'\\''") + "'"
-        self.start(f"{state.exported}\n\\builtin cd -- {target}", 0)
+        self.start(f"{state.exported}\n\\builtin cd -- {_quoted(state.cwd)}", 0)
         self.wait(5)
         self.pump.take()
 
-    def wait(self, timeout: float, quiet: float | None = None) -> Event:
-        return self.pump.wait(timeout, quiet)
+    def wait(self, timeout: float, quiet: float | None = None) -> Event | Literal["lost"]:
+        """As the pump's. "lost": the command has ended, but what the shell said of it went nowhere,
+        because the command has closed a descriptor or replaced a builtin."""
+        until = time.monotonic() + timeout
+        look = FIRST_LOOK
+        while True:
+            rest = until - time.monotonic()
+            event = self.pump.wait(min(rest, look), quiet)
+            if event != "timeout":
+                return event
+            if self._waits_for_orders():
+                event = self.pump.wait(0.1)
+                return "lost" if event == "timeout" else event
+            if rest <= look:
+                return "timeout"
+            if is_stopped(self.process.pid):  # by `suspend`: nobody else would wake it
+                signal_group(self.process.pid, signal.SIGCONT)
+            look *= 2
 
     def finished(self) -> Finished | None:
         """After `wait` said done. None when something else wrote to the shell's own pipes."""
@@ -138,14 +173,17 @@ class Shell:
         status, mark, rest = said.partition(b"\0")
         if not mark or not status.isdigit():
             return None
+        options, _, rest = rest.partition(b"\0")
         cwd, _, exported = rest.partition(b"\0")
-        return Finished(int(status), _state(cwd, exported))
+        return Finished(int(status), _state(cwd, exported), b"r" in options)
 
     def last_words(self) -> ShellState | None:
         """After `wait` said ended: what the shell saved on a regular exit."""
-        with open(os.dup(self._saved), "rb") as file:
-            file.seek(0)
-            cwd, mark, exported = file.read().partition(b"\0")
+        try:
+            with open(self._saved, "rb") as file:
+                cwd, mark, exported = file.read().partition(b"\0")
+        except OSError:
+            return None
         return _state(cwd, exported) if mark else None
 
     def type(self, text: str, timeout: float) -> bool:
@@ -162,6 +200,7 @@ class Shell:
         """Ctrl-C for the job in the foreground and for the shell, whatever the terminal's mode."""
         for group in {self._foreground(), self.process.pid}:
             signal_group(group, signal.SIGINT)
+        signal_group(self.process.pid, signal.SIGCONT)
 
     def end_job(self, patience: float) -> Finished | None:
         """End the running command: Ctrl-C, and after `patience` seconds the hard way.
@@ -191,19 +230,31 @@ class Shell:
         self.kill()
         self._family.forget(self.process)
         self.pump.close()
-        for descriptor in (
-            self._stdin, self._output, self._master, self._slave, self._command, self._saved,
-        ):  # fmt: skip
+        for descriptor in (self._stdin, self._output, self._master, self._slave):
             os.close(descriptor)
+        shutil.rmtree(self._files, ignore_errors=True)
+        if self.source.startswith(f"{SPARE}/"):
+            with suppress(OSError):
+                os.unlink(self.source)
 
-    def _path(self, descriptor: int) -> str:
-        return f"/proc/{os.getpid()}/fd/{descriptor}"
+    def _waits_for_orders(self) -> bool:
+        """It has come to the end of its own input and reads on. False where /proc does not say."""
+        unread = array.array("i", [0])
+        fcntl.ioctl(self._stdin, termios.FIONREAD, unread)
+        place = f"/proc/{self.process.pid}"
+        try:
+            with open(f"{place}/syscall", "rb") as file:
+                reads = file.read().startswith(READS)
+            own = os.path.samestat(os.stat(f"{place}/fd/0"), os.fstat(self._stdin))
+            return reads and own and not unread[0]
+        except OSError:
+            return False
 
     def _begin(self, before: str) -> bool:
         token = secrets.token_hex(16)
         self._token = token.encode()
         waiting = self.pump.expect(b"\0" + self._token + b"\0")
-        self._tell(RUN.format(before=before, source=self.source, token=token))
+        self._tell(RUN.format(before=before, source=_quoted(self.source), token=token))
         return waiting
 
     def _tell(self, line: str) -> None:
@@ -227,6 +278,28 @@ class Shell:
             except OSError:
                 return False
         return True
+
+
+def _own_folder(scratch: str) -> str:
+    """A folder for the files of one shell. Where the disk is full it is only a name."""
+    try:
+        os.makedirs(scratch, exist_ok=True)
+        return tempfile.mkdtemp(prefix="shell-", dir=scratch)
+    except OSError:
+        return os.path.join(scratch, f"shell-{secrets.token_hex(4)}")
+
+
+def _written(path: str, text: bytes) -> str:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+        while text:
+            text = text[file.write(text) :]
+    return path
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "'\\''") + "'"
 
 
 def _state(cwd: bytes, exported: bytes) -> ShellState:

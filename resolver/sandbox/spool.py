@@ -46,12 +46,13 @@ class Spool:
         self._head = bytearray()
         self._tail = bytearray()  # what follows the head, its last EDGE bytes
         self._file: int | None = None
+        self._opened = False  # once: a second time would lose what a full disk still took
         self._on_disk = 0
 
     def add(self, data: bytes) -> None:
         """Take the next bytes. A full or read-only disk loses the file, never the excerpt."""
         self.total += len(data)
-        if self._file is None and self.total > EDGE:
+        if not self._opened and self.total > EDGE:
             self._open()
         self._write(data)
         room = EDGE - len(self._head)
@@ -70,7 +71,7 @@ class Spool:
             if len(text) <= MAX_TEXT:
                 self._close()
                 return Excerpt(_shown(text), 0, None)
-        if self._file is None:
+        if not self._opened:
             self._open()
         self._close()
         head, end = _edges(bytes(self._head), bytes(tail), MAX_TEXT // 2)
@@ -83,6 +84,7 @@ class Spool:
         return Excerpt(_shown(_text(head)) + mark + _shown(_text(end)), omitted, path)
 
     def _open(self) -> None:
+        self._opened = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)

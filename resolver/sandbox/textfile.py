@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,8 @@ MAX_DIFF: Final = 10_000
 
 CONTEXT: Final = 3
 BOM: Final = "\ufeff"
+WIDE: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""How files begin that some Windows programs write."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,11 @@ class TextFile:
 
 
 def decoded(data: bytes) -> TextFile:
-    """UTF-8, or Latin-1 where it is not: both give the same bytes back."""
+    """UTF-8, UTF-16 with its mark, or Latin-1 where it is neither: all give the same bytes back."""
+    for mark, encoding in WIDE.items():
+        if data.startswith(mark):
+            with suppress(UnicodeDecodeError):
+                return TextFile(data.decode(encoding).removeprefix(BOM), encoding, True)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -57,8 +64,8 @@ def decoded(data: bytes) -> TextFile:
 
 
 def is_binary(data: bytes) -> bool:
-    """Git's rule: a NUL near the beginning."""
-    return b"\0" in data[:8000]
+    """Git's rule, a NUL near the beginning, but for UTF-16 that says so."""
+    return b"\0" in data[:8000] and not decoded(data).mark
 
 
 def read_bytes(path: str) -> bytes:

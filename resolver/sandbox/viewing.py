@@ -1,5 +1,6 @@
 """How files and folders are shown to the agent."""
 
+import base64
 import os
 import stat
 from typing import Final
@@ -12,6 +13,7 @@ MAX_LINE: Final = 2_000
 """Characters shown of one line."""
 
 MAX_ENTRIES: Final = 500
+SHOWN: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 IMAGES: Final = {
     b"\x89PNG\r\n\x1a\n": "PNG image",
     b"\xff\xd8\xff": "JPEG image",
@@ -19,6 +21,20 @@ IMAGES: Final = {
     b"RIFF": "RIFF file (WebP image, WAV or AVI)",
     b"BM": "BMP image",
 }
+
+
+MAX_IMAGE: Final = 2 * 1024 * 1024
+"""Bytes of the largest picture that is shown as one."""
+
+
+def as_images(data: bytes) -> list[str]:
+    """The picture as a data URL, if it is one that models take, and not too large."""
+    kind = next((kind for magic, kind in SHOWN.items() if data.startswith(magic)), None)
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        kind = "webp"
+    if kind is None or len(data) > MAX_IMAGE:
+        return []
+    return [f"data:image/{kind};base64,{base64.b64encode(data).decode()}"]
 
 
 def show_lines(name: str, lines: list[str], view_range: tuple[int, int] | None) -> str:

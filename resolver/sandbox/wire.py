@@ -5,10 +5,16 @@ come in another order than the requests (`interrupt` and `ping` are answered whi
 runs). Bytes that are not UTF-8 are carried with U+FFFD in text fields; exact bytes travel as
 tar streams (put_archive, get_archive), never through the wire.
 
+Where a run is allowed out, each connection of the sandbox's proxy is a tunnel on the same wire:
+notifications (requests without an id) in both directions, see TUNNEL_METHODS.
+
 Both sides import this module; it is the whole contract. Source: https://www.jsonrpc.org/specification
 """
 
+import base64
+import binascii
 import json
+from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 PROTOCOL: Final = 1
@@ -37,6 +43,7 @@ class Hello(TypedDict):
     root: str  # absolute path of the repository's root, where the shell starts
     python: str
     user: str
+    browser: bool  # `browse` finds a Chromium
 
 
 class CommandResult(TypedDict):
@@ -77,10 +84,23 @@ class CellResult(TypedDict):
     omitted: int
 
 
+class BrowseResult(TypedDict):
+    """Result of `browse` {code: str, timeout: float}, or with `url: str` in the place of `code`.
+
+    ACTION_FAILED where the sandbox has no Chromium.
+    """
+
+    output: str  # the page: what happened, address, tabs, accessibility tree with element ids
+    error: bool  # an action was not done; `output` begins with why
+    url: str  # of the active tab
+    images: list[str]  # data: URLs; one after screenshot()
+
+
 class ViewResult(TypedDict):
     """Result of `view` {path: str, view_range: [int, int] | null}. Lines are numbered from 1."""
 
     output: str
+    images: list[str]  # data: URL of a picture that is not too large
 
 
 class EditResult(TypedDict):
@@ -113,15 +133,58 @@ class ChangeResult(TypedDict):
     commit: str  # carrier commit, parent `base`; equals base when nothing changed
     bundle: str | None  # sandbox path of the bundle; null when nothing changed
     size: int  # bytes of the bundle
+    left_out: list[str]  # paths that could not be taken and stay as in `base`; at most 100
+
+
+class SettleResult(TypedDict):
+    """Result of `settle` {base: str}: what was done in the root so far is made the starting point.
+
+    Changes to tracked files are undone; what is untracked stays, and stays out of the change.
+    """
+
+    restored: list[str]  # tracked paths that had been changed, the first hundred
+    untracked: int
 
 
 METHODS: Final = frozenset(
     {
         "hello", "ping", "interrupt", "shutdown",
-        "run_command", "run_cell", "view", "create", "str_replace", "insert", "undo_edit",
-        "checkout", "export_change",
+        "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
+        "checkout", "settle", "export_change",
     }
 )  # fmt: skip
+
+TUNNEL_METHODS: Final = {
+    "tunnel_open": ("host", "port"),
+    "tunnel_opened": (),
+    "tunnel_data": ("data",),
+    "tunnel_end": (),
+    "tunnel_credit": ("count",),
+    "tunnel_close": ("status", "reason"),
+}
+"""The notifications of tunnels, each with `tunnel` (its number) and these parameters.
+
+The sandbox opens a tunnel under a number larger than all before; the host answers with `opened`
+or `close`. `data` is base64. `end` says that no more data follows from this side. `close` ends
+both directions at once; each side sends it once, and the tunnel is gone when both have. Its
+`status` is the HTTP status that says why, `reason` the words, both plain when all went well.
+Each side may send WINDOW bytes of data, and `count` more with every `credit` from the other.
+"""
+
+TUNNEL_WINDOW: Final = 256 * 1024
+"""Bytes of one tunnel and direction that may be on their way; what a side buffers at most."""
+
+TUNNEL_CHUNK: Final = 32 * 1024
+"""Most bytes in one `tunnel_data`: what a command's frame waits for at most on its way."""
+
+MAX_TUNNELS: Final = 128
+"""Tunnels at once; more connections wait inside for their turn."""
+
+MAX_REASON: Final = 300
+"""Characters of a `tunnel_close`'s reason."""
+
+_MAX_NUMBER: Final = 2**31
+_MAX_HOST: Final = 1024
 
 
 class WireError(Exception):
@@ -155,3 +218,67 @@ def decode(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise WireError(INVALID_REQUEST, "not a JSON-RPC 2.0 object")
     return message
+
+
+@dataclass(frozen=True)
+class TunnelFrame:
+    """A tunnel's notification, checked. Only the fields of its method mean something."""
+
+    method: str
+    tunnel: int
+    host: str = ""
+    port: int = 0
+    data: bytes = b""
+    count: int = 0
+    status: int = 200
+    reason: str = ""
+
+
+def tunnel_notice(frame: TunnelFrame) -> bytes:
+    """The notification as a frame of the wire."""
+    params: dict[str, Any] = {"tunnel": frame.tunnel}
+    for name in TUNNEL_METHODS[frame.method]:
+        value = getattr(frame, name)
+        params[name] = base64.b64encode(value).decode("ascii") if name == "data" else value
+    return encode({"jsonrpc": "2.0", "method": frame.method, "params": params})
+
+
+def tunnel_frame(method: str, params: object) -> TunnelFrame:
+    """What a notification says. Raises WireError(INVALID_PARAMS) where it breaks the contract."""
+    if not isinstance(params, dict):
+        raise WireError(INVALID_PARAMS, "params must be an object")
+    fields: dict[str, Any] = {"tunnel": _whole(params, "tunnel", _MAX_NUMBER)}
+    for name in TUNNEL_METHODS[method]:
+        if name == "data":
+            fields[name] = _payload(params.get(name))
+        elif name in ("host", "reason"):
+            fields[name] = _short(params, name, _MAX_HOST)
+        else:
+            fields[name] = _whole(params, name, {"port": 65535, "status": 599}.get(name))
+    return TunnelFrame(method, **fields)
+
+
+def _whole(params: dict[str, Any], name: str, most: int | None) -> int:
+    value = params.get(name)
+    if type(value) is not int or not 0 < value <= (most or TUNNEL_WINDOW):
+        raise WireError(INVALID_PARAMS, f"{name} must be a number up to {most or TUNNEL_WINDOW}")
+    return value
+
+
+def _short(params: dict[str, Any], name: str, most: int) -> str:
+    value = params.get(name)
+    if not isinstance(value, str) or len(value) > most:
+        raise WireError(INVALID_PARAMS, f"{name} must be a text of at most {most} characters")
+    return value
+
+
+def _payload(value: object) -> bytes:
+    if not isinstance(value, str) or not 0 < len(value) <= 2 * TUNNEL_CHUNK:
+        raise WireError(INVALID_PARAMS, "data must be base64, and not too much of it")
+    try:
+        data = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise WireError(INVALID_PARAMS, f"data is not base64: {error}") from error
+    if not 0 < len(data) <= TUNNEL_CHUNK:
+        raise WireError(INVALID_PARAMS, f"data must be up to {TUNNEL_CHUNK} bytes")
+    return data

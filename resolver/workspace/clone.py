@@ -13,6 +13,7 @@ from resolver.workspace.git import Credential, HostGit, failure
 
 BASE_REF = "refs/resolver/base"
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_NOT_THERE = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
 
 # Mistakes that old tools left in the history of real repositories. They are about names, dates and
 # spelling of modes, and harmless to read; a change that comes from a sandbox may have none of them.
@@ -178,6 +179,11 @@ def _fetch(
     )  # fmt: skip
     tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
     done = git.attempt(*args, settings=tolerated, credential=credential)
+    if done.status != 0 and OBJECT_ID.fullmatch(wanted) and _NOT_THERE.search(done.stderr):
+        raise WorkspaceError(
+            f"{url} has no commit {wanted} any more",
+            "its branch was forced to another history: start a new run",
+        )
     if done.status != 0:
         raise failure(args, done, f"cloning {url}")
     peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")

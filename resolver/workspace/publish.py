@@ -68,17 +68,25 @@ def write_commit(
     return made.decode().strip()
 
 
-def push(git: HostGit, commit: str, branch: str, url: str, credential: Credential | None) -> None:
+def push(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    previous: str = "",
+) -> None:
     """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
 
+    previous: the parent of `commit` that the branch holds now; it is moved on from there.
     Raises BranchTaken when the branch holds something else, WorkspaceError for all else.
     """
     ref = _our_branch(git, branch)
     check_commit(commit)
     check_url(url)
-    # A lease on "not there": an existing branch is not even moved forward.
+    # A lease on what is there, or on "not there": nobody's work is ever left behind.
     args = (
-        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", "--",
+        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
         url, f"{commit}:{ref}",
     )  # fmt: skip
     done = git.attempt(*args, credential=credential)
@@ -100,6 +108,24 @@ def push(git: HostGit, commit: str, branch: str, url: str, credential: Credentia
     said = "\n".join([done.stderr, *refused])
     words = Finished(done.status, b"", credential.redact(said) if credential else said)
     raise failure(args, words, f"pushing {branch} to {url}")
+
+
+def fetch_branch(
+    git: HostGit, branch: str, commit: str, url: str, credential: Credential | None
+) -> str | None:
+    """Fetch one of our branches; its newest commit, None when it does not hold `commit` (any
+    more), or is gone."""
+    ref, mine = _our_branch(git, branch), "refs/resolver/earlier"
+    check_commit(commit)
+    args = (
+        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+        "--no-recurse-submodules", "--update-shallow", "--", check_url(url), f"+{ref}:{mine}",
+    )  # fmt: skip
+    if git.attempt(*args, credential=credential).status != 0:
+        return None
+    if git.attempt("merge-base", "--is-ancestor", commit, mine).status != 0:
+        return None
+    return git.text("rev-parse", mine)
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:

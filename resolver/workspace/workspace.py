@@ -18,9 +18,17 @@ from resolver.workspace.clone import (
     clone_url,
     is_url,
 )
+from resolver.workspace.context import context_tar
 from resolver.workspace.git import Credential, HostGit
 from resolver.workspace.gitdir import git_dir_tar
-from resolver.workspace.publish import Identity, list_branches, push, write_branch, write_commit
+from resolver.workspace.publish import (
+    Identity,
+    fetch_branch,
+    list_branches,
+    push,
+    write_branch,
+    write_commit,
+)
 from resolver.workspace.tree import SYMLINK, read_blobs, read_patch, read_sizes, read_tree
 
 DIFF_LIMIT = 50_000_000
@@ -79,6 +87,17 @@ class Workspace:
         """An uncompressed tar stream of a clean git directory, for the sandbox to check out."""
         return git_dir_tar(self.git, self.folder, self.base, self.branch)
 
+    def blobs(self) -> dict[str, str]:
+        """Object id by path of every file at the base."""
+        return {
+            entry.path.decode("utf-8", "surrogateescape"): entry.id
+            for entry in read_tree(self.git, self.base)
+        }
+
+    def context(self, folder: str, dockerfile: str) -> Iterator[bytes]:
+        """A folder of the base as the context of an image's build; see `context_tar`."""
+        return context_tar(self.git, self.base, folder, dockerfile)
+
     def receive(
         self, bundle: Path | None, commit: str, tree: str, limit: int = DIFF_LIMIT
     ) -> Patch:
@@ -103,19 +122,42 @@ class Workspace:
         author: Identity,
         at: datetime,
         co_authors: Sequence[Identity] = (),
+        parent: str | None = None,
     ) -> Patch:
-        """`patch` with our commit of its tree on the base. The same arguments, the same commit."""
-        made = write_commit(self.git, patch.base, patch.tree, message, author, at, co_authors)
+        """`patch` with our commit of its tree on the base. The same arguments, the same commit.
+
+        parent: an earlier commit of ours in the place of the base: the new one then holds what
+        has changed since.
+        """
+        onto = patch.base if parent is None else check_commit(parent)
+        made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors)
         return patch.model_copy(update={"commit": made})
 
+    def fetch_branch(
+        self, branch: str, commit: str, url: str, credential: Credential | None = None
+    ) -> str | None:
+        """Newest commit of our branch at `url`, taken into the clone; None when the branch is gone
+        or no longer holds `commit`."""
+        return fetch_branch(self.git, branch, commit, url, credential)
+
+    def tree(self, commit: str) -> str:
+        """Id of the tree of a commit in the clone."""
+        return self.git.text("rev-parse", f"{check_commit(commit)}^{{tree}}")
+
     def push(
-        self, commit: str, branch: str, url: str, credential: Credential | None = None
+        self,
+        commit: str,
+        branch: str,
+        url: str,
+        credential: Credential | None = None,
+        previous: str = "",
     ) -> None:
         """Create `branch` (`agent/...`) at `url` with exactly `commit`; again is a no-op.
 
+        previous: the commit that the branch holds so far, and that is moved on from.
         Raises BranchTaken when the branch holds something else, else WorkspaceError.
         """
-        push(self.git, commit, branch, url, credential)
+        push(self.git, commit, branch, url, credential, previous)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
         """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.

@@ -19,6 +19,12 @@ PYTHON_IMAGE = "resolver-test/python:latest"
 BUSYBOX_IMAGE = "resolver-test/busybox:latest"
 """One static busybox: no libc, Python, bash or git."""
 
+MUSL_IMAGE = "resolver-test/musl:latest"
+"""musl, a shell, and ninja linked against it."""
+
+NONROOT_IMAGE = "resolver-test/nonroot:latest"
+"""The Python image with user 1000 as the one that everything runs as."""
+
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[docker.DockerClient]:
@@ -29,6 +35,18 @@ def engine() -> Iterator[docker.DockerClient]:
         _missing(error.what)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def musl_image(engine: docker.DockerClient) -> str:
+    """Name of an image whose libc is musl."""
+    return _image(engine, MUSL_IMAGE, "musl")
+
+
+@pytest.fixture(scope="session")
+def nonroot_image(engine: docker.DockerClient) -> str:
+    """Name of an image whose user is not root."""
+    return _image(engine, NONROOT_IMAGE, "nonroot")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,10 @@ from resolver.runtime.client import MAX_FIELD, WireClient
 from resolver.sandbox import wire
 
 Server = Callable[[socket.socket], None]
-HELLO = {"protocol": 1, "pid": 7, "root": "/workspace", "python": "3.11", "user": "root"}
+HELLO = {
+    "protocol": 1, "pid": 7, "root": "/workspace", "python": "3.11", "user": "root",
+    "browser": False,
+}  # fmt: skip
 
 
 LONG = "x" * (MAX_FIELD + 1)
@@ -80,7 +83,9 @@ def test_answers_are_matched_by_id_in_any_order() -> None:
         asked = requests(connection)
         first, second = next(asked), next(asked)
         for request in (second, first):
-            reply(connection, request["id"], result={"output": str(request["method"])})
+            reply(
+                connection, request["id"], result={"output": str(request["method"]), "images": []}
+            )
 
     results: dict[str, str] = {}
     with Serving(serve) as client:

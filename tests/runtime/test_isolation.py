@@ -103,6 +103,25 @@ def test_nothing_outside_is_reachable(sandbox: Runtime, address: str) -> None:
 
 
 @every_sandbox
+def test_no_socket_leads_to_the_host_of_a_virtual_machine(sandbox: Runtime) -> None:
+    code = "import socket; socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)"
+    assert "Address family not supported" in cell(sandbox, code)
+
+
+@every_sandbox
+def test_every_process_that_could_be_traced_is_behind_the_filter(sandbox: Runtime) -> None:
+    code = (
+        "import glob\n"
+        "for path in glob.glob('/proc/[0-9]*/status'):\n"
+        "    fields = dict(line.split(':', 1) for line in open(path) if ':' in line)\n"
+        "    print('Seccomp' in fields and fields['Seccomp_filters'].strip(), path)\n"
+        "print('least', open('/proc/self/status').read().split('Seccomp_filters:')[1].split()[0])"
+    )
+    *others, own = cell(sandbox, code).splitlines()
+    assert others and {line.split()[0] for line in others} == {own.split()[1]}
+
+
+@every_sandbox
 def test_no_capability_is_left_and_none_can_be_gained(sandbox: Runtime) -> None:
     status = run(sandbox, 'while read -r l; do echo "$l"; done < /proc/self/status').content
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)

@@ -4,6 +4,8 @@ import base64
 import os
 import threading
 import time
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,9 +134,31 @@ def test_a_huge_output_is_cut_and_counted(ipython: IPython) -> None:
     assert len(result["output"]) < MAX_TEXT + 300 and result["omitted"] > 1_000_000
 
 
-def test_installing_does_nothing_and_says_so(ipython: IPython) -> None:
-    for line in ("%pip install nothing", "pip install nothing", "%conda install x"):
-        assert "Nothing was installed" in _run(ipython, line)["output"]
+def _wheel(folder: Path) -> None:
+    """A package `greeting` of one module."""
+    info = "greeting-1.0.dist-info"
+    with zipfile.ZipFile(folder / "greeting-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("greeting.py", "word = 'hello'\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def test_a_package_is_installed_for_the_session_alone(ipython: IPython, tmp_path: Path) -> None:
+    _wheel(tmp_path)
+    said = _run(ipython, f"%pip install --no-index --find-links {tmp_path} greeting", 120)
+    assert "for this IPython session alone" in said["output"], said
+    assert _run(ipython, "import greeting; greeting.word")["output"] == "'hello'"
+    assert "No module named" in _run(ipython, "!python3 -c 'import greeting'")["output"]
+
+
+def test_a_failed_installation_says_why(ipython: IPython) -> None:
+    said = _run(ipython, "pip install --no-index no-such-package", 120)["output"]
+    assert "No matching distribution" in said and "Installed" not in said
+
+
+def test_other_installers_do_nothing_and_say_so(ipython: IPython) -> None:
+    assert "Nothing was installed" in _run(ipython, "%conda install x")["output"]
 
 
 def test_a_picture_is_a_data_url(ipython: IPython) -> None:
@@ -184,6 +208,34 @@ def test_the_skills_are_there(ipython: IPython) -> None:
     assert "More than 100" in _run(ipython, "search_dir('line')")["output"]
     assert _run(ipython, "find_file('many*')")["output"] == "./many.py"
     assert "No file" in _run(ipython, "find_file('none')")["output"]
+
+
+def test_the_edit_functions_change_files(ipython: IPython) -> None:
+    assert (
+        "is created"
+        in _run(ipython, "create_file('calc.py', 'def f():\\n    return 1\\n')")["output"]
+    )
+    said = _run(ipython, "edit_file_by_replace('calc.py', 'return 1', 'return 2')")["output"]
+    assert "     2\t    return 2" in said
+    _run(ipython, "insert_content_at_line('calc.py', 1, '# first')")
+    _run(ipython, "append_file('calc.py', 'x = f()')")
+    assert _run(ipython, "print(open('calc.py').read())")["output"] == (
+        "# first\ndef f():\n    return 2\nx = f()"
+    )
+
+
+def test_an_edit_function_refuses_a_broken_edit_and_shows_it(ipython: IPython) -> None:
+    _run(ipython, "_ = open('whole.py', 'w').write('x = (1)\\n')")
+    result = _run(ipython, "edit_file_by_replace('whole.py', '(1)', '(1')")
+    said = result["output"]
+    assert "was not made" in said and "was never closed" in said and not result["error"]
+    assert "     1\tx = (1\n" in said and "     1\tx = (1)\n" in said
+    assert _run(ipython, "open('whole.py').read()")["output"] == "'x = (1)\\n'"
+
+
+def test_an_edit_function_stays_in_the_repository(ipython: IPython) -> None:
+    assert "outside" in _run(ipython, "append_file('/etc/hosts', 'x')")["output"]
+    assert "outside" in _run(ipython, "create_file('../x.py')")["output"]
 
 
 def test_files_of_the_repository_import_as_their_own(ipython: IPython) -> None:

@@ -44,6 +44,7 @@ def test_every_result_has_the_fields_of_the_contract(server: Connection, root: P
 
 
 def test_a_ping_is_answered_while_a_command_runs(server: Connection) -> None:
+    server.shell("true")  # it and its shell are up
     running = server.send("run_command", command="sleep 1; echo slept", timeout=10)
     begun = time.monotonic()
     ping = server.send("ping")
@@ -99,6 +100,7 @@ def test_shutdown_is_answered_and_ends_the_server(server: Connection) -> None:
 
 def test_a_killed_server_takes_its_shell_with_it(server: Connection) -> None:
     sleep = f"sleep 98.25{os.getpid()}"
+    server.shell("true")  # it and its shell are up
     server.send("run_command", command=sleep, timeout=60)
     time.sleep(0.5)
     assert count_running(sleep) == 1

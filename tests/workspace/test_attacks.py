@@ -2,6 +2,7 @@
 
 # Paths that are bytes have no Path.
 
+import json
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.sandbox.change import checkout, export_change
 from resolver.sandbox.failure import ActionFailed
+from resolver.sandbox.wire import ChangeResult
 from tests.workspace.scene import (
     AT,
     GIT,
@@ -196,11 +198,13 @@ def test_a_nested_repository_is_a_link_to_its_commit(scene: Scene) -> None:
     assert [(f.path, f.new_mode) for f in patch.files] == [("vendor/lib", "160000")]
 
 
-def test_a_nested_repository_without_a_commit_is_an_error_that_names_it(scene: Scene) -> None:
+def test_a_nested_repository_without_a_commit_is_left_out_and_named(scene: Scene) -> None:
     (scene.root / "empty-repo").mkdir()
     plain_git(scene.root / "empty-repo", "init", "-q")
-    with pytest.raises(ActionFailed, match="empty-repo"):
-        scene.export()
+    write(scene.root, "empty-repo/x", "x\n")
+    write(scene.root, "new", "x\n")
+    assert [f.path for f in scene.export().files] == ["new"]
+    assert _exported(scene)["left_out"] == ["empty-repo/"]
 
 
 def test_a_git_file_in_a_subfolder_is_not_followed(scene: Scene, tmp_path: Path) -> None:
@@ -219,48 +223,54 @@ def test_files_below_a_git_folder_that_is_none_are_taken(scene: Scene) -> None:
     assert scene.export().tree == expected
 
 
-def test_a_git_folder_in_other_letters_is_refused(scene: Scene) -> None:
+def test_a_git_folder_in_other_letters_is_left_out_and_named(scene: Scene) -> None:
     write(scene.root, "sub/.GIT/hooks/post-checkout", "#!/bin/sh\n")
-    with pytest.raises(ActionFailed, match=r"\.GIT"):
-        scene.export()
+    write(scene.root, "new", "x\n")
+    assert [f.path for f in scene.export().files] == ["new"]
+    assert _exported(scene)["left_out"] == ["sub/.GIT/hooks/post-checkout"]
+
+
+def _exported(scene: Scene, *before: str) -> ChangeResult:
+    """What the sandbox gives, in a process of its own that may have a command in front."""
+    code = (
+        "import json, sys; from resolver.sandbox.change import export_change; "
+        "print(json.dumps(export_change(*sys.argv[1:])))"
+    )
+    args = (code, str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
+    done = subprocess.run(
+        [*before, sys.executable, "-c", *args],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        check=True,
+    )
+    found: ChangeResult = json.loads(done.stdout)
+    return found
+
+
+# Root as in a container that dropped its capabilities: bound by modes like anybody.
+BOUND = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
-def test_what_can_not_be_read_is_an_error_that_names_it(scene: Scene) -> None:
-    program = (
-        "import sys; from resolver.sandbox.change import export_change; "
-        "from resolver.sandbox.failure import ActionFailed\n"
-        "try: print(export_change(*sys.argv[1:]))\n"
-        "except ActionFailed as e: print(e); sys.exit(9)"
-    )
-    code = (program, str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
+@pytest.mark.parametrize("name", ["locked", "we'ird\nname", "README.md"])
+def test_an_unreadable_file_is_left_out_and_the_rest_is_not_lost(scene: Scene, name: str) -> None:
+    write(scene.root, "new", "x\n")
+    expected = scene.expected_tree()
+    write(scene.root, name, "not to be read\n", 0)
+    found = _exported(scene, *BOUND)
+    assert found["left_out"] == [name]
+    assert found["tree"] == expected
 
-    def export() -> "subprocess.CompletedProcess[str]":
-        # Root as in a container that dropped its capabilities: bound by modes like anybody.
-        return subprocess.run(
-            [
-                "setpriv",
-                "--bounding-set=-all",
-                "--inh-caps=-all",
-                sys.executable,
-                "-c",
-                *code,
-            ],
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-        )
 
-    write(scene.root, "src/locked.py", "x = 1\n", 0)
-    done = export()
-    assert done.returncode == 9 and "src/locked.py" in done.stdout, done.stderr
-    (scene.root / "src/locked.py").unlink()
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
+def test_an_unreadable_folder_is_left_out_and_the_rest_is_not_lost(scene: Scene) -> None:
+    write(scene.root, "new", "x\n")
+    expected = scene.expected_tree()
     write(scene.root, "closed/inside.py", "x = 1\n")
     (scene.root / "closed").chmod(0)
-    done = export()
-    assert done.returncode == 9 and "closed" in done.stdout, done.stderr
+    found = _exported(scene, *BOUND)
     (scene.root / "closed").chmod(0o755)
-    assert export().returncode == 0
+    assert (found["tree"], found["left_out"]) == (expected, ["closed/"])
 
 
 def test_a_socket_is_left_out(scene: Scene) -> None:

@@ -1,0 +1,42 @@
+"""What the commands that serve have in common: a socket that listens, and a log on stderr."""
+
+import logging
+import socket
+
+from resolver.errors import UsageError
+from resolver.security.logging import RewritingFilter
+from resolver.security.redaction import Redactor
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on. Raises UsageError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise UsageError(
+            f"can't listen on {host}:{port}: {error.strerror}", "choose another --host or --port"
+        ) from error
+    # Connections inherit it. Without it the body of an answer waits 40 ms for the other end's
+    # delayed acknowledgement of its head; asyncio does not know such a socket as one of TCP.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """HOST:PORT as it stands in a URL."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def log_to_stderr(redactor: Redactor) -> None:
+    """Plain lines on stderr, without secrets; of other packages their warnings alone."""
+    handler = logging.StreamHandler()
+    handler.addFilter(RewritingFilter(redactor.redact_text))
+    logging.basicConfig(
+        level=logging.WARNING,
+        handlers=[handler],
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    logging.captureWarnings(True)
+    logging.getLogger("resolver").setLevel(logging.INFO)

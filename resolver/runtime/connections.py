@@ -1,0 +1,28 @@
+"""Puts a sandbox's connections into the event stream, in the run's own thread."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from resolver.events.base import ObservationBase
+from resolver.events.lifecycle import Egress
+from resolver.events.log import Event
+from resolver.events.stream import EventStream
+
+
+@contextmanager
+def connections_told(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
+    """Add what `take` gives after each observation, and what is left when the sandbox is gone."""
+
+    def add() -> None:
+        for connection in take():
+            stream.add(connection)
+
+    def look(event: Event) -> None:
+        if isinstance(event, ObservationBase):
+            add()
+
+    stream.subscribe("egress", look)
+    try:
+        yield
+    finally:
+        add()

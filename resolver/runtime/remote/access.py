@@ -1,0 +1,260 @@
+"""Requests to the server of the sandboxes: its address and token, and what is tried again."""
+
+import ipaddress
+import random
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import BaseModel, ValidationError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_after_delay,
+    stop_when_event_set,
+)
+
+from resolver.errors import SandboxError, UsageError
+from resolver.runtime.remote.protocol import (
+    JSON,
+    MAX_JSON,
+    SHORTEST_TOKEN,
+    WAIT_SECONDS,
+    Failure,
+    Limits,
+)
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 60.0
+
+_CONNECT_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = WAIT_SECONDS + 10.0
+_FIRST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 2.0
+_MAY_PASS: Final = {408, 502, 503, 504}
+"""Status codes of a server, or of a proxy before it, that may be well again soon."""
+
+
+class Cut(Exception):
+    """The connection broke, or something on the way to the server did: it may be tried again."""
+
+
+class RemoteAccess:
+    """The way to one server. Safe to use from several threads.
+
+    url: of the server, like `https://sandboxes.example.org`.
+    ca: file of certificates that are trusted instead of the system's, None for those.
+    plain_http: allow `http:` to other machines than this one.
+    patience: seconds that a lost connection is tried again before the sandbox is given up.
+    Raises UsageError when one of them can't be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        ca: str | None = None,
+        plain_http: bool = False,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.url = _checked_url(url, plain_http)
+        self._patience = patience
+        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+            raise UsageError(
+                f"the token of the remote runtime is no {SHORTEST_TOKEN} plain characters long",
+                "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
+            )
+        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
+        self._client = httpx.Client(
+            base_url=self.url,
+            headers=headers,
+            verify=_trust(ca) if self.url.startswith("https:") else False,
+            timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=8),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def limits(self) -> Limits:
+        """What the server gives. Raises SandboxError when it does not answer, or not to us."""
+        found = self.persist(partial(self.ask, "GET", "/v1/limits", Limits), threading.Event(), 0)
+        assert found is not None, "it has nothing to wait for"
+        return found
+
+    def persist(
+        self, function: Callable[[], T], given_up: threading.Event, seconds: float | None = None
+    ) -> T:
+        """What `function` returns, called again after each Cut for so many seconds after the first.
+
+        given_up: when it is set, the pauses end and nothing is tried again.
+        Raises SandboxError when the time is over.
+        """
+        try:
+            return function()
+        except Cut as cut:
+            last = cut
+        again = Retrying(
+            retry=retry_if_exception_type(Cut),
+            stop=stop_when_event_set(given_up)
+            | stop_after_delay(self._patience if seconds is None else seconds),
+            wait=_pause,
+            sleep=sleep_using_event(given_up),
+            reraise=True,
+        )
+        try:
+            return again(function)
+        except Cut as cut:
+            last = cut
+        raise SandboxError(
+            f"the server of the sandbox can't be reached: {last}",
+            "check that it runs and RESOLVER_REMOTE_URL, and start the run again",
+        ) from last
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        result: type[M],
+        *,
+        content: bytes | BaseModel = b"",
+        params: dict[str, str | int] | None = None,
+    ) -> M | None:
+        """One request, not repeated; None when the server needs longer and wants to be asked again.
+
+        Raises Cut, and SandboxError for an answer that is final.
+        """
+        body = content.model_dump_json().encode() if isinstance(content, BaseModel) else content
+        with self.open(method, path, body, params) as response:
+            return None if response.status_code == 202 else _parsed(response, result)
+
+    def delete(self, path: str) -> bool:
+        """Whether it is gone; else ask again. Raises Cut and SandboxError."""
+        with self.open("DELETE", path, b"", None) as response:
+            return response.status_code != 202
+
+    @contextmanager
+    def open(
+        self, method: str, path: str, content: bytes, params: dict[str, str | int] | None
+    ) -> Iterator[httpx.Response]:
+        """A response whose body is still to be read. Raises Cut and SandboxError."""
+        if self._client.is_closed:
+            raise SandboxError("the remote sandbox was closed", "start the run again")
+        request = self._client.build_request(method, path, content=content, params=params)
+        with _cuts():
+            response = self._client.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    raise self._refusal(response)
+                yield response
+            finally:
+                response.close()
+
+    def _refusal(self, response: httpx.Response) -> Exception:
+        status = response.status_code
+        if status in _MAY_PASS:
+            return Cut(f"{self.url} answered {status}")
+        if status == 401:
+            return SandboxError(
+                f"{self.url} does not accept the token",
+                "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
+            )
+        try:
+            failure = _parsed(response, Failure)
+        except SandboxError:
+            return SandboxError(
+                f"{self.url} answered {status}, which no server of sandboxes does",
+                "check RESOLVER_REMOTE_URL",
+            )
+        return SandboxError(failure.what[:1000], failure.next_step[:1000])
+
+
+def _pause(state: RetryCallState) -> float:
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(state.attempt_number, 16))
+    return random.uniform(longest / 2, longest)  # noqa: S311 - spreads clients, keeps no secret
+
+
+@contextmanager
+def _cuts() -> Iterator[None]:
+    """Turn what the HTTP client raises into Cut, or SandboxError where trying again is no use."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
+            raise SandboxError(
+                f"the server of the sandbox has a certificate that is not trusted: {cause}",
+                "set RESOLVER_REMOTE_CA to a file with the certificate of its authority",
+            ) from error
+        raise Cut(str(error) or type(error).__name__) from error
+
+
+def _parsed(response: httpx.Response, result: type[M]) -> M:
+    """The JSON body, of bounded size and the right form. Raises SandboxError."""
+    body = b""
+    for part in response.iter_raw():
+        body += part
+        if len(body) > MAX_JSON:
+            break
+    try:
+        if response.headers.get("content-type", "").partition(";")[0] != JSON:
+            raise ValueError("it is not JSON")
+        return result.model_validate_json(body)
+    except (ValidationError, ValueError) as error:
+        raise SandboxError(
+            "the server of the sandbox gave an answer of another form",
+            "check RESOLVER_REMOTE_URL, and that both ends have the same version",
+        ) from error
+
+
+def _checked_url(url: str, plain_http: bool) -> str:
+    """The URL without its last slash. Raises UsageError."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+        wrong = parts.username is not None or parts.query or parts.fragment
+    except ValueError:
+        host, wrong = "", ""
+    if not host or wrong or parts.scheme not in ("http", "https"):
+        raise UsageError(
+            "the URL of the remote runtime is none of a server",
+            "set RESOLVER_REMOTE_URL to https://HOST[:PORT]",
+        )
+    if parts.scheme == "http" and not plain_http and not _is_loopback(host):
+        raise UsageError(
+            f"the token would go to {host} unencrypted",
+            "use https:, or set RESOLVER_REMOTE_PLAIN_HTTP=true where nobody can listen",
+        )
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _trust(ca: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"the certificates in {ca} can't be read: {error}",
+            "set RESOLVER_REMOTE_CA to a file of certificates in PEM form",
+        ) from error

@@ -1,0 +1,182 @@
+"""The streams of a remote sandbox, from the client: the wire as a Channel, archives in and out."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import httpx
+
+from resolver.errors import SandboxError
+from resolver.runtime.remote.access import Cut, RemoteAccess
+from resolver.runtime.remote.protocol import BYTES, JSON, MAX_JSON, SEGMENT, End, Received
+
+
+class RemoteStream:
+    """Both directions of one stream. One thread may send while another one receives."""
+
+    def __init__(self, access: RemoteAccess, path: str) -> None:
+        self._access = access
+        self._path = path
+        self._sent = 0
+        self._is_unsure = False
+        self._received = 0
+        self._response: httpx.Response | None = None
+        self._chunks: Iterator[bytes] = iter(())
+        self._open = ExitStack()
+        self.closed = threading.Event()
+        self.has_ended = False
+        """Whether `receive` has given the end."""
+
+    def send(self, data: bytes, last: bool = False) -> None:
+        """Send all of it. last: nothing comes after it.
+
+        Raises SandboxError when the stream takes no more, or the server is lost.
+        """
+        begin = self._sent
+        while not self._access.persist(partial(self._push, data, begin, last), self.closed):
+            continue
+
+    def receive(self) -> bytes | End:
+        """The next bytes, or the end. Raises SandboxError when the server is lost."""
+        while True:
+            found = self._access.persist(self._next, self.closed)
+            if found:
+                return found
+
+    def close(self) -> None:
+        """Let a waiting `receive` return, and nothing be tried again."""
+        self.closed.set()
+        response = self._response
+        if response is not None:
+            connected = response.extensions["network_stream"].get_extra_info("socket")
+            with contextlib.suppress(OSError):  # the other end was quicker
+                # Not the method of an SSL socket, which takes its state away from the reader.
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    def _push(self, data: bytes, begin: int, last: bool) -> bool:
+        """One step further; whether all of `data`, which begins at byte `begin`, has arrived."""
+        if self._is_unsure:
+            # Of a piece that was cut off some may have arrived: only the rest is sent again.
+            arrived = self._post(b"", False)
+            self._is_unsure = False
+            if arrived > self._sent:
+                self._sent = arrived
+                return False
+        at = self._sent - begin
+        piece = data[at : at + SEGMENT]
+        is_end = at + len(piece) == len(data)
+        if not piece and not last:
+            return is_end
+        self._is_unsure = True
+        self._sent = self._post(piece, last and is_end)
+        self._is_unsure = False
+        return is_end
+
+    def _post(self, piece: bytes, last: bool) -> int:
+        params: dict[str, str | int] = {"offset": self._sent}
+        if last:
+            params["last"] = "true"
+        found = self._access.ask("POST", self._path, Received, content=piece, params=params)
+        if found is None or not self._sent <= found.offset <= self._sent + SEGMENT:
+            raise SandboxError(
+                "the server of the sandbox counts other bytes than were sent",
+                "start the run again",
+            )
+        return found.offset
+
+    def _next(self) -> bytes | End:
+        """Some bytes, none when the server had nothing to say for a while, or the end."""
+        try:
+            if self.closed.is_set():
+                raise SandboxError("the stream was closed", "start the run again")
+            if self._response is None:
+                params: dict[str, str | int] = {"offset": self._received}
+                self._response = self._open.enter_context(
+                    self._access.open("GET", self._path, b"", params)
+                )
+                self._chunks = self._response.iter_raw()
+            kind = self._response.headers.get("content-type", "")
+            if kind == JSON:
+                return self._end()
+            if kind != BYTES:
+                raise SandboxError(
+                    "the server of the sandbox gave an answer of another form",
+                    "check RESOLVER_REMOTE_URL",
+                )
+            found = next(self._chunks, b"")
+        except httpx.HTTPError as error:
+            self._drop()
+            raise Cut(str(error) or type(error).__name__) from error
+        except BaseException:
+            self._drop()
+            raise
+        if not found:
+            self._drop()
+        self._received += len(found)
+        return found
+
+    def _end(self) -> End:
+        body = b""
+        for part in self._chunks:
+            body += part
+            if len(body) > MAX_JSON:
+                break
+        self._drop()
+        self.has_ended = True
+        try:
+            return End.model_validate_json(body)
+        except ValueError as error:
+            raise SandboxError("the end of a remote stream is not of its form", "") from error
+
+    def _drop(self) -> None:
+        self._response = None
+        self._open.close()
+
+
+class RemoteChannel:
+    """The wire of a remote sandbox: a Channel over any number of connections."""
+
+    def __init__(self, stream: RemoteStream) -> None:
+        self._stream = stream
+        self._sending = threading.Lock()
+        self._collecting = threading.Lock()
+        self._collected = bytearray()
+        self._words = ""
+
+    def send(self, data: bytes) -> None:
+        """Write all of it: on its way back are the server's words that it has it.
+
+        What several threads have to say in the meantime goes together. Raises SandboxError.
+        """
+        with self._collecting:
+            self._collected += data
+        with self._sending:
+            with self._collecting:
+                together, self._collected = bytes(self._collected), bytearray()
+            if together:
+                self._stream.send(together)
+
+    def receive(self) -> bytes:
+        """Next bytes of stdout, b"" at the end and when the server is lost."""
+        if self._stream.closed.is_set():
+            return b""
+        try:
+            found = self._stream.receive()
+        except SandboxError as error:
+            self._words = error.what
+            return b""
+        if isinstance(found, bytes):
+            return found
+        self._words = found.failure.what if found.failure else found.words
+        return b""
+
+    def close(self) -> None:
+        """End the connection; a waiting `receive` returns b""."""
+        self._stream.close()
+
+    def last_words(self) -> str:
+        """The end of the server's stderr, or why the connection was lost."""
+        return self._words

@@ -1,0 +1,196 @@
+"""A sandbox on a machine that runs `resolver sandbox serve`: `RemoteMachine`."""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final, TypeVar
+from uuid import uuid4
+
+from pydantic import BaseModel, ValidationError
+
+from resolver.errors import SandboxError, UsageError
+from resolver.runtime.base import Channel, SandboxSpec
+from resolver.runtime.remote.access import Cut, RemoteAccess
+from resolver.runtime.remote.channel import RemoteChannel, RemoteStream
+from resolver.runtime.remote.protocol import (
+    SEGMENT,
+    End,
+    SandboxRequest,
+    SandboxState,
+    StreamRequest,
+    StreamState,
+)
+
+logger = logging.getLogger("resolver.runtime")
+
+M = TypeVar("M", bound=BaseModel)
+
+START_SECONDS: Final = 900.0
+"""Longest a sandbox may take to start: its image may have to be pulled."""
+
+_FIRST_PATIENCE: Final = 5.0
+"""How long a server that does not answer at all is tried."""
+
+_LAST_PATIENCE: Final = 10.0
+"""How long the removal is tried; later the server removes the sandbox by itself."""
+
+REMOVE_SECONDS: Final = 60.0
+"""Longest that the removal is waited for."""
+
+AGAIN_SECONDS: Final = 0.1
+"""Pause before a server is asked again that has let us wait, and needs longer still."""
+
+
+def _new_name() -> str:
+    return uuid4().hex
+
+
+class RemoteMachine:
+    """One sandbox of the server that `access` leads to, which is closed with it.
+
+    new_name: makes the ids of the sandbox and its streams; not to be guessed.
+    """
+
+    def __init__(
+        self, spec: SandboxSpec, access: RemoteAccess, new_name: Callable[[], str] = _new_name
+    ) -> None:
+        self._asked = _request(spec)
+        self._access = access
+        self._new_name = new_name
+        self._path = f"/v1/sandboxes/{new_name()}"
+        self._given_up = threading.Event()
+        self._scratch = ""
+        self.isolation = "on another machine, not started"
+
+    @property
+    def scratch(self) -> str:
+        """Folder outside the repository for bundles and long outputs."""
+        return self._scratch
+
+    def __enter__(self) -> "RemoteMachine":
+        try:
+            state = self._ready(self._path, self._asked, SandboxState, _FIRST_PATIENCE)
+        except SandboxError:
+            self._access.close()
+            raise
+        except BaseException:
+            self.__exit__()
+            raise
+        self._scratch = state.scratch
+        self._name_isolation(state.isolation)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Have the sandbox removed. A server that can't be reached does it by itself in time."""
+        self._given_up.set()
+        remove = partial(self._access.delete, self._path)
+        try:
+            end = time.monotonic() + REMOVE_SECONDS
+            while not self._access.persist(remove, threading.Event(), _LAST_PATIENCE):
+                if time.monotonic() > end:
+                    raise SandboxError("it was not removed in time", "")
+                time.sleep(AGAIN_SECONDS)
+        except SandboxError as error:
+            logger.warning("the remote sandbox was left to its server: %s", error.what)
+        finally:
+            self._access.close()
+
+    def connect(self) -> Channel:
+        """Start the action server and return its stdin and stdout."""
+        path, state = self._open(StreamRequest(kind="wire"))
+        self._name_isolation(state.isolation)
+        return RemoteChannel(RemoteStream(self._access, path))
+
+    def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
+        """Unpack a tar stream below `path`."""
+        stream_path, _ = self._open(StreamRequest(kind="put", path=path))
+        stream = RemoteStream(self._access, stream_path)
+        try:
+            for piece in _pieces(iter([tar]) if isinstance(tar, bytes) else tar):
+                stream.send(piece)
+            stream.send(b"", last=True)
+            _check(stream.receive())
+        except SandboxError:
+            if not stream.has_ended:
+                _check(stream.receive())  # the reason why it takes no more, where there is one
+            raise
+        finally:
+            self._forget(stream_path)
+
+    def get_archive(self, path: str) -> Iterator[bytes]:
+        """The file or folder as a tar stream."""
+        stream_path, _ = self._open(StreamRequest(kind="get", path=path))
+        stream = RemoteStream(self._access, stream_path)
+        try:
+            while isinstance(found := stream.receive(), bytes):
+                yield found
+            _check(found)
+        finally:
+            stream.close()
+            self._forget(stream_path)
+
+    def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - not for clients
+        """The server's engine takes no images from its clients."""
+        return False
+
+    def _open(self, asked: StreamRequest) -> tuple[str, StreamState]:
+        path = f"{self._path}/streams/{self._new_name()}"
+        return path, self._ready(path, asked, StreamState)
+
+    def _ready(
+        self, path: str, asked: BaseModel, result: type[M], patience: float | None = None
+    ) -> M:
+        """Ask until it is there. Raises SandboxError when it is not in time."""
+        end = time.monotonic() + START_SECONDS
+        put = partial(self._access.ask, "PUT", path, result, content=asked)
+        while time.monotonic() < end:
+            state = self._access.persist(put, self._given_up, patience)
+            if state is not None:
+                return state
+            self._given_up.wait(AGAIN_SECONDS)
+        raise SandboxError(
+            f"the remote sandbox did not start in {START_SECONDS:.0f} seconds",
+            "see the log of its server, which may be pulling the image",
+        )
+
+    def _forget(self, stream_path: str) -> None:
+        # Where this fails, the stream ends with its sandbox.
+        with contextlib.suppress(Cut, SandboxError):
+            self._access.delete(stream_path)
+
+    def _name_isolation(self, told: str) -> None:
+        self.isolation = f"on another machine: {told[:1000]}"
+
+
+def _request(spec: SandboxSpec) -> SandboxRequest:
+    try:
+        return SandboxRequest(**spec.model_dump())
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"no remote sandbox can be asked for: {first['loc'][0]}: {first['msg']}",
+            "correct that setting",
+        ) from error
+
+
+def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of SEGMENT or a little more."""
+    collected = bytearray()
+    for chunk in chunks:
+        collected += chunk
+        if len(collected) >= SEGMENT:
+            yield bytes(collected)
+            collected.clear()
+    if collected:
+        yield bytes(collected)
+
+
+def _check(end: bytes | End) -> None:
+    """Raise SandboxError when the stream did not end well."""
+    if isinstance(end, bytes):
+        raise SandboxError("the server of the sandbox sent what nobody asked for", "")
+    if end.failure is not None:
+        raise SandboxError(end.failure.what[:1000], end.failure.next_step[:1000])

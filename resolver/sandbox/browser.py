@@ -1,0 +1,283 @@
+"""The agent's browser: starts with the first page, lives as long as the sandbox, and recovers.
+
+Code in, a bounded text out (and on request a picture). Everything ends within the request's time,
+whatever the page does.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from .browser_code import CodeError, Step, read_code
+from .browser_page import Bids, Page, Patience, StepFailed
+from .browser_steps import Steps
+from .browser_tabs import Tab, Tabs
+from .browser_text import short_url
+from .browser_view import page_text, picture, tabs_text
+from .chromium import Chromium, find_chromium
+from .devtools import DevToolsError, Interrupted, Late, Lost, Refused
+from .failure import ActionFailed
+from .processes import Family
+from .wire import BrowseResult
+
+START_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 15.0
+"""What is given to look at the page when the request's own time is over."""
+
+LOOKS: Final = 3
+PATIENCE: Final = Patience()
+REVIVALS: Final = 2
+REVIVAL_SECONDS: Final = 2.0
+
+NO_CHROMIUM: Final = (
+    "There is no Chromium in this sandbox, so pages can't be browsed: read them with curl, or "
+    "have the run use an image in which `chromium` is on PATH (or which CHROMIUM names)."
+)
+
+
+class Browser:
+    """Not for two threads at once, but for `interrupt`, which any thread may call.
+
+    root: the workspace: files in it may be opened and uploaded. scratch: for its profile.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        bash: str,
+        environment: Mapping[str, str],
+        root: str,
+        scratch: str,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self._family = family
+        self._bash = bash
+        self._environment = environment
+        self._root = root
+        self._folder = os.path.join(scratch, "browser")
+        self._patience = patience
+        self._live: _Live | None = None
+        self._busy = False
+        self._interrupted = False
+
+    @property
+    def available(self) -> bool:
+        """There is a Chromium."""
+        return find_chromium(self._environment) is not None
+
+    def run(self, code: str, timeout: float) -> BrowseResult:
+        """See BrowseResult. Raises ActionFailed when there is no browser."""
+        try:
+            steps = read_code(code)
+        except CodeError as error:
+            return BrowseResult(output=f"Error: {error}", error=True, url=self._url(), images=[])
+        return self._run(steps, timeout)
+
+    def open(self, url: str, timeout: float) -> BrowseResult:
+        """As `run` with `goto(url)`."""
+        return self._run((Step("goto", {"url": url}, f"goto({url[:200]!r})"),), timeout)
+
+    def interrupt(self) -> bool:
+        """End what runs, the second time with the browser; False when nothing does."""
+        live = self._live
+        if not self._busy:
+            return False
+        if live:
+            if self._interrupted:
+                live.chromium.kill()
+            live.chromium.tools.interrupt()
+        self._interrupted = True
+        return True
+
+    def close(self) -> None:
+        """End the browser; the next request starts a new one."""
+        if self._live:
+            self._live.chromium.close()
+            self._live = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self, steps: Sequence[Step], timeout: float) -> BrowseResult:
+        self._busy, self._interrupted = True, False
+        notes: list[str] = []
+        try:
+            if self._live and self._live.chromium.tools.lost:
+                self._drop()
+                notes.append("The browser had ended and was started again; its tabs are gone.")
+            live = self._live = self._live or self._start()
+            live.chromium.tools.resume()
+            request = _Request(live, self._root, self._patience, timeout)
+            return request.run(steps, notes)
+        except Lost:
+            self._drop()
+            words = "the browser was ended" if self._interrupted else "the browser ended"
+            output = f"Error: {words} while it was used; the next action starts a new one."
+            return BrowseResult(output=output, error=True, url="", images=[])
+        finally:
+            self._busy = False
+
+    def _start(self) -> "_Live":
+        program = find_chromium(self._environment)
+        if program is None:
+            raise ActionFailed(NO_CHROMIUM)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        live = _Live(self._family, program, self._bash, self._folder, self._environment, self._root)
+        try:
+            live.open()
+        except DevToolsError as error:
+            code = live.chromium.close()
+            how = "did not answer" if code == -9 else f"ended with exit code {code}"
+            raise ActionFailed(f"The browser {program} could not be started: it {how}.") from error
+        return live
+
+    def _drop(self) -> None:
+        if self._live:
+            self._live.chromium.close()
+            self._live = None
+
+    def _url(self) -> str:
+        tab = self._live.tabs.active if self._live else None
+        return tab.url if tab else ""
+
+
+class _Live:
+    """A running browser and what is known of it."""
+
+    def __init__(
+        self,
+        family: Family,
+        program: str,
+        bash: str,
+        folder: str,
+        environment: Mapping[str, str],
+        root: str,
+    ) -> None:
+        self.bids = Bids()
+        self.chromium = Chromium(family, program, bash, folder, environment, self._on_event)
+        self.tabs = Tabs(self.chromium.tools.send, root)
+
+    def open(self) -> None:
+        """Begin to listen, and wait for the first tab. Raises DevToolsError."""
+        tools, until = self.chromium.tools, time.monotonic() + START_SECONDS
+        tools.start()
+        pages: dict[str, Any] = {"filter": [{"type": "page"}]}
+        tools.call("Target.setDiscoverTargets", {"discover": True, **pages}, until)
+        attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, **pages}
+        tools.call("Target.setAutoAttach", attach, until)
+        # Files are for the shell to fetch, where their size and place are seen.
+        download = {"behavior": "deny", "eventsEnabled": True}
+        tools.call("Browser.setDownloadBehavior", download, until)
+        # Not the window that would open by itself: what is told to it while it opens can crash it.
+        tools.call("Target.createTarget", {"url": "about:blank"}, until)
+        tools.wait(lambda: bool(self.tabs.open), until, "the first tab")
+
+    def _on_event(self, session: str, method: str, params: dict[str, Any]) -> None:
+        self.tabs.on_event(session, method, params)
+
+
+class _Request:
+    """One request: its steps, and then the look at the page."""
+
+    def __init__(self, live: _Live, root: str, patience: Patience, timeout: float) -> None:
+        self._tools = live.chromium.tools
+        self._tabs = live.tabs
+        self._bids = live.bids
+        self._timeout = timeout
+        self._until = time.monotonic() + timeout
+        parts = (self._tools, self._tabs, self._bids, root, patience)
+        self._steps = Steps(*parts, self._until)
+        self._look = Steps(*parts, self._until + LOOK_SECONDS)
+
+    def run(self, steps: Sequence[Step], notes: list[str]) -> BrowseResult:
+        """Do the steps up to the first that fails, then look at the page. Raises Lost."""
+        self._tabs.begin()
+        self._bids.forget_old()
+        error = ""
+        for number, step in enumerate(steps):
+            error = self._attempt(step)
+            if error:
+                left = len(steps) - number - 1
+                error += f" ({left} more not done.)" if left else ""
+                break
+        self._tools.resume()
+        images: list[str] = []
+        body = self._see(images)
+        parts = [f"Error: {error}"] if error else []
+        parts += [f"Note: {sentence}" for sentence in (*notes, *self._tabs.notes.take())]
+        tab = self._tabs.active
+        return BrowseResult(
+            output="\n".join([*parts, body]),
+            error=bool(error),
+            url=short_url(tab.url) if tab else "",
+            images=images,
+        )
+
+    def _attempt(self, step: Step) -> str:
+        """What went wrong; empty when nothing did."""
+        tab = self._tabs.active
+        try:
+            self._steps.do(step)
+        except StepFailed as failed:
+            return f"{step.text}: {failed}"
+        except Interrupted:
+            return f"{step.text}: interrupted."
+        except Refused as refused:
+            if tab and tab.closed:
+                self._tabs.notes.add("The page closed its tab.")
+                return ""
+            if tab and tab.crashed:
+                return f"{step.text}: {self._gone(tab)}"
+            return f"{step.text}: {refused}."
+        except Late:
+            if time.monotonic() >= self._until:
+                return f"{step.text}: not done within {self._timeout:g} s."
+            return f"{step.text}: {self._revive()}"
+        return ""
+
+    def _revive(self) -> str:
+        """End the script that keeps the page from answering, or the page."""
+        tab = self._look.tab()
+        for _ in range(REVIVALS):
+            self._tools.send("Runtime.terminateExecution", tab.session)
+            with suppress(Late, Refused):
+                self._look.page(tab).evaluate("1", REVIVAL_SECONDS)
+                return "The page did not answer, and its running script was ended."
+        return self._gone(tab)
+
+    def _gone(self, tab: Tab) -> str:
+        """Replace a tab that crashed or does not answer."""
+        flooded, crashed = tab.flooded, tab.crashed
+        self._look.replace_tab(tab)
+        why = "did not answer, not even after its script was ended"
+        if crashed:
+            why = "kept opening dialogs" if flooded else "crashed (out of memory, as a rule)"
+        return f"The page {short_url(tab.url)} {why}; its tab was closed, an empty one is open."
+
+    def _see(self, images: list[str]) -> str:
+        """The page as text, with the picture that was asked for."""
+        for _ in range(LOOKS):
+            tab = self._tabs.active
+            try:
+                page = self._look.page(self._look.tab())
+                text = page_text(page, self._tabs, self._bids)
+                self._picture(page, images)
+                return text
+            except Refused:  # it moved on, or is no more
+                if tab and tab.crashed and not tab.closed:
+                    self._tabs.notes.add(self._gone(tab))
+            except Late:
+                self._tabs.notes.add(self._revive())
+            except Interrupted:
+                self._tools.resume()
+        return "\n".join(["The page can't be seen now.", *tabs_text(self._tabs)])
+
+    def _picture(self, page: Page, images: list[str]) -> None:
+        if self._steps.screenshot is None or images:
+            return
+        image = picture(page, self._bids, self._steps.screenshot)
+        if image:
+            images.append(image)
+        else:
+            self._tabs.notes.add("The screenshot is too large to be shown.")

@@ -1,0 +1,221 @@
+"""The code that drives the browser, read: BrowserGym's action calls, and nothing else of Python.
+
+Total: any text gives the steps or a CodeError whose words teach the right form. Nothing is run.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+MAX_CODE: Final = 50_000
+"""Characters of one piece of code."""
+
+MAX_STEPS: Final = 50
+
+BUTTONS: Final = ("left", "middle", "right")
+MODIFIERS: Final = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
+
+Value = str | int | float | bool | tuple[str, ...]
+
+
+class CodeError(Exception):
+    """The code can't be run; the message says why and shows the form."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call: every parameter of the action with its value."""
+
+    name: str
+    given: Mapping[str, Value]
+    text: str  # the call as it was written, at most 200 characters
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    kind: str
+    default: Value | None = None
+
+
+def _form(line: str) -> tuple[str, tuple[_Parameter, ...]]:
+    """A row of the table: `click bid:bid button:button=left`."""
+    name, *parts = line.split()
+    parameters = []
+    for part in parts:
+        left, given, default = part.partition("=")
+        label, _, kind = left.partition(":")
+        value: Value | None = default if given else None
+        if kind == "modifiers":
+            value = ()
+        elif given and kind == "number":
+            value = int(default)
+        elif given and kind == "flag":
+            value = default == "True"
+        parameters.append(_Parameter(label, kind, value))
+    return name, tuple(parameters)
+
+
+FORMS: Final = dict(
+    _form(line)
+    for line in (
+        "goto url:text",
+        "go_back",
+        "go_forward",
+        "reload",
+        "click bid:bid button:button=left modifiers:modifiers=",
+        "dblclick bid:bid button:button=left modifiers:modifiers=",
+        "hover bid:bid",
+        "focus bid:bid",
+        "fill bid:bid value:text",
+        "clear bid:bid",
+        "press bid:bid key_comb:text",
+        "keyboard_press key:text",
+        "keyboard_type text:text",
+        "select_option bid:bid options:options",
+        "check bid:bid",
+        "uncheck bid:bid",
+        "scroll delta_x:number delta_y:number",
+        "drag_and_drop from_bid:bid to_bid:bid",
+        "upload_file bid:bid file:files",
+        "new_tab url:text=about:blank",
+        "tab_close",
+        "tab_focus index:number",
+        "noop wait_ms:number=1000",
+        "screenshot marks:flag=False",
+    )
+)
+"""Every action with its parameters."""
+
+_KINDS: Final = {
+    "text": "a string",
+    "bid": "an element's id, like '12'",
+    "number": "a number",
+    "flag": "True or False",
+    "button": f"one of {', '.join(map(repr, BUTTONS))}",
+    "modifiers": f"a list of {', '.join(map(repr, MODIFIERS))}",
+    "options": "a string or a list of strings",
+    "files": "a path or a list of paths",
+}
+
+
+def read_code(code: str) -> tuple[Step, ...]:
+    """The steps of the code, in order. Raises CodeError."""
+    if len(code) > MAX_CODE:
+        raise CodeError(f"The code has {len(code):,} characters; at most {MAX_CODE:,} are taken.")
+    try:
+        with warnings.catch_warnings():  # of odd escapes: they mean what they say
+            warnings.simplefilter("ignore")
+            body = ast.parse(_unfenced(code)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise _wrong(f"The code is not readable{where}: {reason}.") from error
+    if not body:
+        raise _wrong("The code holds no action.")
+    if len(body) > MAX_STEPS:
+        raise CodeError(f"The code has {len(body)} actions; at most {MAX_STEPS} are taken.")
+    return tuple(_step(statement) for statement in body)
+
+
+def usage(name: str) -> str:
+    """The action's form, like `click(bid, button='left', modifiers=[])`."""
+    return f"{name}({', '.join(map(_written, FORMS[name]))})"
+
+
+def _written(parameter: _Parameter) -> str:
+    if parameter.default is None:
+        return parameter.name
+    shown = "[]" if parameter.default == () else repr(parameter.default)
+    return f"{parameter.name}={shown}"
+
+
+def _unfenced(code: str) -> str:
+    """Without the markdown fence that some models put around code."""
+    match = re.fullmatch(r"\s*```[a-z]*\n(.*?)\n?\s*```\s*", code, re.DOTALL)
+    lines = (match[1] if match else code).strip().splitlines()
+    return "\n".join(line.strip() if re.match(r"\s+\w+\(", line) else line for line in lines)
+
+
+def _wrong(what: str) -> CodeError:
+    actions = ", ".join(FORMS)
+    return CodeError(
+        f"{what} Write one call a line, with plain values, like\n"
+        "goto('http://127.0.0.1:8000/')\nfill('12', 'some text')\nclick('15')\n"
+        f"The actions are {actions}."
+    )
+
+
+def _step(statement: ast.stmt) -> Step:
+    line = f"Line {statement.lineno}"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise _wrong(f"{line} is not a call of an action.")
+    name = call.func.id
+    if name not in FORMS:
+        near = get_close_matches(name[:50], FORMS, 1, 0.6)
+        hint = f"; did you mean {usage(near[0])}?" if near else "."
+        raise _wrong(f"{line}: there is no action {name[:50]!r}{hint}")
+    given: dict[str, Value] = {}
+    parameters = {parameter.name: parameter for parameter in FORMS[name]}
+    try:
+        if len(call.args) > len(parameters):
+            raise ValueError(f"it takes {len(parameters)} values, not {len(call.args)}")
+        named = list(zip(parameters, call.args, strict=False))
+        named += [(word.arg or "**", word.value) for word in call.keywords]
+        for label, node in named:
+            if label not in parameters or label in given:
+                raise ValueError(f"{label!r} is given twice or is not one of its parameters")
+            given[label] = _value(node, parameters[label])
+        for label, parameter in parameters.items():
+            if parameter.default is not None:
+                given.setdefault(label, parameter.default)
+            elif label not in given:
+                raise ValueError(f"{label} is missing")
+    except ValueError as error:
+        raise CodeError(f"{line}: {name}: {error}. The form is {usage(name)}.") from error
+    return Step(name, given, ast.unparse(call)[:200])
+
+
+def _value(node: ast.expr, parameter: _Parameter) -> Value:
+    """A literal of the parameter's kind. Raises ValueError."""
+    problem = f"{parameter.name} must be {_KINDS[parameter.kind]}, written out"
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(problem) from error
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        value = tuple(value)
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    match parameter.kind:
+        case "bid":
+            digits = str(value).strip().strip("[]") if plain or isinstance(value, str) else ""
+            if re.fullmatch(r"[0-9]{1,9}", digits):
+                return digits
+        case "number":
+            if plain and abs(value) <= 1_000_000:
+                return int(value)
+        case "flag":
+            if isinstance(value, bool):
+                return value
+        case "button":
+            if value in BUTTONS:
+                return str(value)
+        case "modifiers":
+            if isinstance(value, str):
+                value = (value,)
+            if isinstance(value, tuple) and set(value) <= set(MODIFIERS):
+                return value
+        case "options" | "files":
+            if isinstance(value, str):
+                value = (value,)
+            if isinstance(value, tuple):
+                return value
+        case "text":
+            if isinstance(value, str):
+                return value
+    raise ValueError(problem)

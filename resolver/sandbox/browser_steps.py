@@ -1,0 +1,193 @@
+"""The actions of browser_code.py, done: from a step's name and values to the page.
+
+Tabs change under way, so each step is done in the tab that is active when it begins.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from .browser_code import Step
+from .browser_input import Input
+from .browser_page import Bids, Element, Page, Patience, StepFailed, checked_url
+from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
+from .browser_tabs import MAX_TABS, Tab, Tabs
+from .devtools import DevTools, Late
+
+MAX_NOOP: Final = 30_000
+"""Milliseconds that `noop` waits at most."""
+
+Given = Mapping[str, Any]
+
+
+class Steps:
+    """What the steps of one request work on. until: its end, on the monotonic clock."""
+
+    def __init__(
+        self, tools: DevTools, tabs: Tabs, bids: Bids, root: str, patience: Patience, until: float
+    ) -> None:
+        self._tools = tools
+        self._tabs = tabs
+        self._bids = bids
+        self._root = root
+        self._patience = patience
+        self._until = until
+        self.screenshot: bool | None = None
+        """A picture was asked for: with (True) or without (False) marks."""
+        self._table: dict[str, Callable[[Page, Given], None]] = {
+            "goto": lambda page, g: page.goto(checked_url(g["url"], root)),
+            "go_back": lambda page, _: page.travel(-1),
+            "go_forward": lambda page, _: page.travel(1),
+            "reload": lambda page, _: page.reload(),
+            "click": lambda page, g: self._click(page, g, 1),
+            "dblclick": lambda page, g: self._click(page, g, 2),
+            "hover": lambda page, g: Input(page).hover(self._element(page, g)),
+            "focus": lambda page, g: Input(page).focus(self._element(page, g)),
+            "fill": lambda page, g: self._fill(page, g, g["value"]),
+            "clear": lambda page, g: self._fill(page, g, ""),
+            "press": self._press,
+            "keyboard_press": lambda page, g: Input(page).press(g["key"]),
+            "keyboard_type": lambda page, g: Input(page).type(g["text"]),
+            "select_option": self._select_option,
+            "check": lambda page, g: self._check(page, g, "true"),
+            "uncheck": lambda page, g: self._check(page, g, "false"),
+            "scroll": lambda page, g: Input(page).scroll(g["delta_x"], g["delta_y"]),
+            "drag_and_drop": self._drag_and_drop,
+            "upload_file": self._upload_file,
+            "new_tab": self._new_tab,
+            "tab_close": self._tab_close,
+            "tab_focus": self._tab_focus,
+            "noop": self._noop,
+            "screenshot": self._screenshot,
+        }
+
+    def do(self, step: Step) -> None:
+        """Do the step and wait for what it began. Raises StepFailed and DevToolsError."""
+        tab = self.tab()
+        self._table[step.name](self.page(tab), step.given)
+        if step.name not in ("noop", "screenshot", "goto", "reload", "go_back", "go_forward"):
+            self.page(self.tab()).settle()
+
+    def tab(self) -> Tab:
+        """The active tab; a new one where all are closed."""
+        tab = self._tabs.active
+        if tab is not None and not tab.crashed:
+            return tab
+        return self._open_tab()
+
+    def page(self, tab: Tab) -> Page:
+        """The commands of a tab, for this request."""
+        return Page(self._tools, self._tabs, tab, self._patience, self._until)
+
+    def replace_tab(self, tab: Tab) -> None:
+        """Close a tab that no longer answers, and open an empty one in its place."""
+        tab.crashed = True
+        self._tools.send("Page.crash", tab.session)
+        self._tools.send("Target.closeTarget", targetId=tab.target)
+        if tab in self._tabs.open:
+            self._tabs.open.remove(tab)
+        self._open_tab()
+
+    def _open_tab(self) -> Tab:
+        until = time.monotonic() + self._patience.answer
+        made = self._tools.call("Target.createTarget", {"url": "about:blank"}, until)
+        target = made.get("targetId")
+        self._tools.wait(lambda: any(tab.target == target for tab in self._tabs.open), until)
+        tab = next(tab for tab in self._tabs.open if tab.target == target)
+        self._tabs.active = tab
+        return tab
+
+    def _element(self, page: Page, given: Given, name: str = "bid") -> Element:
+        return self._bids.find(given[name], page.tab)
+
+    def _click(self, page: Page, given: Given, count: int) -> None:
+        element = self._element(page, given)
+        Input(page).click(element, given["button"], given["modifiers"], count)
+
+    def _fill(self, page: Page, given: Given, text: str) -> None:
+        element = self._element(page, given)
+        problem = page.on(element, TAKES_TEXT, text)
+        if problem == "set":
+            return
+        if problem:
+            raise StepFailed(f"[{element.bid}] {problem}.")
+        Input(page).insert(text)
+
+    def _press(self, page: Page, given: Given) -> None:
+        keyboard = Input(page)
+        keyboard.focus(self._element(page, given))
+        keyboard.press(given["key_comb"])
+
+    def _select_option(self, page: Page, given: Given) -> None:
+        element = self._element(page, given)
+        problem = page.on(element, CHOOSE, list(given["options"]))
+        if problem:
+            raise StepFailed(f"[{element.bid}] {problem}.")
+
+    def _check(self, page: Page, given: Given, wanted: str) -> None:
+        element = self._element(page, given)
+        state = page.on(element, CHECKED)
+        if not state:
+            raise StepFailed(f"[{element.bid}] is neither a checkbox nor a radio button.")
+        if state == wanted:
+            return
+        Input(page).click(element, "left", (), 1)
+        page.settle()
+        if page.on(element, CHECKED) != wanted:
+            how = "checked" if wanted == "true" else "unchecked"
+            raise StepFailed(f"[{element.bid}] was clicked, but is not {how} now.")
+
+    def _drag_and_drop(self, page: Page, given: Given) -> None:
+        start, end = (self._element(page, given, name) for name in ("from_bid", "to_bid"))
+        Input(page).drag(start, end)
+
+    def _upload_file(self, page: Page, given: Given) -> None:
+        element = self._element(page, given)
+        base = os.path.realpath(self._root)
+        files = [os.path.realpath(os.path.join(base, path)) for path in given["file"]]
+        for path, asked in zip(files, given["file"], strict=True):
+            if not path.startswith(base + "/"):
+                raise StepFailed(f"{asked} is not in {base}: only files in there are uploaded.")
+            if not os.path.isfile(path):
+                raise StepFailed(f"There is no file {asked}.")
+        takes = page.on(element, IS_FILE_INPUT)
+        if not takes:
+            raise StepFailed(f"[{element.bid}] is not a file input (<input type=file>).")
+        if takes == "one" and len(files) != 1:
+            raise StepFailed(f"[{element.bid}] takes exactly one file.")
+        page.call("DOM.setFileInputFiles", files=files, backendNodeId=element.backend)
+
+    def _new_tab(self, _page: Page, given: Given) -> None:
+        url = checked_url(given["url"], self._root)
+        if len(self._tabs.open) >= MAX_TABS:
+            raise StepFailed(f"{MAX_TABS} tabs are open: close one with tab_close() first.")
+        tab = self._open_tab()
+        if url != "about:blank":
+            self.page(tab).goto(url)
+
+    def _tab_close(self, page: Page, _given: Given) -> None:
+        tab = page.tab
+        page.call("Page.close")
+        page.wait(lambda: tab not in self._tabs.open)
+        self._show(self.tab())
+
+    def _tab_focus(self, _page: Page, given: Given) -> None:
+        index, tabs = given["index"], self._tabs.open
+        if not 0 <= index < len(tabs):
+            raise StepFailed(f"There is no tab [{index}]: there are [0] to [{len(tabs) - 1}].")
+        self._show(tabs[index])
+
+    def _show(self, tab: Tab) -> None:
+        self._tabs.active = tab
+        self.page(tab).call("Page.bringToFront")
+
+    def _noop(self, page: Page, given: Given) -> None:
+        seconds = min(max(given["wait_ms"], 0), MAX_NOOP) / 1000
+        until = min(self._until, time.monotonic() + seconds)
+        with suppress(Late):  # the pause is over
+            self._tools.wait(lambda: page.tab.crashed, until)
+
+    def _screenshot(self, _page: Page, given: Given) -> None:
+        self.screenshot = given["marks"]

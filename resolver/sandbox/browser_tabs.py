@@ -1,0 +1,275 @@
+"""What is known of the browser's tabs, kept up to date from DevTools events as they come.
+
+Runs in the reading thread: it notes, and sends commands whose answers nobody waits for.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from .browser_text import plain, short_url
+
+MAX_TABS: Final = 10
+MAX_DIALOGS: Final = 20
+"""Dialogs that a page may open during one request, before it is ended."""
+
+MAX_DOCUMENT: Final = 64 * 1024 * 1024
+"""Bytes of one document that are loaded."""
+
+MAX_NOTES: Final = 12
+
+_ENDLESS: Final = {"EventSource", "WebSocket", "Ping", "Media", "Preflight"}
+"""Kinds of requests that are not waited for."""
+
+Params = dict[str, Any]
+Send = Callable[..., object]
+
+
+@dataclass
+class Tab:
+    """One page.
+
+    documents: grows with each document of its main frame; moves: with each step of its history.
+    crashed: it will never answer again; closed: because it is gone.
+    expected: it was opened with an address, the document of which has not come yet.
+    dialogs: how many it opened during this request. drag: data of the drag under way.
+    worlds: by frame, the contexts of our scripts in its document.
+    loading: frames; requests: those that will end; received: bytes of each.
+    """
+
+    target: str
+    session: str
+    url: str = "about:blank"
+    title: str = ""
+    documents: int = 0
+    moves: int = 0
+    expected: bool = False
+    crashed: bool = False
+    closed: bool = False
+    flooded: bool = False
+    dialogs: int = 0
+    drag: Params | None = None
+    worlds: dict[str, int] = field(default_factory=dict)
+    loading: set[str] = field(default_factory=set)
+    requests: set[str] = field(default_factory=set)
+    received: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> bool:
+        """Something is being loaded that will end."""
+        return bool(self.loading or self.requests or self.expected)
+
+
+class Notes:
+    """Sentences about what happened beside the action, for the next observation."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, sentence: str) -> None:
+        if len(self._counts) >= MAX_NOTES and sentence not in self._counts:
+            sentence = "More happened."
+        self._counts[sentence] = self._counts.get(sentence, 0) + 1
+
+    def take(self) -> list[str]:
+        """All so far, each once; then there are none."""
+        counts, self._counts = self._counts, {}
+        return [f"{text} ({n} times)" if n > 1 else text for text, n in counts.items()]
+
+
+def allowed_file(url: str, root: str) -> str | None:
+    """The real path that a file: URL names, where it is below `root`; else None."""
+    try:
+        parts = urlsplit(url)
+        path = os.path.realpath(unquote(parts.path, errors="strict"))
+    except (ValueError, OSError):
+        return None
+    base = os.path.realpath(root)
+    inside = path == base or path.startswith(base.rstrip("/") + "/")
+    return path if inside and parts.netloc in ("", "localhost") else None
+
+
+class Tabs:
+    """The tabs in the order they were opened, and which one the agent is in.
+
+    send: DevTools.send. root: folder that file: URLs may point into.
+    """
+
+    def __init__(self, send: Send, root: str) -> None:
+        self._send = send
+        self._root = root
+        self.notes = Notes()
+        self.open: list[Tab] = []
+        self.active: Tab | None = None
+        self._next_url = ""
+        self._events: dict[str, Callable[[Tab, Params], None]] = {
+            "Page.frameStartedLoading": lambda tab, p: tab.loading.add(_text(p, "frameId")),
+            "Page.frameStoppedLoading": lambda tab, p: tab.loading.discard(_text(p, "frameId")),
+            "Page.frameDetached": lambda tab, p: tab.loading.discard(_text(p, "frameId")),
+            "Page.frameNavigated": self._navigated,
+            "Page.navigatedWithinDocument": self._moved,
+            "Page.windowOpen": self._window_open,
+            "Page.javascriptDialogOpening": self._dialog,
+            "Page.fileChooserOpened": self._file_chooser,
+            "Network.requestWillBeSent": self._request,
+            "Network.dataReceived": self._received,
+            "Network.loadingFinished": _ended,
+            "Network.loadingFailed": _ended,
+            "Fetch.requestPaused": self._paused,
+            "Input.dragIntercepted": _dragged,
+        }
+
+    def on_event(self, session: str, method: str, params: Params) -> None:
+        """Take one event in; see DevTools."""
+        match method:
+            case "Target.attachedToTarget":
+                self._attached(params)
+            case "Target.targetDestroyed":
+                self._gone(_text(params, "targetId"))
+            case "Target.targetCrashed":
+                self._crashed(_text(params, "targetId"))
+            case "Target.targetInfoChanged":
+                self._info(params.get("targetInfo", {}))
+            case "Browser.downloadWillBegin":
+                name = _text(params, "suggestedFilename")[:100]
+                self.notes.add(
+                    f"The download of {name!r} ({short_url(_text(params, 'url'))}) was refused; "
+                    "fetch files with curl in the shell."
+                )
+            case _:
+                tab = next((tab for tab in self.open if tab.session == session), None)
+                if tab and method in self._events:
+                    self._events[method](tab, params)
+
+    def begin(self) -> None:
+        """A request of the agent begins: counts start anew."""
+        for tab in self.open:
+            tab.dialogs = 0
+
+    def _attached(self, params: Params) -> None:
+        info, session = params.get("targetInfo", {}), _text(params, "sessionId")
+        target = _text(info, "targetId")
+        if info.get("type") != "page" or any(tab.target == target for tab in self.open):
+            self._send("Runtime.runIfWaitingForDebugger", session)
+            return
+        if len(self.open) >= MAX_TABS:
+            self._send("Target.closeTarget", targetId=target)
+            self.notes.add(f"A new tab was closed at once: {MAX_TABS} are open.")
+            return
+        tab = Tab(target, session, _text(info, "url") or "about:blank", _text(info, "title"))
+        if self.open and info.get("openerId"):
+            tab.expected = self._next_url.startswith(("http:", "https:", "file:"))
+            self._next_url = ""
+            self.notes.add(f"The page opened a new tab, which is [{len(self.open)}] and active.")
+        self.open.append(tab)
+        self.active = tab
+        self._send("Page.enable", session)
+        # Bodies are not asked for, so none need be kept.
+        sizes = {"maxTotalBufferSize": 100_000, "maxResourceBufferSize": 50_000}
+        self._send("Network.enable", session, **sizes)
+        # What the agent has just changed is what it wants to see.
+        self._send("Network.setCacheDisabled", session, cacheDisabled=True)
+        self._send("Fetch.enable", session, patterns=[{"urlPattern": "file://*"}])
+        self._send("Page.setInterceptFileChooserDialog", session, enabled=True)
+        # No focus emulation: asked for before a tab's first document, it crashes some of them.
+        self._send("Runtime.runIfWaitingForDebugger", session)
+
+    def _gone(self, target: str) -> None:
+        tab = self._of(target)
+        if tab is None:
+            return
+        tab.crashed = tab.closed = True
+        self.open.remove(tab)
+        if self.active is tab:
+            self.active = self.open[-1] if self.open else None
+
+    def _crashed(self, target: str) -> None:
+        tab = self._of(target)
+        if tab:
+            tab.crashed = True
+
+    def _info(self, info: Params) -> None:
+        tab = self._of(_text(info, "targetId"))
+        if tab:
+            tab.url, tab.title = _text(info, "url"), _text(info, "title")
+
+    def _of(self, target: str) -> Tab | None:
+        return next((tab for tab in self.open if tab.target == target), None)
+
+    def _navigated(self, tab: Tab, params: Params) -> None:
+        frame = params.get("frame", {})
+        tab.worlds.pop(_text(frame, "id"), None)
+        if not frame.get("parentId"):
+            tab.documents += 1
+            tab.moves += 1
+            tab.expected = False
+            tab.worlds.clear()
+            tab.url = _text(frame, "url")
+            tab.loading &= {_text(frame, "id")}
+            tab.requests &= {_text(frame, "loaderId")}
+
+    def _moved(self, tab: Tab, _params: Params) -> None:
+        tab.moves += 1
+
+    def _window_open(self, _tab: Tab, params: Params) -> None:
+        self._next_url = _text(params, "url")
+
+    def _dialog(self, tab: Tab, params: Params) -> None:
+        kind, message = _text(params, "type"), plain(_text(params, "message"), 300)
+        tab.dialogs += 1
+        if tab.dialogs > MAX_DIALOGS:
+            if not tab.flooded:
+                tab.flooded = True
+                self._send("Page.crash", tab.session)
+            return
+        default = _text(params, "defaultPrompt")
+        self._send("Page.handleJavaScriptDialog", tab.session, accept=True, promptText=default)
+        answer = f"answered with {plain(default, 100)!r}" if kind == "prompt" else "accepted"
+        what = (
+            "The page asked whether to leave it"
+            if kind == "beforeunload"
+            else (f"The page showed {'an' if kind == 'alert' else 'a'} {kind} {message!r}")
+        )
+        self.notes.add(f"{what}: {answer}.")
+
+    def _file_chooser(self, _tab: Tab, _params: Params) -> None:
+        self.notes.add("The page asked for a file: give it with upload_file(bid, path).")
+
+    def _request(self, tab: Tab, params: Params) -> None:
+        if params.get("type") not in _ENDLESS:
+            tab.requests.add(_text(params, "requestId"))
+
+    def _received(self, tab: Tab, params: Params) -> None:
+        id, size = _text(params, "requestId"), params.get("dataLength")
+        if id not in tab.requests or not isinstance(size, int):
+            return
+        total = tab.received[id] = tab.received.get(id, 0) + size
+        if total - size <= MAX_DOCUMENT < total:
+            self._send("Page.stopLoading", tab.session)
+            self.notes.add(f"A response of more than {MAX_DOCUMENT >> 20} MB was stopped.")
+
+    def _paused(self, tab: Tab, params: Params) -> None:
+        id, url = _text(params, "requestId"), _text(params.get("request", {}), "url")
+        if allowed_file(url, self._root):
+            self._send("Fetch.continueRequest", tab.session, requestId=id)
+            return
+        self._send("Fetch.failRequest", tab.session, requestId=id, errorReason="AccessDenied")
+        self.notes.add(f"{short_url(url)} was refused: only files of {self._root} are shown.")
+
+
+def _ended(tab: Tab, params: Params) -> None:
+    id = _text(params, "requestId")
+    tab.requests.discard(id)
+    tab.received.pop(id, None)
+
+
+def _dragged(tab: Tab, params: Params) -> None:
+    data = params.get("data")
+    tab.drag = data if isinstance(data, dict) else None
+
+
+def _text(params: Params, name: str) -> str:
+    value = params.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,26 @@
+"""Text of a page made fit to be shown: one line, nothing that a person would not see, bounded."""
+
+import re
+from typing import Final
+
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ue000-\uf8ff\U000e0000-\U000e0fff"
+    "\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
+"""Characters that a person would not see: controls, directions, tags, fillers, private ones."""
+
+
+def plain(text: str, most: int) -> str:
+    """The text in one line, without characters that nobody sees, cut to `most` characters."""
+    # A page may hold megabytes in one text: what is cut off anyway is not looked at.
+    line = " ".join(_INVISIBLE.sub("", text[: 4 * most + 100]).split())
+    return line if len(line) <= most and len(text) <= 4 * most + 100 else line[: most - 1] + "…"
+
+
+def short_url(url: str) -> str:
+    """A URL to show: data: without its data, all others cut."""
+    shown = plain(url, 300)
+    if shown[:5].lower() == "data:":
+        return f"{shown.partition(',')[0][:60]},…"
+    return shown

@@ -1,0 +1,168 @@
+"""What the agent is shown of a page: where it is, what happened, the tree, on request a picture."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from .browser_page import Bids, Page
+from .browser_scripts import (
+    DRAW_MARKS,
+    FACTS,
+    IN_VIEW,
+    LABEL,
+    REMOVE_MARKS,
+    WORDS,
+)
+from .browser_tabs import Tab, Tabs
+from .browser_text import plain, short_url
+from .devtools import Refused
+from .page_tree import Frame, Item, shown_lines, tree_items
+from .wire import MAX_TEXT
+
+MAX_TREE: Final = MAX_TEXT - 5_000
+"""Characters of the tree; what stands around it has the rest."""
+
+MAX_ELEMENTS: Final = 25_000
+"""Elements of a page above which its tree, which would take seconds, is not made."""
+
+MAX_FRAMES: Final = 20
+MAX_IN_VIEW: Final = 100
+MAX_MARKS: Final = 150
+
+MAX_PICTURE: Final = 400_000
+"""Characters of a screenshot's data: URL."""
+
+_TRIES: Final = ((80, 1.0), (50, 1.0), (30, 0.75), (20, 0.5))
+"""JPEG quality and scale, tried until the picture fits."""
+
+TREE_SECONDS: Final = 30.0
+
+
+def page_text(page: Page, tabs: Tabs, bids: Bids) -> str:
+    """The active page. Raises DevToolsError when it does not answer."""
+    facts = page.evaluate(FACTS) or {}
+    if int(facts.get("count", 0)) > MAX_ELEMENTS:
+        body = _large_page(page, bids, int(facts["count"]))
+    else:
+        items = tree_items(_frames(page))
+        first = _first_line(page, items, facts)
+        body = shown_lines(items, first, MAX_TREE, _giver(page.tab, bids))
+    return "\n".join([*_head(page.tab, tabs, facts), "", body])
+
+
+def tabs_text(tabs: Tabs) -> list[str]:
+    """One line a tab, when there are several."""
+    if len(tabs.open) < 2:
+        return []
+    lines = ["Tabs:"]
+    for number, tab in enumerate(tabs.open):
+        active = ", active" if tab is tabs.active else ""
+        lines.append(f"  [{number}] {plain(tab.title, 100)!r} {short_url(tab.url)}{active}")
+    return lines
+
+
+def picture(page: Page, bids: Bids, marks: bool) -> str | None:
+    """The window as a JPEG data: URL; None when it can't be made small enough."""
+    if marks:
+        page.evaluate(DRAW_MARKS % json.dumps(_boxes(page, bids)))
+    try:
+        for quality, scale in _TRIES:
+            view = page.call("Page.getLayoutMetrics").get("cssVisualViewport", {})
+            clip = {
+                "x": view.get("pageX", 0),
+                "y": view.get("pageY", 0),
+                "width": view.get("clientWidth", 1280),
+                "height": view.get("clientHeight", 720),
+                "scale": scale,
+            }
+            given: dict[str, Any] = {"format": "jpeg", "quality": quality, "clip": clip}
+            data = str(page.call("Page.captureScreenshot", **given).get("data", ""))
+            if data and len(data) <= MAX_PICTURE:
+                return f"data:image/jpeg;base64,{data}"
+        return None
+    finally:
+        if marks:
+            page.evaluate(REMOVE_MARKS)
+
+
+def _head(tab: Tab, tabs: Tabs, facts: dict[str, Any]) -> list[str]:
+    tab.title = str(facts.get("title") or "")  # the browser tells it late
+    lines = [f"URL: {short_url(tab.url)}", f"Title: {plain(tab.title, 200)}", *tabs_text(tabs)]
+    height, view, top = (int(facts.get(name) or 0) for name in ("height", "view", "top"))
+    if height > view:
+        lines.append(f"Scrolled: {top} of {height - view} pixels")
+    return lines
+
+
+def _frames(page: Page) -> list[Frame]:
+    """The page's frames with their nodes. A frame that is being replaced is left out."""
+    tree = page.call("Page.getFrameTree").get("frameTree", {})
+    found: list[Frame] = []
+    waiting = [(tree, True)]
+    while waiting and len(found) < MAX_FRAMES:
+        branch, is_top = waiting.pop(0)
+        id = str(branch.get("frame", {}).get("id", ""))
+        waiting += [(child, False) for child in branch.get("childFrames", ())]
+        try:
+            owner = None
+            if not is_top:
+                owner = page.call("DOM.getFrameOwner", frameId=id).get("backendNodeId")
+            nodes = page.call("Accessibility.getFullAXTree", TREE_SECONDS, frameId=id)
+        except Refused:
+            if page.tab.crashed or is_top:
+                raise
+            continue
+        found.append(Frame(id, owner, nodes.get("nodes", [])))
+    return found
+
+
+def _giver(tab: Tab, bids: Bids) -> Any:
+    return lambda frame, backend: bids.bid_of(tab, frame, backend)
+
+
+def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int:
+    """Where to begin: at the top, or with what is at the window's top when not all fits."""
+    top = int(facts.get("top") or 0)
+    if top <= 0 or sum(len(item.text) + 8 for item in items) <= MAX_TREE:
+        return 0
+    numbers = {item.backend: number for number, item in enumerate(items) if item.backend}
+    for part in (0.5, 0.3, 0.7, 0.1):
+        where = {"x": int(facts.get("left") or 0) + int(int(facts["width"]) * part), "y": top + 5}
+        try:
+            hit = page.call("DOM.getNodeForLocation", **where)
+        except Refused:
+            continue
+        if hit.get("backendNodeId") in numbers:
+            return max(0, numbers[hit["backendNodeId"]] - 3)
+    return 0
+
+
+def _large_page(page: Page, bids: Bids, count: int) -> str:
+    """A page too large for a tree: what can be used of what is in view, and the words."""
+    lines = [
+        f"The page has {count:,} elements, too many for a tree. In view (scroll to see others):"
+    ]
+    for backend, label in page.labelled(IN_VIEW % MAX_IN_VIEW, LABEL):
+        kind, text = label if isinstance(label, list) and len(label) == 2 else ("element", "")
+        bid = bids.bid_of(page.tab, page.tab.target, backend)
+        lines.append(f"  [{bid}] {plain(str(kind), 40)} {plain(str(text), 100)!r}")
+    words = str(page.evaluate(WORDS % MAX_TREE, TREE_SECONDS) or "")
+    rest = MAX_TREE - sum(map(len, lines))
+    text = "\n".join(plain(line, 500) for line in words.splitlines() if line.strip())
+    cut = "\n[... the rest is not shown ...]" if len(text) > rest or len(words) >= MAX_TREE else ""
+    return "\n".join([*lines, "Its words:", text[:rest] + cut])
+
+
+def _boxes(page: Page, bids: Bids) -> list[list[Any]]:
+    """Id, place and size of the elements in view that can be used."""
+    boxes: list[list[Any]] = []
+    for backend, _ in page.labelled(IN_VIEW % MAX_MARKS, LABEL):
+        try:
+            quads = page.call("DOM.getContentQuads", backendNodeId=backend).get("quads", [])
+        except Refused:
+            continue
+        if quads:
+            xs, ys = quads[0][0::2], quads[0][1::2]
+            bid = bids.bid_of(page.tab, page.tab.target, backend)
+            boxes.append([bid, min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)])
+    return boxes

@@ -1,0 +1,195 @@
+"""The DevTools protocol over two pipes: NUL-delimited JSON, as `--remote-debugging-pipe` speaks it.
+
+One thread reads. Nothing here waits without a limit, and nothing knows what a page is.
+Source: https://chromedevtools.github.io/devtools-protocol/
+"""
+
+import json
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+CHUNK: Final = 1 << 20
+MAX_MESSAGE: Final = 256 * 1024 * 1024
+"""Bytes of one message, beyond which the browser is given up."""
+
+WRITE_SECONDS: Final = 5.0
+
+
+class DevToolsError(Exception):
+    """The browser did not do what it was asked; see the kinds below."""
+
+
+class Refused(DevToolsError):
+    """The browser answered with an error."""
+
+
+class Late(DevToolsError):
+    """No answer in time."""
+
+
+class Lost(DevToolsError):
+    """The browser is gone."""
+
+
+class Interrupted(DevToolsError):
+    """`interrupt` was called."""
+
+
+class DevTools:
+    """Commands and events of one browser. Safe to use from several threads.
+
+    reader, writer: pipe ends, owned and closed here.
+    on_event: called in the reading thread with session, method and parameters of each event; it
+        must not call `call` or `wait`.
+    """
+
+    def __init__(
+        self, reader: int, writer: int, on_event: Callable[[str, str, dict[str, Any]], None]
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._on_event = on_event
+        self._changed = threading.Condition()
+        self._writing = threading.Lock()
+        self._id = 0
+        self._waiting: set[int] = set()
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._lost = False
+        self._interrupted = False
+        os.set_blocking(writer, False)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read; events may come from now on."""
+        self._thread.start()
+
+    def send(self, method: str, session: str = "", **params: Any) -> int:
+        """A command whose answer nobody waits for. Raises Lost."""
+        with self._changed:
+            return self._send(method, session, params)
+
+    def call(
+        self,
+        method: str,
+        params: dict[str, Any],
+        until: float,
+        session: str = "",
+        dead: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any]:
+        """The result of a command. Raises DevToolsError.
+
+        until: on the monotonic clock. dead: true when no answer can come any more.
+        """
+        with self._changed:
+            id = self._send(method, session, params)
+            self._waiting.add(id)
+        try:
+            self.wait(lambda: id in self._answers or dead(), until, method)
+        finally:
+            with self._changed:
+                self._waiting.discard(id)
+                answer = self._answers.pop(id, None)
+        if answer is None:
+            raise Refused("the page is gone")
+        if "error" in answer:
+            raise Refused(str(answer["error"].get("message", answer["error"])))
+        result = answer.get("result")
+        return result if isinstance(result, dict) else {}
+
+    def wait(self, ready: Callable[[], bool], until: float, what: str = "the page") -> None:
+        """Until `ready` is true; it is asked whenever a message came. Raises Late, Lost and
+        Interrupted."""
+        with self._changed:
+            while not ready():
+                if self._lost:
+                    raise Lost("the browser ended")
+                if self._interrupted:
+                    raise Interrupted("interrupted")
+                rest = until - time.monotonic()
+                if rest <= 0:
+                    raise Late(f"{what} took too long")
+                self._changed.wait(rest)
+
+    def interrupt(self) -> None:
+        """Every wait, this one and later ones, raises Interrupted until `resume`."""
+        with self._changed:
+            self._interrupted = True
+            self._changed.notify_all()
+
+    def resume(self) -> None:
+        """Forget an interrupt."""
+        with self._changed:
+            self._interrupted = False
+
+    @property
+    def lost(self) -> bool:
+        """The browser's end of the pipe is closed."""
+        return self._lost
+
+    def close(self) -> None:
+        """Close the pipes. The browser must have ended, or reading would not."""
+        self._thread.join(timeout=WRITE_SECONDS)
+        with self._writing:
+            os.close(self._writer)
+        os.close(self._reader)
+
+    def _send(self, method: str, session: str, params: dict[str, Any]) -> int:
+        self._id += 1
+        message: dict[str, Any] = {"id": self._id, "method": method, "params": params}
+        if session:
+            message["sessionId"] = session
+        data = memoryview(json.dumps(message).encode() + b"\0")
+        with self._writing:
+            while data:
+                if not select.select([], [self._writer], [], WRITE_SECONDS)[1]:
+                    raise Lost("the browser takes no commands")
+                with suppress(BlockingIOError):
+                    try:
+                        data = data[os.write(self._writer, data) :]
+                    except BrokenPipeError as error:
+                        raise Lost("the browser ended") from error
+        return self._id
+
+    def _read(self) -> None:
+        pending = bytearray()
+        while True:
+            try:
+                data = os.read(self._reader, CHUNK)
+            except OSError:
+                data = b""
+            if not data or len(pending) > MAX_MESSAGE:
+                break
+            searched = len(pending)
+            pending += data
+            while (end := pending.find(b"\0", searched)) >= 0:
+                self._take(bytes(pending[:end]))
+                del pending[: end + 1]
+                searched = 0
+        with self._changed:
+            self._lost = True
+            self._changed.notify_all()
+
+    def _take(self, frame: bytes) -> None:
+        try:
+            message = json.loads(frame)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(message, dict):
+            return
+        with self._changed:
+            id = message.get("id")
+            if id in self._waiting:
+                self._answers[id] = message
+            elif isinstance(message.get("method"), str):
+                params = message.get("params")
+                self._on_event(
+                    str(message.get("sessionId", "")),
+                    message["method"],
+                    params if isinstance(params, dict) else {},
+                )
+            self._changed.notify_all()

@@ -1,0 +1,98 @@
+"""What a setup leaves in the repository's folder: kept out of the change, and made way for when a
+sandbox is started from a saved environment.
+
+Runs inside, with the standard library and the toolbox's git.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+
+from .wire import SettleResult
+
+MOST_NAMED = 100
+"""Most restored paths that are named."""
+
+_SETTLED = "resolver-settled"
+
+MOST_FILES = 5_000
+"""Up to so many untracked files are kept out one by one, so that what the agent later adds beside
+them is part of the change; beyond it whole folders are."""
+
+Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
+"""Runs git with arguments and variables; its stdout."""
+
+
+def settle(kept: str, root: str, commit: str, run: Run) -> SettleResult:
+    """Undo what was done to tracked files, and keep what is untracked out of later changes.
+
+    kept: the git directory that changes are exported with. commit: what is checked out.
+    """
+    place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
+    changed = _names(run(["diff-index", "-z", "--name-only", commit], place))
+    if changed:
+        run(["read-tree", "--reset", "-u", commit], place)
+        run(["checkout-index", "--all", "--force", "--quiet"], place)
+    listing = ["ls-files", "-z", "--others", "--exclude-standard"]
+    untracked = _names(run(listing, place))
+    if len(untracked) > MOST_FILES:
+        untracked = _names(run([*listing, "--directory"], place))
+    patterns = [b"/" + _escaped(name) for name in untracked if b"\n" not in name]
+    keep_out(kept, patterns)
+    keep_out(os.path.join(root, ".git"), patterns)
+    with open(os.path.join(kept, _SETTLED), "wb"):
+        pass
+    return SettleResult(
+        restored=[name.decode("utf-8", "replace") for name in changed[:MOST_NAMED]],
+        untracked=len(untracked),
+    )
+
+
+def is_settled(kept: str) -> bool:
+    """Whether `settle` was the last that was done with this git directory."""
+    return os.path.isfile(os.path.join(kept, _SETTLED))
+
+
+def make_way(kept: str, root: str, run: Run) -> list[bytes]:
+    """Take the files of an earlier checkout out of `root`, and its git directories; what its
+    setup has left untracked stays. The patterns of what is to be kept out of changes."""
+    if not is_settled(kept):
+        return []
+    place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
+    for name in _names(run(["ls-files", "-z"], place)):
+        path = os.path.join(os.fsencode(root), name)
+        if os.path.islink(path) or os.path.isfile(path):
+            os.unlink(path)
+    patterns = _patterns(kept)
+    for folder in (kept, os.path.join(root, ".git")):
+        shutil.rmtree(folder, ignore_errors=True)
+    return patterns
+
+
+def keep_out(git_dir: str, patterns: Sequence[bytes]) -> None:
+    """Let a git directory ignore the patterns, beside what it ignores already."""
+    folder = os.path.join(git_dir, "info")
+    if not patterns or not os.path.isdir(git_dir) or os.path.islink(folder):
+        return
+    os.makedirs(folder, exist_ok=True)
+    lines = dict.fromkeys([*_patterns(git_dir), *patterns])
+    with open(os.path.join(folder, "exclude"), "wb") as file:
+        file.writelines(line + b"\n" for line in lines)
+
+
+def _patterns(kept: str) -> list[bytes]:
+    try:
+        with open(os.path.join(kept, "info", "exclude"), "rb") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _names(output: bytes) -> list[bytes]:
+    return [name for name in output.split(b"\0") if name]
+
+
+def _escaped(name: bytes) -> bytes:
+    """`name` as a pattern of gitignore that matches it alone."""
+    out = b"".join(b"\\" + c if c in b"\\*?[" else c for c in (bytes([b]) for b in name))
+    return out[:-1] + b"\\ " if out.endswith(b" ") else out

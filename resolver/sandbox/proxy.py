@@ -1,0 +1,379 @@
+"""The way out of the sandbox: an HTTP proxy on its loopback whose connections are tunnels on the
+wire. Who may be reached is decided by the host alone; in here nothing is checked but the form.
+
+One thread with an event loop of its own serves all connections; `take` is called by the reader.
+"""
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final
+
+from .request_head import MAX_HEAD, BadRequest, Request, read_head
+from .wire import (
+    INVALID_PARAMS,
+    MAX_TUNNELS,
+    TUNNEL_CHUNK,
+    TUNNEL_WINDOW,
+    TunnelFrame,
+    WireError,
+    tunnel_frame,
+    tunnel_notice,
+)
+
+PORT: Final = 3128
+"""Where the proxy listens when nobody else does, so that runs of one kind look alike."""
+
+HEAD_SECONDS: Final = 30.0
+
+DRAIN_SECONDS: Final = 300.0
+"""How long a program may take to read a bit of what it asked for."""
+
+_WAITING: Final = 512
+_LINGER_SECONDS: Final = 1.0
+
+Send = Callable[[bytes], None]
+Fault = Callable[[WireError], None]
+
+
+def variables(port: int, own: Mapping[str, str]) -> dict[str, str]:
+    """What makes programs use the proxy. own: the environment they would have had."""
+    url = f"http://127.0.0.1:{port}"
+    # No "::1": a client library of some years ago can't read it and fails at its start.
+    local = "localhost,127.0.0.1"
+    found = {}
+    for name, value in (
+        ("HTTP_PROXY", url), ("HTTPS_PROXY", url), ("ALL_PROXY", url),
+        ("NO_PROXY", ",".join(filter(None, [own.get("NO_PROXY", own.get("no_proxy", "")), local]))),
+    ):  # fmt: skip
+        found[name] = found[name.lower()] = value
+    for name in ("CARGO_HTTP_PROXY", "npm_config_proxy", "npm_config_https_proxy"):
+        found[name] = url
+    # Yarn 2 and later read none of the usual ones.
+    return found | {"YARN_HTTP_PROXY": url, "YARN_HTTPS_PROXY": url}
+
+
+class Proxy:
+    """Listens from the start, serves from `start` on.
+
+    head_seconds: how long a program may take to say what it wants.
+    Raises OSError where no port can be had.
+    """
+
+    def __init__(self, head_seconds: float = HEAD_SECONDS) -> None:
+        self._head_seconds = head_seconds
+        self._listener = _listen()
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._tunnels: dict[int, _Tunnel] = {}
+        self._last = 0
+        self._places = asyncio.Semaphore(MAX_TUNNELS)
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def start(self, send: Send, fault: Fault) -> None:
+        """Serve in a thread of its own. fault: told of a frame that breaks the contract."""
+        self._send = send
+        self._fault = fault
+        threading.Thread(target=self._run, name="proxy", daemon=True).start()
+
+    def take(self, method: str, params: object) -> None:
+        """A tunnel's notification from the host. Raises WireError(INVALID_PARAMS)."""
+        frame = tunnel_frame(method, params)
+        self._loop.call_soon_threadsafe(self._take, frame)
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._accept())
+
+    async def _accept(self) -> None:
+        while True:
+            # A connection without a place stays in the kernel's line.
+            await self._places.acquire()
+            try:
+                connection, _ = await self._loop.sock_accept(self._listener)
+            except OSError:  # out of descriptors, or gone before it was taken
+                self._places.release()
+                await asyncio.sleep(0.1)
+                continue
+            task = self._loop.create_task(self._serve(connection))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        tunnel = None
+        reader, writer = await _streams(self._loop, connection)
+        try:
+            request = read_head(await _head(reader, self._head_seconds))
+            tunnel = self._open(request)
+            await tunnel.answered()
+            if not tunnel.opened:
+                raise BadRequest(tunnel.status, tunnel.reason)
+            await _exchange(request, tunnel, reader, writer)
+        except BadRequest as refused:
+            with suppress(OSError):
+                await _refuse(refused, reader, writer)
+        except (OSError, EOFError):  # TimeoutError is an OSError
+            pass  # the program or the other end went away
+        finally:
+            if tunnel is None:
+                self._places.release()
+            else:
+                tunnel.close()
+                self._forget(tunnel)
+            writer.close()
+
+    def _open(self, request: Request) -> "_Tunnel":
+        self._last += 1
+        tunnel = self._tunnels[self._last] = _Tunnel(self._last, self._send)
+        frame = TunnelFrame("tunnel_open", self._last, host=request.host, port=request.port)
+        self._send(tunnel_notice(frame))
+        return tunnel
+
+    def _take(self, frame: TunnelFrame) -> None:
+        tunnel = self._tunnels.get(frame.tunnel)
+        try:
+            if tunnel is None or frame.method == "tunnel_open":
+                raise WireError(INVALID_PARAMS, f"there is no tunnel {frame.tunnel}")
+            tunnel.take(frame)
+        except WireError as error:
+            self._fault(error)
+        else:
+            self._forget(tunnel)
+
+    def _forget(self, tunnel: "_Tunnel") -> None:
+        if tunnel.gone and tunnel.number in self._tunnels:
+            del self._tunnels[tunnel.number]
+            self._places.release()
+
+
+class _Tunnel:
+    """The near end of one tunnel. Belongs to the loop's thread."""
+
+    def __init__(self, number: int, send: Send) -> None:
+        self.number = number
+        self.opened = False
+        self.status, self.reason = 502, "the tunnel was closed"
+        self._send = send
+        self._inbox: deque[bytes] = deque()
+        self._window = TUNNEL_WINDOW  # bytes that may still be sent
+        self._granted = TUNNEL_WINDOW  # bytes that may still come
+        self._ended = False
+        self._closed = self._closed_there = False
+        self._changed = asyncio.Event()
+
+    @property
+    def gone(self) -> bool:
+        """Both sides have closed it."""
+        return self._closed and self._closed_there
+
+    @property
+    def torn(self) -> bool:
+        """It ended before the other side had said all."""
+        return self.opened and not self._ended and self._closed_there
+
+    def take(self, frame: TunnelFrame) -> None:
+        """Note what the host says. Raises WireError when it may not say that now."""
+        if self._closed_there:
+            raise WireError(INVALID_PARAMS, f"tunnel {self.number} is closed")
+        match frame.method:
+            case "tunnel_opened" if not self.opened:
+                self.opened = True
+            case "tunnel_data" if self.opened and not self._ended:
+                self._granted -= len(frame.data)
+                if self._granted < 0:
+                    raise WireError(INVALID_PARAMS, f"tunnel {self.number}: over its window")
+                if not self._closed:
+                    self._inbox.append(frame.data)
+            case "tunnel_end" if self.opened and not self._ended:
+                self._ended = True
+            case "tunnel_credit" if self.opened:
+                self._window += frame.count
+            case "tunnel_close":
+                self._closed_there = True
+                self.status, self.reason = frame.status, frame.reason
+            case _:
+                raise WireError(INVALID_PARAMS, f"{frame.method} is out of turn")
+        self._changed.set()
+
+    async def answered(self) -> None:
+        """Wait until the host has opened or refused it."""
+        while not (self.opened or self._closed_there):
+            await self._change()
+
+    async def closed_there(self) -> None:
+        """Wait until the host has closed it."""
+        while not self._closed_there:
+            await self._change()
+
+    async def write(self, data: bytes) -> None:
+        """Send to the other end, as fast as it takes it. Raises EOFError when it is closed."""
+        rest = memoryview(data)
+        while rest:
+            while self._window <= 0 and not self._closed_there:
+                await self._change()
+            if self._closed_there:
+                raise EOFError
+            part = bytes(rest[: min(self._window, TUNNEL_CHUNK)])
+            self._window -= len(part)
+            rest = rest[len(part) :]
+            self._notify(TunnelFrame("tunnel_data", self.number, data=part))
+
+    async def read(self) -> bytes:
+        """The next data; b"" at the end."""
+        while not self._inbox:
+            if self._ended or self._closed or self._closed_there:
+                return b""
+            await self._change()
+        return self._inbox.popleft()
+
+    def credit(self, count: int) -> None:
+        """These bytes are through; as many more may come."""
+        self._granted += count
+        if not self._closed_there:
+            self._notify(TunnelFrame("tunnel_credit", self.number, count=count))
+
+    def end(self) -> None:
+        """No more data follows."""
+        if not self._closed_there:
+            self._notify(TunnelFrame("tunnel_end", self.number))
+
+    def close(self) -> None:
+        """End both directions."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.clear()
+            self._changed.set()
+            self._notify(TunnelFrame("tunnel_close", self.number))
+
+    def _notify(self, frame: TunnelFrame) -> None:
+        self._send(tunnel_notice(frame))
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+async def _streams(
+    loop: asyncio.AbstractEventLoop, connection: socket.socket
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader = asyncio.StreamReader(limit=MAX_HEAD, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+async def _head(reader: asyncio.StreamReader, seconds: float) -> bytes:
+    try:
+        return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), seconds)
+    except TimeoutError:
+        raise BadRequest(408, "the request did not come in time") from None
+    except asyncio.LimitOverrunError:
+        raise BadRequest(431, f"the request's head is over {MAX_HEAD} bytes") from None
+
+
+async def _exchange(
+    request: Request, tunnel: _Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Carry both directions to their end. Raises OSError or EOFError when one was torn."""
+    if request.tunnel:
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    up = asyncio.ensure_future(_up(request, tunnel, reader))
+
+    def close_if_torn(done: "asyncio.Task[None]") -> None:
+        if not done.cancelled() and done.exception():
+            tunnel.close()
+
+    up.add_done_callback(close_if_torn)
+    closing = asyncio.ensure_future(_follow_closing(tunnel, writer))
+    try:
+        await _down(tunnel, writer)
+        if request.tunnel:
+            await asyncio.wait({up, closing}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        up.cancel()
+        closing.cancel()
+        await asyncio.gather(up, closing, return_exceptions=True)
+
+
+async def _follow_closing(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
+    await tunnel.closed_there()
+    if tunnel.torn:
+        _reset(writer)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Break the connection, so that no program takes a part for the whole."""
+    linger = struct.pack("ii", 1, 0)
+    with suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
+
+
+async def _up(request: Request, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
+    if request.head:
+        await tunnel.write(request.head)
+    left = request.body
+    while left is None or left > 0:
+        data = await reader.read(TUNNEL_CHUNK if left is None else min(left, TUNNEL_CHUNK))
+        if not data:
+            break
+        left = None if left is None else left - len(data)
+        await tunnel.write(data)
+    if request.tunnel:
+        tunnel.end()
+
+
+async def _down(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
+    while data := await tunnel.read():
+        writer.write(data)
+        await asyncio.wait_for(writer.drain(), DRAIN_SECONDS)
+        tunnel.credit(len(data))
+    if tunnel.torn:
+        _reset(writer)
+        raise EOFError
+    writer.write_eof()
+
+
+async def _refuse(
+    refused: BadRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """An answer that says why, also in its first line, which is what many programs show."""
+    words = "".join(c if " " <= c <= "~" else "?" for c in refused.reason)
+    known = refused.status in HTTPStatus._value2member_map_
+    line = f"{HTTPStatus(refused.status).phrase}: {words}" if known else words
+    body = f"{words}\n".encode()
+    writer.write(
+        f"HTTP/1.1 {refused.status} {line}\r\nContent-Type: text/plain\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+        + body
+    )
+    await writer.drain()
+    writer.write_eof()
+    # What was sent and not read would turn the answer into a reset.
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_discard(reader), _LINGER_SECONDS)
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    while await reader.read(TUNNEL_CHUNK):
+        pass
+
+
+def _listen() -> socket.socket:
+    for port in (PORT, 0):
+        listener = socket.socket()
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            listener.listen(_WAITING)
+            listener.setblocking(False)
+            return listener
+        except OSError:
+            listener.close()
+            if port == 0:
+                raise
+    raise AssertionError("the last port either listens or raises")

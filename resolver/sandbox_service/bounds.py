@@ -1,0 +1,84 @@
+"""What the operator of the server gives to clients at most."""
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from resolver.errors import Refused, UsageError
+from resolver.runtime.remote.protocol import PROTOCOL, Limits, SandboxRequest
+
+_MEMORY: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_MAX_ENVIRONMENT: Final = 16_000
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """runtime: "docker" or "local". images: patterns like `ghcr.io/us/*`, of which one has to fit.
+
+    memory in Docker notation; disk in bytes; sandboxes: how many at a time; idle_seconds: after
+    this long without a word from its client a sandbox is removed.
+    """
+
+    runtime: str
+    images: tuple[str, ...] = ("*",)
+    memory: str = "4g"
+    cpus: float = 2.0
+    pids: int = 1024
+    disk: int = 10 * 10**9
+    sandboxes: int = 4
+    idle_seconds: float = 120.0
+
+    def check(self, asked: SandboxRequest) -> None:
+        """Raise Refused when a sandbox like this is not given out."""
+        if self.runtime == "docker" and not any(fnmatchcase(asked.image, i) for i in self.images):
+            raise Refused(
+                f"the server of the sandbox gives no sandbox of image {asked.image}",
+                f"use one of {', '.join(self.images)}, or ask its operator",
+            )
+        if memory_bytes(asked.memory) > memory_bytes(self.memory):
+            raise _too_much("memory", asked.memory, self.memory)
+        if asked.cpus > self.cpus:
+            raise _too_much("cpus", f"{asked.cpus:g}", f"{self.cpus:g}")
+        if asked.pids > self.pids:
+            raise _too_much("pids", str(asked.pids), str(self.pids))
+        if asked.disk > self.disk:
+            raise _too_much("disk", *(f"{size / 10**9:g} GB" for size in (asked.disk, self.disk)))
+        # A variable like LD_PRELOAD would take effect before the sandbox is closed.
+        if asked.environment and self.runtime == "local":
+            raise Refused(
+                "the server of the sandbox takes no variables for it", "leave the environment out"
+            )
+        if sum(len(n) + len(v) for n, v in asked.environment.items()) > _MAX_ENVIRONMENT:
+            raise Refused("the sandbox's environment is too large", "leave variables out")
+
+    def limits(self, running: int) -> Limits:
+        """The same for a client."""
+        return Limits(
+            protocol=PROTOCOL,
+            runtime=self.runtime,
+            images=list(self.images),
+            memory=self.memory,
+            cpus=self.cpus,
+            pids=self.pids,
+            disk=self.disk,
+            sandboxes=self.sandboxes,
+            running=running,
+            idle_seconds=self.idle_seconds,
+        )
+
+
+def memory_bytes(text: str) -> int:
+    """Docker's notation (`512m`) in bytes. Raises UsageError."""
+    found = _MEMORY.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"{text!r} is no amount of memory", "write it like 512m or 4g")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def _too_much(what: str, asked: str, given: str) -> Refused:
+    return Refused(
+        f"the server of the sandbox gives {given} of {what} at most, {asked} was asked for",
+        f"set RESOLVER_{what.upper()} to {given} or less, or ask its operator",
+    )

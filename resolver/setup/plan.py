@@ -1,0 +1,125 @@
+"""What prepares the project's environment: the first of the places where repositories say it."""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Any
+
+import yaml
+
+from resolver.errors import UsageError
+from resolver.setup.devcontainer import Read, read_devcontainer
+
+SETTING = ".github/resolver.yml"
+SCRIPTS = (".agents/setup.sh", ".openhands/setup.sh")
+COPILOT = tuple(f".github/workflows/copilot-setup-steps.{end}" for end in ("yml", "yaml"))
+COPILOT_JOB = "copilot-setup-steps"
+
+INPUTS = (
+    "requirements*.txt", "constraints*.txt", "pyproject.toml", "setup.py", "setup.cfg", "uv.lock",
+    "poetry.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "environment.yml", "tox.ini",
+    "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
+    "bun.lock", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile", "Gemfile.lock",
+    "*.gemspec", "composer.json", "composer.lock", "pom.xml", "build.gradle", "build.gradle.kts",
+    "gradle.lockfile", "mix.exs", "mix.lock", "*.csproj", "packages.lock.json", "Makefile",
+    ".tool-versions", ".python-version", ".nvmrc", ".node-version", "rust-toolchain*",
+)  # fmt: skip
+"""Names of files that a setup usually reads: one of them changed, the setup runs anew."""
+
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SetupPlan:
+    """What is run before the agent starts.
+
+    source: the file it comes from. script: bash, run in the repository's root.
+    left_out: what the source asks for and is not done, in words for a person.
+    """
+
+    source: str
+    script: str
+    left_out: tuple[str, ...] = ()
+
+
+def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
+    """The first that exists of: the setting `setup`, `.agents/setup.sh`, `.openhands/setup.sh`,
+    the run steps of `copilot-setup-steps.yml`, the devcontainer's create commands.
+
+    setting: bash from the repository's settings. Raises UsageError for a file that can't be read.
+    """
+    if setting.strip():
+        return SetupPlan(SETTING, setting)
+    for path in SCRIPTS:
+        if read(path) is not None:
+            # Sourced, so that what it exports reaches the agent's shell.
+            return SetupPlan(path, f". ./{path}")
+    for path in COPILOT:
+        data = read(path)
+        if data is not None:
+            return _copilot(path, data)
+    devcontainer = read_devcontainer(read)
+    if devcontainer is not None and devcontainer.script:
+        left_out = tuple(f"`{key}` of {devcontainer.path}" for key in devcontainer.unused)
+        return SetupPlan(devcontainer.path, f"set -e\n{devcontainer.script}", left_out)
+    return None
+
+
+def setup_key(plan: SetupPlan, image: str, blobs: Mapping[str, str]) -> str:
+    """Names the environment that the plan makes of an image: the same key, the same environment.
+
+    image: the image's own id, not its name. blobs: object id by path of all files of the commit.
+    """
+    digest = hashlib.sha256(f"1\0{image}\0{plan.source}\0{plan.script}\0".encode())
+    for path in sorted(blobs):
+        name = path.rpartition("/")[2]
+        if path == plan.source or path in plan.script or any(fnmatch(name, i) for i in INPUTS):
+            digest.update(f"{path}\0{blobs[path]}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:20]
+
+
+def _copilot(path: str, data: bytes) -> SetupPlan:
+    """The `run` steps, in order; a step that uses an action can't be done outside of a workflow.
+
+    Source: https://docs.github.com/en/copilot/how-tos/use-copilot-agents/coding-agent/customize-the-agent-environment
+    """
+    try:
+        content = yaml.safe_load(data)
+        job = content["jobs"][COPILOT_JOB]
+        steps = [step for step in job["steps"] if isinstance(step, dict)]
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError, RecursionError) as error:
+        raise UsageError(
+            f"{path}: the steps of the job {COPILOT_JOB} can't be read: {error!r:.200}",
+            "correct the file on the default branch",
+        ) from error
+    parts: list[str] = ["set -e"]
+    left_out: list[str] = []
+    for step in steps:
+        if isinstance(step.get("run"), str):
+            parts.append(_step({**_values(job, "env"), **_values(step, "env")}, step))
+        elif "uses" in step and not str(step["uses"]).startswith("actions/checkout@"):
+            left_out.append(f"the step that uses {step['uses']}")
+    return SetupPlan(path, "\n".join(parts), tuple(left_out))
+
+
+def _step(variables: Mapping[str, str], step: Mapping[str, Any]) -> str:
+    """One step as a shell of its own, with what earlier steps have put into GITHUB_ENV and
+    GITHUB_PATH."""
+    folder = shlex.quote(str(step.get("working-directory") or "."))
+    exports = "".join(
+        f"export {name}={shlex.quote(value)}\n"
+        for name, value in variables.items()
+        if name.isidentifier()
+    )
+    run = _EXPRESSION.sub("", step["run"]).strip()
+    return f"(\ncd {folder}\n{exports}{run}\n)\nresolver_take_env"
+
+
+def _values(holder: Mapping[str, Any], key: str) -> dict[str, str]:
+    found = holder.get(key)
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): _EXPRESSION.sub("", str(value)) for name, value in found.items()}

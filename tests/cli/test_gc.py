@@ -1,0 +1,139 @@
+"""`resolver gc` and the folders it knows."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import docker
+import pytest
+from docker.models.containers import Container
+
+from resolver.runtime.cleaning import idle_containers
+from resolver.runtime.engine import RUN_LABEL
+from resolver.scratch import abandoned_folders, lock_folder, scratch_folder
+
+RESOLVER = str(Path(sys.executable).with_name("resolver"))
+HOLD = """
+import sys
+from resolver.scratch import scratch_folder
+with scratch_folder() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process with a scratch folder in tmp_path."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        yield process
+        process.kill()
+
+
+def gc(tmp: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [RESOLVER, "gc", *options],
+        env={**os.environ, "TMPDIR": str(tmp)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_killed_process_leaves_a_folder_that_is_found_and_removed(
+    holder: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    assert holder.stdout is not None
+    folder = Path(holder.stdout.readline().strip())
+    assert abandoned_folders(tmp_path, os.geteuid()) == []
+    holder.kill()
+    holder.wait()
+    assert abandoned_folders(tmp_path, os.geteuid()) == [folder]
+    done = gc(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"removed folder {folder}" in done.stdout
+    assert not folder.exists()
+
+
+def test_a_folder_at_work_a_foreign_one_and_a_link_stay(tmp_path: Path) -> None:
+    (tmp_path / "resolver-mine").mkdir()
+    descriptor = lock_folder(tmp_path / "resolver-mine")
+    (tmp_path / "resolver-other").mkdir()
+    (tmp_path / "resolver-link").symlink_to(tmp_path / "resolver-mine")
+    (tmp_path / "resolver-file").write_text("")
+    try:
+        assert abandoned_folders(tmp_path, os.geteuid()) == []
+    finally:
+        os.close(descriptor)
+    assert abandoned_folders(tmp_path, os.geteuid() + 1) == []
+    assert abandoned_folders(tmp_path, os.geteuid()) == [tmp_path / "resolver-mine"]
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "resolver-x"
+    folder.mkdir()
+    (folder / ".resolver.lock").symlink_to("/etc/passwd")
+    assert abandoned_folders(tmp_path, os.geteuid()) == []
+
+
+def test_a_scratch_folder_is_gone_at_its_end() -> None:
+    with scratch_folder() as folder:
+        (folder / "deep").mkdir()
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(
+                os.open(folder / ".resolver.lock", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB
+            )
+    assert not folder.exists()
+
+
+def names(containers: list[Container]) -> set[str | None]:
+    return {container.name for container in containers}
+
+
+@pytest.mark.engine
+def test_containers_that_nobody_uses_are_told_from_those_at_work(
+    engine: docker.DockerClient, busybox_image: str
+) -> None:
+    options = {"labels": {RUN_LABEL: "gc-test"}, "network_mode": "none"}
+    idle, busy = (
+        engine.containers.run(busybox_image, ["sleep", "300"], detach=True, **options)
+        for _ in range(2)
+    )
+    try:
+        made = engine.api.exec_create(busy.id, ["sleep", "300"])
+        engine.api.exec_start(made["Id"], detach=True)
+        ended = engine.api.exec_create(idle.id, ["true"])
+        engine.api.exec_start(ended["Id"])
+        now = datetime.now(UTC)
+        assert idle.name not in names(idle_containers(engine, now))
+        later = names(idle_containers(engine, now + timedelta(minutes=6)))
+        assert idle.name in later
+        assert busy.name not in later
+    finally:
+        for container in engine.containers.list(
+            all=True, filters={"label": f"{RUN_LABEL}=gc-test"}
+        ):
+            container.remove(force=True)
+
+
+@pytest.mark.engine
+def test_the_toolbox_is_built_and_put_on_the_engine(busybox_image: str) -> None:
+    done = subprocess.run(
+        [RESOLVER, "toolbox", "build", "--engine", "--image", busybox_image],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    archive, volume = done.stdout.splitlines()
+    assert Path(archive.split(" (")[0]).is_file()
+    assert volume.startswith("volume resolver-toolbox-")

@@ -1,0 +1,118 @@
+"""`resolver sandbox serve` as a process, over HTTP or TLS."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.runtime.base import SandboxSpec
+from resolver.runtime.remote.access import RemoteAccess
+from resolver.runtime.remote.machine import RemoteMachine
+from tests.parts.runs import RESOLVER
+
+SANDBOX_TOKEN = "st-canary-4c1d9e7f2b6a8035c1e9d7f3"
+
+
+class SandboxServer:
+    """Keeps its data and its log in `folder`. May be started again, on the same port."""
+
+    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+        self.folder = folder
+        self.options = options
+        self.port = 0
+        self.url = ""
+        self.name = ""
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/root"),
+            "RESOLVER_DATA_DIR": str(folder),
+            "RESOLVER_SANDBOX_TOKEN": SANDBOX_TOKEN,
+            **{n: os.environ[n] for n in ("DOCKER_HOST", "XDG_CACHE_HOME") if n in os.environ},
+            **environment,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None
+        return self._process
+
+    @property
+    def log(self) -> str:
+        """What it has written, over all starts."""
+        return (self.folder / "log").read_text()
+
+    def start(self) -> "SandboxServer":
+        """Start it and wait until it listens."""
+        with (self.folder / "log").open("ab") as log:
+            before = log.tell()
+            self._process = subprocess.Popen(
+                [RESOLVER, "sandbox", "serve", "--port", str(self.port), *self.options],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, self.log
+            found = re.search(r"listening on (https?://[^ ,]*:(\d+)), as (\S+)", self.log[before:])
+            if found:
+                self.url, self.port, self.name = found[1], int(found[2]), found[3]
+                return self
+            time.sleep(0.05)
+        raise AssertionError(f"it does not listen: {self.log}")
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(40)
+
+    def close(self) -> None:
+        """End it, unless it has ended."""
+        if self._process is not None and self._process.poll() is None:
+            self.end()
+
+    def access(self, **more: Any) -> RemoteAccess:
+        """A client's way to it."""
+        return RemoteAccess(**{"url": self.url, "token": SANDBOX_TOKEN, **more})
+
+    def machine(self, **fields: Any) -> RemoteMachine:
+        """A sandbox of it, of these fields of SandboxSpec."""
+        return RemoteMachine(SandboxSpec(**{"image": "", "run": "test", **fields}), self.access())
+
+    def check_log(self) -> None:
+        """No secret, and nothing that its operator would have to look into."""
+        assert SANDBOX_TOKEN not in self.log
+        for word in ("Traceback", "Exception", "ERROR", "CRITICAL"):
+            assert word not in self.log, self.log
+
+
+@pytest.fixture(scope="session")
+def local_sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
+    """A server that gives out folders and processes of this machine."""
+    options = ("--runtime", "local", "--max-sandboxes", "8")
+    server = SandboxServer(tmp_path_factory.mktemp("local-sandboxes"), *options)
+    server.start()
+    yield server
+    server.close()
+    server.check_log()
+
+
+@pytest.fixture(scope="session")
+def docker_sandbox_server(
+    engine: object, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SandboxServer]:
+    """A server that gives out containers."""
+    options = ("--runtime", "docker", "--max-sandboxes", "8")
+    server = SandboxServer(tmp_path_factory.mktemp("docker-sandboxes"), *options)
+    server.start()
+    yield server
+    server.close()
+    server.check_log()

@@ -1,0 +1,320 @@
+"""One suite for every kind of sandbox, unchanged: what the rest of the program may rely on."""
+
+import hashlib
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun, FileEdit, FileRead, FileWrite, IPythonRunCell
+from resolver.events.observations import (
+    CmdOutput,
+    ErrorObservation,
+    FileEditResult,
+    FileReadResult,
+    FileWriteResult,
+    IPythonOutput,
+)
+from resolver.runtime.archive import wrap_file
+from resolver.runtime.base import Machine
+from resolver.runtime.runtime import Runtime
+from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, kinds
+
+every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(*EVERY_KIND))
+NewMachine = Callable[..., Machine]
+
+
+def run(sandbox: Runtime, command: str, timeout: float | None = None) -> CmdOutput:
+    found = sandbox.execute(CmdRun(command=command, timeout=timeout))
+    assert isinstance(found, CmdOutput), found
+    return found
+
+
+@every_sandbox
+def test_a_shell_keeps_its_folder_and_variables(sandbox: Runtime) -> None:
+    first = run(sandbox, "mkdir -p deep 2>/dev/null; cd / && NAME=kept")
+    assert (first.exit_code, first.cwd) == (0, "/")
+    second = run(sandbox, "echo $NAME; pwd")
+    assert second.content.split() == ["kept", "/"]
+
+
+@every_sandbox
+def test_the_shell_starts_in_the_root(sandbox: Runtime) -> None:
+    assert run(sandbox, "pwd").content.strip() == sandbox.root
+
+
+@every_sandbox
+def test_an_exit_code_and_merged_output_come_back(sandbox: Runtime) -> None:
+    found = run(sandbox, "echo out; echo err >&2; (exit 3)")
+    assert (found.content.split(), found.exit_code) == (["out", "err"], 3)
+
+
+@every_sandbox
+def test_a_command_that_takes_too_long_is_answered(sandbox: Runtime) -> None:
+    found = run(sandbox, "sleep 30", timeout=0.5)
+    assert found.timed_out
+    assert run(sandbox, "echo alive").content.splitlines()[-1].strip("[]")
+    assert run(sandbox, "echo alive").content.strip() == "alive"
+
+
+@every_sandbox
+def test_huge_output_comes_back_cut_with_its_size(sandbox: Runtime) -> None:
+    found = run(sandbox, "for i in {1..40000}; do echo line $i; done")
+    assert found.omitted > 100_000
+    assert "line 1\n" in found.content
+    assert "line 40000" in found.content
+    assert found.output_file
+
+
+@every_sandbox
+def test_ipython_keeps_its_state_and_shows_errors(sandbox: Runtime) -> None:
+    assert sandbox.execute(IPythonRunCell(code="x = 41")) is not None
+    found = sandbox.execute(IPythonRunCell(code="x + 1"))
+    assert isinstance(found, IPythonOutput)
+    assert "42" in found.content
+    failed = sandbox.execute(IPythonRunCell(code="1/0"))
+    assert isinstance(failed, IPythonOutput)
+    assert failed.error
+    assert "ZeroDivisionError" in failed.content
+
+
+@every_sandbox
+def test_files_are_written_edited_undone_and_read(sandbox: Runtime) -> None:
+    path = f"{sandbox.root}/note.txt"
+    made = sandbox.execute(FileWrite(path=path, content="one\ntwo\n"))
+    assert isinstance(made, FileWriteResult), made
+    edited = sandbox.execute(
+        FileEdit(command="str_replace", path=path, old_str="two", new_str="three")
+    )
+    assert isinstance(edited, FileEditResult), edited
+    assert edited.old_hash == made.new_hash
+    added = sandbox.execute(FileEdit(command="insert", path=path, insert_line=0, new_str="zero"))
+    assert isinstance(added, FileEditResult), added
+    assert run(sandbox, "cat note.txt").content.split() == ["zero", "one", "three"]
+    undone = sandbox.execute(FileEdit(command="undo_edit", path=path))
+    assert isinstance(undone, FileEditResult), undone
+    seen = sandbox.execute(FileRead(path=path, view_range=(2, 2)))
+    assert isinstance(seen, FileReadResult), seen
+    assert "three" in seen.content
+    assert "one" not in seen.content
+
+
+@every_sandbox
+def test_a_replacement_without_new_text_deletes(sandbox: Runtime) -> None:
+    path = f"{sandbox.root}/note.txt"
+    sandbox.execute(FileWrite(path=path, content="keep drop\n"))
+    found = sandbox.execute(FileEdit(command="str_replace", path=path, old_str=" drop"))
+    assert isinstance(found, FileEditResult), found
+    assert run(sandbox, "cat note.txt").content.strip() == "keep"
+
+
+@every_sandbox
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        (FileRead(path="missing"), "view"),
+        (FileEdit(command="str_replace", path="missing", old_str="a", new_str="b"), "edit"),
+        (FileEdit(command="insert", path="missing"), "edit"),
+        (FileWrite(path="/proc/version", content=""), "create"),
+    ],
+    ids=["view", "str_replace", "insert", "create"],
+)
+def test_what_the_agent_can_put_right_is_an_error_observation(
+    sandbox: Runtime, action: FileRead | FileEdit | FileWrite, code: str
+) -> None:
+    found = sandbox.execute(action)
+    assert isinstance(found, ErrorObservation), found
+    assert found.code == code
+    assert found.content
+
+
+@every_sandbox
+def test_a_repository_goes_in_and_its_change_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+    files = {"a.txt": b"old\n", "name with space": b"\xff\r\n"}
+    archive, commit = git_dir_tar(tmp_path / "repository", files)
+    found = sandbox.checkout(archive, commit, "agent/work")
+    assert (found["commit"], found["files"]) == (commit, 2)
+    status = run(sandbox, "git status --short --branch; cat a.txt").content
+    assert status.split() == ["##", "agent/work", "old"]
+    assert sandbox.export_change(commit)["bundle"] is None
+    run(sandbox, "echo new > a.txt")
+    change = sandbox.export_change(commit)
+    assert change["bundle"]
+    bundle = tmp_path / "change.bundle"
+    sandbox.fetch(change["bundle"], bundle, 1_000_000)
+    assert bundle.stat().st_size == change["size"]
+    listed = subprocess.run(
+        ["git", "bundle", "list-heads", str(bundle)], capture_output=True, text=True, check=True
+    )
+    assert change["commit"] in listed.stdout
+
+
+@every_sandbox
+def test_a_repository_goes_into_an_empty_folder_only(sandbox: Runtime, tmp_path: Path) -> None:
+    run(sandbox, "echo > there")
+    archive, commit = git_dir_tar(tmp_path / "one", {"a": b"1"})
+    with pytest.raises(SandboxError, match="not empty"):
+        sandbox.checkout(archive, commit, "main")
+
+
+@every_sandbox
+def test_only_a_regular_file_within_the_limit_is_fetched(sandbox: Runtime, tmp_path: Path) -> None:
+    python = (
+        f"import os; os.chdir({sandbox.root!r}); open('file', 'w').write('0123456789');"
+        "os.symlink('/etc/passwd', 'link'); os.mkdir('folder'); os.mkfifo('fifo');"
+        "open('sparse', 'wb').truncate(1 << 30)"
+    )
+    sandbox.execute(IPythonRunCell(code=python))
+    sandbox.fetch(f"{sandbox.root}/file", tmp_path / "file", 10)
+    assert (tmp_path / "file").read_text() == "0123456789"
+    for name, limit in (("file", 9), ("link", 99), ("folder", 99), ("fifo", 99), ("sparse", 99)):
+        with pytest.raises(SandboxError):
+            sandbox.fetch(f"{sandbox.root}/{name}", tmp_path / "other", limit)
+    with pytest.raises(SandboxError):
+        sandbox.fetch(f"{sandbox.root}/missing", tmp_path / "other", 99)
+    assert not (tmp_path / "other").exists()
+
+
+@every_sandbox
+def test_killing_the_action_server_is_a_clear_error_at_once(sandbox: Runtime) -> None:
+    started = time.monotonic()
+    with pytest.raises(SandboxError, match="the sandbox was lost") as lost:
+        for _ in range(3):
+            run(sandbox, "kill -9 $PPID; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done")
+    assert time.monotonic() - started < 15
+    assert lost.value.next_step
+    with pytest.raises(SandboxError):
+        run(sandbox, "true")
+
+
+@every_sandbox
+def test_orphans_are_reaped(sandbox: Runtime) -> None:
+    run(sandbox, "for i in {1..20}; do (sleep 0 &); done")
+    time.sleep(0.3)
+    code = (
+        "import pathlib; [p for p in pathlib.Path('/proc').glob('[0-9]*/stat')"
+        " if p.read_text().rpartition(')')[2].split()[0] == 'Z']"
+    )
+    found = sandbox.execute(IPythonRunCell(code=code))
+    assert "[]" in found.content
+
+
+@every_sandbox
+def test_closing_during_a_command_ends_it(sandbox_kind: str, new_machine: NewMachine) -> None:
+    with Runtime(new_machine(sandbox_kind), command_timeout=60) as sandbox:
+        threading.Timer(0.5, sandbox.close).start()
+        started = time.monotonic()
+        with pytest.raises(SandboxError):
+            run(sandbox, "sleep 50")
+        assert time.monotonic() - started < 20
+    sandbox.close()
+
+
+@every_sandbox
+def test_a_command_gets_its_input(sandbox: Runtime) -> None:
+    asking = run(sandbox, "read -r name; echo hello $name", timeout=0.5)
+    assert asking.exit_code is None
+    answered = sandbox.execute(CmdRun(command="ada", is_input=True))
+    assert isinstance(answered, CmdOutput)
+    assert (answered.content.split()[-2:], answered.exit_code) == (["hello", "ada"], 0)
+
+
+@every_sandbox
+def test_an_interrupt_ends_what_runs_and_keeps_the_shell(sandbox: Runtime) -> None:
+    run(sandbox, "cd /; NAME=kept")
+    timer = threading.Timer(0.4, sandbox.interrupt)
+    timer.start()
+    started = time.monotonic()
+    run(sandbox, "sleep 25")
+    timer.join()
+    assert time.monotonic() - started < 15
+    assert run(sandbox, "echo $NAME; pwd").content.split() == ["kept", "/"]
+
+
+@every_sandbox
+def test_a_cell_ends_by_an_interrupt_and_by_its_timeout_and_state_is_kept(sandbox: Runtime) -> None:
+    sandbox.execute(IPythonRunCell(code="x = 41; import time"))
+    timer = threading.Timer(0.4, sandbox.interrupt)
+    timer.start()
+    for timeout in (None, 0.5):
+        found = sandbox.execute(IPythonRunCell(code="time.sleep(25)", timeout=timeout))
+        timer.join()
+        assert isinstance(found, IPythonOutput)
+        assert found.error
+    again = sandbox.execute(IPythonRunCell(code="x + 1"))
+    assert "42" in again.content
+
+
+@every_sandbox
+def test_binary_output_comes_back_as_text(sandbox: Runtime) -> None:
+    found = run(sandbox, "printf 'a\\377\\000\\033b\\xc3\\xa4'; echo")
+    assert found.exit_code == 0
+    assert found.content.startswith("a\ufffd")
+    assert found.content.rstrip().endswith("bä")
+
+
+@every_sandbox
+def test_the_whole_of_a_cut_output_is_kept_in_the_sandbox(sandbox: Runtime) -> None:
+    found = run(sandbox, "for ((i = 0; i < 30000; i++)); do echo $i; done")
+    assert found.output_file
+    counted = run(
+        sandbox, f"n=0; while read -r l; do n=$((n + 1)); done < {found.output_file}; echo $n"
+    )
+    assert counted.content.strip() == "30000"
+
+
+@every_sandbox
+def test_an_exit_ends_neither_the_sandbox_nor_the_shells_folder(sandbox: Runtime) -> None:
+    run(sandbox, "cd /; export NAME=kept")
+    assert run(sandbox, "exit 3").exit_code == 3
+    assert run(sandbox, "echo $NAME; pwd").content.split() == ["kept", "/"]
+
+
+@every_sandbox
+def test_an_archive_of_many_pieces_goes_in_and_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+    content = random.Random(7).randbytes(11_000_000)
+    chunks = (content[at : at + 700_001] for at in range(0, len(content), 700_001))
+    sandbox._machine.put_archive(sandbox.root, wrap_file("in.bin", chunks))
+    code = "import hashlib; hashlib.sha256(open('in.bin', 'rb').read()).hexdigest()"
+    assert hashlib.sha256(content).hexdigest() in sandbox.execute(IPythonRunCell(code=code)).content
+    sandbox.fetch(f"{sandbox.root}/in.bin", tmp_path / "out.bin", len(content))
+    assert (tmp_path / "out.bin").read_bytes() == content
+
+
+@every_sandbox
+def test_a_change_of_every_sort_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+    files = {"run.sh": b"#!/bin/sh\n", "deep/a.bin": bytes(range(256)), "gone": b"x", "old": b"y"}
+    archive, commit = git_dir_tar(tmp_path / "repository", files)
+    sandbox.checkout(archive, commit, "agent/work")
+    code = (
+        "import os\nos.chmod('run.sh', 0o755); os.remove('gone'); os.rename('old', 'näw')\n"
+        "os.symlink('run.sh', 'link'); open('deep/a.bin', 'ab').write(b'\\0\\xff')"
+    )
+    found = sandbox.execute(IPythonRunCell(code=code))
+    assert isinstance(found, IPythonOutput)
+    assert not found.error, found.content
+    change = sandbox.export_change(commit)
+    assert change["bundle"]
+    sandbox.fetch(change["bundle"], tmp_path / "change.bundle", 1_000_000)
+    git = ["git", "-C", str(tmp_path / "repository")]
+    fetch = [*git, "fetch", "-q", str(tmp_path / "change.bundle"), change["commit"]]
+    subprocess.run(fetch, check=True)
+    listed = subprocess.run(
+        [*git, "-c", "core.quotePath=false", "diff", "--name-status", "-M100", commit,
+         change["commit"]],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert sorted(listed.stdout.split("\n")[:-1]) == [
+        "A\tlink", "D\tgone", "M\tdeep/a.bin", "M\trun.sh", "R100\told\tnäw",
+    ]  # fmt: skip
+
+
+@every_sandbox
+def test_it_is_told_what_separates_it_from_the_host(sandbox: Runtime) -> None:
+    assert "not started" not in sandbox.isolation
+    assert "network" in sandbox.isolation

@@ -1,0 +1,167 @@
+"""What is left of a sandbox after the worst that its own commands can do to it, in containers."""
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun, FileRead, IPythonRunCell
+from resolver.events.observations import CmdOutput, FileReadResult, IPythonOutput
+from resolver.runtime.base import Machine
+from resolver.runtime.runtime import Runtime
+from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
+
+pytestmark = pytest.mark.xdist_group("isolation")
+
+in_containers = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON, DOCKER_BUSYBOX))
+in_python_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
+here_and_there = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON))
+
+
+def run(sandbox: Runtime, command: str, timeout: float | None = None) -> CmdOutput:
+    found = sandbox.execute(CmdRun(command=command, timeout=timeout))
+    assert isinstance(found, CmdOutput), found
+    return found
+
+
+def cell(sandbox: Runtime, code: str) -> IPythonOutput:
+    found = sandbox.execute(IPythonRunCell(code=code))
+    assert isinstance(found, IPythonOutput), found
+    return found
+
+
+@pytest.fixture
+def narrow(sandbox_kind: str, new_machine: Callable[..., Machine]) -> Iterator[Runtime]:
+    """A sandbox with room for 100 processes."""
+    with Runtime(new_machine(sandbox_kind, pids=100), command_timeout=30) as sandbox:
+        yield sandbox
+
+
+ENDS = [
+    ("exit 3", 3, "exited with code 3"),
+    ("kill -9 $$", 137, "was killed by signal 9"),
+    ("kill -SEGV $$", 139, "was killed by signal 11"),
+    ("exec true", 0, "exited with code 0"),
+    ("exec nosuchprogram", 127, "exited with code 127"),
+    ("set -e; false", 1, "exited with code 1"),
+    ("set -r", 137, "restricted"),
+    ("enable -n printf", 137, "could not say any more"),
+]
+
+
+@in_containers
+def test_every_end_of_the_shell_is_survived_and_said(sandbox: Runtime) -> None:
+    for command, code, word in ENDS:
+        run(sandbox, "cd /tmp; export KEPT=yes")
+        found = run(sandbox, command)
+        assert (found.exit_code, word in found.content) == (code, True), (command, found)
+        assert run(sandbox, "echo $KEPT $PWD").content == "yes /tmp\n", command
+
+
+@in_containers
+def test_a_shell_that_exits_is_back_in_a_tenth_of_a_second(sandbox: Runtime) -> None:
+    run(sandbox, "true")
+    took = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        assert run(sandbox, "exit 3").exit_code == 3
+        assert run(sandbox, "true").exit_code == 0
+        took.append(time.perf_counter() - begun)
+    assert sorted(took)[1] < 0.1
+
+
+@in_python_container
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "b() { b | b & }; b",
+        "python3 -c 'import os\nwhile True: os.fork()'",
+        "python3 -c 'import os\nwhile True:\n try: os.fork(); os.setsid()\n except OSError: pass'",
+    ],
+    ids=["shell", "python", "each in a session of its own"],
+)
+def test_after_a_fork_bomb_the_sandbox_is_usable(narrow: Runtime, bomb: str) -> None:
+    run(narrow, "cd /usr; export KEPT=yes")
+    run(narrow, bomb, 2)
+    for _ in range(3):
+        if "yes /usr" in run(narrow, "(echo $KEPT $PWD)", 10).content:
+            break
+    else:
+        pytest.fail("the shell did not come back")
+    assert cell(narrow, "6 * 7").content.startswith("42")
+
+
+@in_python_container
+def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_told(sandbox: Runtime) -> None:
+    run(sandbox, "cd /usr; export KEPT=yes")
+    found = run(sandbox, "x=$(head -c 900M /dev/zero | tr '\\0' x); echo no", 60)
+    assert found.exit_code == 137 and "memory limit" in found.content
+    assert run(sandbox, "echo $KEPT $PWD").content == "yes /usr\n"
+
+
+@in_python_container
+def test_a_program_that_takes_all_memory_is_killed_and_the_agent_told(sandbox: Runtime) -> None:
+    run(sandbox, "KEPT=yes")
+    found = run(sandbox, "python3 -c 'x = b\"x\" * (900 << 20)'", 60)
+    assert found.exit_code == 137 and "memory limit" in found.content
+    assert run(sandbox, "echo $KEPT").content == "yes\n"
+    assert "memory limit" not in run(sandbox, "false").content
+
+
+@in_python_container
+def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_told(sandbox: Runtime) -> None:
+    found = cell(sandbox, "x = b'x' * (900 << 20)")
+    assert found.error and "died" in found.content and "memory limit" in found.content
+    assert cell(sandbox, "6 * 7").content == "42"
+
+
+@here_and_there
+def test_one_file_can_not_pass_the_bound_of_the_disk(
+    sandbox_kind: str, new_machine: Callable[..., Machine]
+) -> None:
+    with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
+        found = run(sandbox, "head -c 200M /dev/zero > big; echo $?; stat -c %s big; rm big")
+        assert found.content.split()[-2:] == ["153", "50000000"]
+        assert run(sandbox, "echo usable").content == "usable\n"
+
+
+@here_and_there
+def test_many_files_past_the_bound_of_the_disk_end_the_sandbox_and_say_why(
+    sandbox_kind: str, new_machine: Callable[..., Machine]
+) -> None:
+    with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
+        many = "for i in {1..5}; do head -c 40M /dev/zero > f$i; done; sleep 25"
+        with pytest.raises(SandboxError, match=r"had written 0\.2 GB, over its limit of 0\.1 GB"):
+            run(sandbox, many)
+
+
+@in_containers
+def test_what_can_not_be_read_does_not_cost_the_change(sandbox: Runtime, tmp_path: Path) -> None:
+    archive, commit = git_dir_tar(tmp_path / "repository", {"a.txt": b"old\n"})
+    sandbox.checkout(archive, commit, "agent/work")
+    run(sandbox, "echo new > a.txt; echo x > locked; git init -q inner 2>/dev/null")
+    cell(sandbox, "import os; os.chmod('locked', 0)")
+    change = sandbox.export_change(commit)
+    assert change["bundle"] and set(change["left_out"]) <= {"locked", "inner/"}
+    assert "locked" in change["left_out"]
+
+
+@in_containers
+def test_a_picture_that_is_viewed_comes_as_one(sandbox: Runtime) -> None:
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x05\0\0\0\x07"
+    cell(sandbox, f"_ = open('p.png', 'wb').write({png!r})")
+    found = sandbox.execute(FileRead(path="p.png"))
+    assert isinstance(found, FileReadResult), found
+    assert found.images == ("data:image/png;base64," + base64.b64encode(png).decode(),)
+    assert "5x7 pixels" in found.content
+
+
+@in_containers
+def test_ten_megabytes_are_cut_counted_and_kept(sandbox: Runtime) -> None:
+    found = run(sandbox, "for ((i = 0; i < 10; i++)); do printf '%01000000d\\n' $i; done")
+    assert found.output_file and found.omitted > 9_900_000
+    size = run(sandbox, f"wc -c < {found.output_file}").content
+    assert size.strip() in ("10000010", "bash: wc: command not found")

@@ -1,0 +1,417 @@
+"""The host's end of the tunnels, and the host's whole end of the wire against a hostile sandbox.
+
+The sandbox's end is scripted frame by frame behind a real socket; the hosts outside are real.
+"""
+
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.errors import SandboxError
+from resolver.events.lifecycle import Egress
+from resolver.runtime.channel import SocketChannel
+from resolver.runtime.client import WireClient
+from resolver.runtime.egress import EgressPolicy, Ledger
+from resolver.runtime.tunnels import Tunnels
+from resolver.sandbox import wire
+from tests.runtime.outside import NAME, Outside, let_out, serving_outside
+
+RESULT = {"interrupted": False}
+
+
+class Inside:
+    """The sandbox's end of a wire whose other end is the real client with its tunnels."""
+
+    def __init__(self, policy: EgressPolicy, **more: float) -> None:
+        ours, self.socket = socket.socketpair()
+        self.ledger = Ledger(policy.max_bytes)
+        self.client = WireClient(
+            SocketChannel(ours),
+            partial(Tunnels, policy, self.ledger, **more),  # type: ignore[arg-type]
+        )
+        self.socket.settimeout(20)
+        self._lines = self.socket.makefile("rb")
+
+    def raw(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def say(self, method: str, tunnel: int, **fields: object) -> None:
+        self.raw(wire.tunnel_notice(wire.TunnelFrame(method, tunnel, **fields)))  # type: ignore[arg-type]
+
+    def next(self) -> wire.TunnelFrame:
+        message = wire.decode(self._lines.readline())
+        return wire.tunnel_frame(message["method"], message["params"])
+
+    def open(self, number: int, host: str, port: int) -> wire.TunnelFrame:
+        """The answer to an open."""
+        self.say("tunnel_open", number, host=host, port=port)
+        return self.next()
+
+    def until_close(self, tunnel: int, credit: bool = True) -> tuple[bytes, wire.TunnelFrame]:
+        """All data of a tunnel and its close."""
+        data = b""
+        while (frame := self.next()).method != "tunnel_close":
+            data += frame.data
+            if frame.method == "tunnel_data" and credit:
+                self.say("tunnel_credit", tunnel, count=len(frame.data))
+            if frame.method == "tunnel_end":
+                self.say("tunnel_end", tunnel)
+        self.say("tunnel_close", tunnel, status=200)
+        return data, frame
+
+    def lost(self) -> str:
+        """Why the client has given the sandbox up."""
+        with pytest.raises(SandboxError) as lost:
+            self.client.call("interrupt", {}, wire.InterruptResult, 10)
+        return lost.value.what
+
+    def taken(self, count: int = 1) -> list[Egress]:
+        taken: list[Egress] = []
+        deadline = time.monotonic() + 10
+        while len(taken) < count and time.monotonic() < deadline:
+            taken += self.ledger.take()
+            time.sleep(0.01)
+        return taken
+
+    def close(self) -> None:
+        self.client.close()
+        self._lines.close()
+        self.socket.close()
+
+
+@contextmanager
+def inside(policy: EgressPolicy, **more: float) -> Iterator[Inside]:
+    made = Inside(policy, **more)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[Outside]:
+    with serving_outside() as server:
+        yield server
+
+
+def request(path: str, port: int) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: {NAME}:{port}\r\nConnection: close\r\n\r\n".encode()
+
+
+def test_a_connection_is_carried_and_counted(outside: Outside) -> None:
+    with inside(let_out(outside.entry)) as box:
+        assert box.open(1, NAME, outside.port).method == "tunnel_opened"
+        asked = request("/x", outside.port)
+        box.say("tunnel_data", 1, data=asked)
+        data, closed = box.until_close(1)
+        assert data.endswith(f"/x {NAME}:{outside.port}\n".encode())
+        assert (closed.status, closed.reason) == (200, "")
+        [told] = box.taken()
+        assert (told.host, told.port, told.allowed, told.reason) == (NAME, outside.port, True, "")
+        assert (told.bytes_sent, told.bytes_received) == (len(asked), len(data))
+        assert 0 <= told.seconds < 10 and told.id == -1
+
+
+def test_a_refusal_is_told_to_both_sides() -> None:
+    with inside(let_out("example.org")) as box:
+        answer = box.open(1, "169.254.169.254", 80)
+        assert (answer.method, answer.status) == ("tunnel_close", 403)
+        assert answer.reason.endswith("(allowed: example.org)")
+        [told] = box.taken()
+        assert (told.host, told.allowed) == ("169.254.169.254", False)
+        assert "addresses are refused" in told.reason and "allowed:" not in told.reason
+
+
+def test_a_download_stops_where_nobody_takes_it_and_goes_on_with_credit(outside: Outside) -> None:
+    with inside(let_out(outside.entry)) as box:
+        box.open(1, NAME, outside.port)
+        box.say("tunnel_data", 1, data=request("/bytes/1000000", outside.port))
+        got = 0
+        while got < wire.TUNNEL_WINDOW:
+            got += len(box.next().data)
+        box.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            box.socket.recv(1)
+        assert got == wire.TUNNEL_WINDOW
+        box.socket.settimeout(20)
+        box.say("tunnel_credit", 1, count=wire.TUNNEL_WINDOW)
+        data, _ = box.until_close(1)
+        assert wire.TUNNEL_WINDOW + len(data) > 1_000_000
+
+
+def test_an_upload_is_credited_as_it_is_taken(outside: Outside) -> None:
+    total = 3 * wire.TUNNEL_WINDOW
+    with inside(let_out(outside.entry)) as box:
+        box.open(1, NAME, outside.port)
+        head = f"POST / HTTP/1.1\r\nHost: {NAME}:{outside.port}\r\nContent-Length: {total}\r\n"
+        box.say("tunnel_data", 1, data=f"{head}Connection: close\r\n\r\n".encode())
+        window = wire.TUNNEL_WINDOW - len(head) - 21
+        left = total
+        while left:
+            size = min(left, window, wire.TUNNEL_CHUNK)
+            if size:
+                box.say("tunnel_data", 1, data=b"x" * size)
+                left -= size
+                window -= size
+            else:
+                window += box.next().count
+        data, _ = box.until_close(1)
+        assert data.endswith(f"\r\n\r\n{total}\n".encode())
+
+
+def test_commands_are_answered_while_much_is_downloaded(outside: Outside) -> None:
+    with inside(let_out(outside.entry)) as box:
+        for number in range(1, 9):
+            box.open(number, NAME, outside.port)
+        for number in range(1, 9):
+            box.say("tunnel_data", number, data=request("/bytes/30000000", outside.port))
+        waits: list[float] = []
+
+        def ask() -> None:
+            for _ in range(20):
+                begun = time.monotonic()
+                box.client.call("interrupt", {}, wire.InterruptResult, 20)
+                waits.append(time.monotonic() - begun)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        closed = 0
+        lines = box._lines
+        while closed < 8 or asking.is_alive():
+            message = wire.decode(lines.readline())
+            if "id" in message:
+                box.raw(wire.encode({"jsonrpc": "2.0", "id": message["id"], "result": RESULT}))
+                continue
+            frame = wire.tunnel_frame(message["method"], message["params"])
+            if frame.method == "tunnel_data":
+                box.say("tunnel_credit", frame.tunnel, count=len(frame.data))
+            elif frame.method == "tunnel_end":
+                box.say("tunnel_end", frame.tunnel)
+            elif frame.method == "tunnel_close":
+                box.say("tunnel_close", frame.tunnel)
+                closed += 1
+        asking.join()
+        # 8 windows of 256 kB are what may be before a command on the wire.
+        assert sorted(waits)[len(waits) // 2] < 0.5 and max(waits) < 3
+
+
+def test_the_byte_limit_cuts_off_and_refuses_what_follows(outside: Outside) -> None:
+    with inside(let_out(outside.entry, max_bytes=100_000)) as box:
+        box.open(1, NAME, outside.port)
+        box.say("tunnel_data", 1, data=request("/bytes/1000000", outside.port))
+        data, closed = box.until_close(1)
+        assert len(data) <= 100_000
+        assert closed.reason == "the run has used its 100,000 bytes"
+        answer = box.open(2, NAME, outside.port)
+        assert (answer.method, answer.status) == ("tunnel_close", 429)
+        cut, refused = box.taken(2)
+        assert cut.allowed and "100,000 bytes" in cut.reason
+        assert not refused.allowed and "100,000 bytes" in refused.reason
+
+
+def test_a_request_for_another_host_of_the_same_address_is_cut_off(outside: Outside) -> None:
+    before = len(outside.seen)
+    with inside(let_out(outside.entry)) as box:
+        box.open(1, NAME, outside.port)
+        for part in (b"GET / HTTP/1.1\r\nHo", b"st: evil.example\r\n\r\n"):
+            box.say("tunnel_data", 1, data=part)
+        _, closed = box.until_close(1)
+        assert "names another host, 'evil.example'" in closed.reason
+    assert outside.seen[before:] == []
+
+
+def test_an_idle_tunnel_is_closed(outside: Outside) -> None:
+    with inside(let_out(outside.entry), idle=0.2) as box:
+        box.open(1, NAME, outside.port)
+        closed = box.next()
+        assert closed.method == "tunnel_close" and "nothing was carried" in closed.reason
+
+
+def test_a_client_that_goes_away_while_dialling_frees_its_place(outside: Outside) -> None:
+    with inside(let_out(outside.entry)) as box:
+        for number in range(1, 3 * wire.MAX_TUNNELS):
+            box.say("tunnel_open", number, host=NAME, port=outside.port)
+            box.say("tunnel_close", number)
+            frame = box.next()
+            while frame.method != "tunnel_close":
+                frame = box.next()
+            assert frame.tunnel == number
+        assert len(box.taken(1)) >= 1
+        box.say("tunnel_open", 9999, host="no.example", port=80)
+        assert box.next().tunnel == 9999
+
+
+def test_what_is_open_when_the_sandbox_ends_is_told(outside: Outside) -> None:
+    with inside(let_out(outside.entry)) as box:
+        box.open(1, NAME, outside.port)
+        box.client.close()
+        [told] = box.taken()
+        assert told.allowed and told.reason == "the sandbox was closed"
+    assert not [t for t in threading.enumerate() if t.name == "tunnels" and t.is_alive()]
+
+
+def test_without_a_policy_a_tunnel_is_a_frame_that_nobody_asked_for() -> None:
+    ours, theirs = socket.socketpair()
+    client = WireClient(SocketChannel(ours))
+    theirs.sendall(wire.tunnel_notice(wire.TunnelFrame("tunnel_open", 1, host="x", port=1)))
+    with pytest.raises(SandboxError, match="nobody asked for"):
+        client.call("interrupt", {}, wire.InterruptResult, 10)
+    client.close()
+    theirs.close()
+
+
+def frame(method: str, **params: object) -> bytes:
+    return wire.encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+OPEN = frame("tunnel_open", tunnel=1, host=NAME, port=1)
+HOSTILE = {
+    "an unknown tunnel": frame("tunnel_data", tunnel=5, data="eA=="),
+    "end of an unknown tunnel": frame("tunnel_end", tunnel=5),
+    "close of an unknown tunnel": frame("tunnel_close", tunnel=5, status=200, reason=""),
+    "the same number twice": OPEN + OPEN,
+    "a smaller number": frame("tunnel_open", tunnel=9, host="x", port=1) + OPEN,
+    "a number that is none": frame("tunnel_open", tunnel="1", host="x", port=1),
+    "a negative number": frame("tunnel_open", tunnel=-1, host="x", port=1),
+    "a huge number": frame("tunnel_open", tunnel=10**30, host="x", port=1),
+    "a truth as number": frame("tunnel_open", tunnel=True, host="x", port=1),
+    "a port out of range": frame("tunnel_open", tunnel=1, host="x", port=65536),
+    "a host that is none": frame("tunnel_open", tunnel=1, host=["x"], port=1),
+    "a long host": frame("tunnel_open", tunnel=1, host="x" * 5000, port=1),
+    "no parameters": frame("tunnel_open"),
+    "a list of parameters": b'{"jsonrpc":"2.0","method":"tunnel_open","params":[1]}\n',
+    "the host's own word": frame("tunnel_opened", tunnel=1),
+    "opened for an open one": OPEN + frame("tunnel_opened", tunnel=1),
+    "no base64": OPEN + frame("tunnel_data", tunnel=1, data="!!!!"),
+    "torn base64": OPEN + frame("tunnel_data", tunnel=1, data="eA"),
+    "base64 with line ends": OPEN + frame("tunnel_data", tunnel=1, data="eA==\n"),
+    "empty data": OPEN + frame("tunnel_data", tunnel=1, data=""),
+    "a large frame of data": OPEN
+    + frame("tunnel_data", tunnel=1, data=base64.b64encode(b"x" * 40_000).decode()),
+    "more than a window": OPEN
+    + frame("tunnel_data", tunnel=1, data=base64.b64encode(b"x" * 32_768).decode()) * 9,
+    "more after the end": OPEN + frame("tunnel_end", tunnel=1)
+    + frame("tunnel_data", tunnel=1, data="eA=="),
+    "two ends": OPEN + frame("tunnel_end", tunnel=1) * 2,
+    "two closes": OPEN + frame("tunnel_close", tunnel=1, status=200, reason="") * 2,
+    "credit that nobody owes": OPEN + frame("tunnel_credit", tunnel=1, count=1),
+    "endless credit": OPEN + frame("tunnel_credit", tunnel=1, count=10**12),
+    "negative credit": OPEN + frame("tunnel_credit", tunnel=1, count=-5),
+    "a flood of opens": b"".join(
+        frame("tunnel_open", tunnel=n, host="slow.test", port=1) for n in range(1, 200)
+    ),
+    "an answer that is also a notice":
+        b'{"jsonrpc":"2.0","id":1,"method":"tunnel_end","params":{"tunnel":1}}\n',
+    "a method that is none": frame("tunnel_destroy", tunnel=1),
+    "deep nesting": b'{"jsonrpc":"2.0","method":"tunnel_open","params":' + b"[" * 50_000 + b"\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_frame_ends_the_sandbox_with_a_clear_word(sent: bytes) -> None:
+    release = threading.Event()
+
+    def resolve(host: str, port: int) -> list[str]:
+        release.wait(20)
+        return []
+
+    policy = let_out(f"private:{NAME}:1", "private:slow.test:1")
+    with inside(EgressPolicy(policy.allowed, 10**6, resolve)) as box:
+        with suppress(OSError):  # the host may hang up in the middle
+            box.raw(sent)
+        assert box.lost().startswith("the sandbox was lost: ")
+        release.set()
+
+
+def test_the_threads_of_a_flood_are_bounded() -> None:
+    release = threading.Event()
+    most = 0
+
+    def resolve(host: str, port: int) -> list[str]:
+        nonlocal most
+        most = max(most, threading.active_count())
+        release.wait(20)
+        return []
+
+    before = threading.active_count()
+    policy = EgressPolicy(let_out("private:slow.test:1").allowed, 10**6, resolve)
+    with inside(policy) as box:
+        with suppress(OSError):
+            for number in range(1, 2_000):
+                box.say("tunnel_open", number, host="slow.test", port=1)
+                box.say("tunnel_close", number)
+        assert "too many tunnels" in box.lost()
+        release.set()
+    assert most - before <= wire.MAX_TUNNELS + 4
+
+
+numbers = st.integers(-1, 5) | st.sampled_from([2**31, 10**30, True, None, "1", 1.5])
+junk = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
+payloads = st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()) | st.text(max_size=9)
+notices = st.builds(
+    lambda method, params: wire.encode({"jsonrpc": "2.0", "method": method, "params": params}),
+    st.sampled_from(sorted(wire.TUNNEL_METHODS)),
+    st.fixed_dictionaries(
+        {"tunnel": numbers},
+        optional={
+            "host": st.sampled_from([NAME, "no.example", "127.0.0.1", ""]) | junk,
+            "port": st.sampled_from([1, 80, 443, 70000]) | junk,
+            "data": payloads | junk,
+            "count": st.integers(-5, 2**20) | junk,
+            "status": st.sampled_from([200, 403, 9999]) | junk,
+            "reason": junk,
+        },
+    ),
+)
+answers = st.builds(
+    lambda id, result: json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode() + b"\n",
+    numbers,
+    junk,
+)
+
+
+@settings(max_examples=150)
+@given(sent=st.lists(notices | answers | st.binary(max_size=40), min_size=1, max_size=12))
+def test_any_frames_end_in_an_error_or_are_carried_and_never_hang(sent: list[bytes]) -> None:
+    with inside(let_out(f"private:{NAME}:1")) as box:
+        draining = threading.Thread(target=_drain, args=(box.socket,))
+        draining.start()
+        with suppress(OSError):
+            box.raw(b"".join(sent))
+            box.socket.shutdown(socket.SHUT_WR)
+        begun = time.monotonic()
+        assert box.lost().startswith("the sandbox was lost: ")
+        assert time.monotonic() - begun < 5
+        box.client.close()
+        draining.join(5)
+        assert not draining.is_alive()
+
+
+def _drain(connection: socket.socket) -> None:
+    with suppress(OSError):
+        while connection.recv(65536):
+            pass
+
+
+def test_a_sandbox_that_does_not_read_does_not_hang_the_host(outside: Outside) -> None:
+    """Its tunnels fill their windows, which fit nowhere; the host's calls end all the same."""
+    with inside(let_out(outside.entry)) as box:
+        box.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for number in range(1, 20):
+            box.say("tunnel_open", number, host=NAME, port=outside.port)
+            box.say("tunnel_data", number, data=request("/bytes/1000000", outside.port))
+        time.sleep(0.5)
+        threading.Timer(0.5, box.client.close).start()
+        begun = time.monotonic()
+        with pytest.raises(SandboxError):
+            box.client.call("interrupt", {}, wire.InterruptResult, 30)
+        assert time.monotonic() - begun < 10

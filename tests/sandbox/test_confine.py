@@ -1,0 +1,65 @@
+"""The filter of sockets, tried by programs that want one all the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFINE = Path(__file__).parents[2] / "resolver" / "sandbox" / "confine.py"
+
+
+def _behind(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", CONFINE, sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("family", ["AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"])
+def test_sockets_of_the_sandbox_itself_work(family: str) -> None:
+    kind = "SOCK_RAW" if family == "AF_NETLINK" else "SOCK_STREAM"
+    code = f"import socket as s; s.socket(s.{family}, s.{kind}).close(); print('open')"
+    assert _behind(code) == "open\n"
+
+
+@pytest.mark.parametrize("family", ["AF_VSOCK", "AF_PACKET", "AF_ALG", "AF_CAN"])
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"])
+def test_other_families_are_refused(family: str, kind: str) -> None:
+    code = f"import socket as s; s.socket(s.{family}, s.{kind})"
+    assert "Address family not supported" in _behind(code)
+
+
+def test_a_child_and_a_thread_are_behind_it_too() -> None:
+    code = (
+        "import subprocess, sys, threading\n"
+        "child = [sys.executable, '-c', 'import socket; socket.socket(40)']\n"
+        "t = threading.Thread(target=lambda: subprocess.run(child)); t.start(); t.join()\n"
+    )
+    assert "Address family not supported" in _behind(code)
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("io_uring_setup", 425), ("the x32 way", 0x40000000 | 41), ("any family", 41)],
+)
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="numbers of 64-bit processors")
+def test_ways_around_by_number_are_refused(call: str, number: int) -> None:
+    code = (
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"print(libc.syscall(ctypes.c_long({number}), ctypes.c_long(40), ctypes.c_long(1), 0) < 0)"
+    )
+    assert _behind(code) == "True\n"
+
+
+def test_a_filter_can_not_be_taken_off_again() -> None:
+    code = (
+        "import ctypes, socket; libc = ctypes.CDLL(None)\n"
+        "print(libc.prctl(22, 0, 0, 0, 0) != 0, libc.prctl(38, 0, 0, 0, 0) != 0)\n"
+        "socket.socket(socket.AF_VSOCK)\n"
+    )
+    said = _behind(code)
+    assert said.startswith("True True") and "Address family not supported" in said

@@ -1,0 +1,145 @@
+"""The sandbox's image: named, described by the repository, or built."""
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.errors import SandboxError, UsageError, WorkspaceError
+from resolver.setup.environment import Repository, Wishes, choose_environment
+from resolver.setup.images import BUILT, Build, build_image, remove_old_images, wanted_image
+from resolver.workspace.context import DOCKERFILE_NAME, context_tar
+from resolver.workspace.git import HostGit
+from tests.parts.sandboxes import git_dir_tar
+
+pytestmark = pytest.mark.xdist_group("images")
+
+DOCKERFILE = (
+    b"FROM resolver-test/busybox:latest\nARG WORD\nCOPY . /in\nRUN echo $WORD >/word\nUSER 1000\n"
+)
+
+
+def context(folder: Path, files: dict[str, bytes]) -> tuple[HostGit, str]:
+    _, commit = git_dir_tar(folder, files)
+    return HostGit(git_dir=folder / ".git"), commit
+
+
+def members(chunks: Iterator[bytes]) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=BytesIO(b"".join(chunks))) as tar:
+        return {m.name: m for m in tar.getmembers()}
+
+
+def test_a_name_stays_a_name() -> None:
+    assert wanted_image("python:3.12", {}.get) == "python:3.12"
+
+
+def test_a_devcontainer_gives_its_image_or_its_build() -> None:
+    path = ".devcontainer/devcontainer.json"
+    assert wanted_image("devcontainer", {path: b'{"image": "own/ci:1"}'}.get) == "own/ci:1"
+    build = b'{"build": {"dockerfile": "D", "context": "..", "target": "dev"}}'
+    found = wanted_image("devcontainer", {path: build}.get)
+    assert found == Build(".devcontainer/D", ".", (), "dev")
+
+
+@pytest.mark.parametrize(
+    ("setting", "files", "said"),
+    [
+        ("devcontainer", {}, "there is none of"),
+        ("devcontainer", {".devcontainer.json": b"{}"}, "neither an image nor a Dockerfile"),
+        ("dockerfile:ci/Dockerfile", {}, "ci/Dockerfile"),
+    ],
+)
+def test_a_wish_that_can_t_be_met_is_said_so(
+    setting: str, files: dict[str, bytes], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        wanted_image(setting, files.get)
+
+
+def test_a_build_needs_the_operator_s_leave() -> None:
+    repository = Repository({"Dockerfile": b"FROM x"}.get, lambda *_: iter(()), {}, "t")
+    engine = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
+    with pytest.raises(UsageError, match="building is not allowed"):
+        choose_environment(Wishes("dockerfile:Dockerfile"), repository, engine)
+    engine.close()
+
+
+def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    git, _ = context(folder, {"app/run.sh": b"#!/bin/sh\n", "app/a": b"same", "b": b"same"})
+    (folder / "app" / "run.sh").chmod(0o755)
+    (folder / "app" / "link").symlink_to("a")
+    run = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
+    subprocess.run([*run, "add", "-A"], check=True)
+    subprocess.run([*run, "commit", "-qm", "more"], check=True)
+    found = members(context_tar(git, "HEAD", ".", "b"))
+    assert set(found) == {"app/run.sh", "app/a", "app/link", "b", DOCKERFILE_NAME}
+    assert found["app/run.sh"].mode == 0o755
+    assert found["app/link"].linkname == "a"
+    assert set(members(context_tar(git, "HEAD", "app", "b"))) == {
+        "run.sh", "a", "link", DOCKERFILE_NAME,
+    }  # fmt: skip
+
+
+def test_what_dockerignore_names_is_left_out_and_the_dockerfile_never(tmp_path: Path) -> None:
+    files = {
+        ".dockerignore": b"# big\n*.bin\nsub\n!sub/keep\nDockerfile\n",
+        "x.bin": b"1", "sub/y": b"2", "sub/keep": b"3", "Dockerfile": b"FROM x", "z": b"4",
+    }  # fmt: skip
+    git, commit = context(tmp_path / "r", files)
+    found = members(context_tar(git, commit, ".", "Dockerfile"))
+    assert set(found) == {".dockerignore", "sub/keep", "z", DOCKERFILE_NAME}
+
+
+@pytest.mark.parametrize(("folder", "dockerfile"), [("none", "a"), (".", "none")])
+def test_a_context_that_is_not_there_is_said_so(
+    tmp_path: Path, folder: str, dockerfile: str
+) -> None:
+    git, commit = context(tmp_path / "r", {"a": b"x"})
+    with pytest.raises(WorkspaceError, match="there is no none"):
+        list(context_tar(git, commit, folder, dockerfile))
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("busybox_image")
+def test_a_dockerfile_is_built_once_for_one_content(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    git, commit = context(tmp_path / "r", {"Dockerfile": DOCKERFILE, "f": os.urandom(8)})
+    build = Build("Dockerfile", args=(("WORD", "told"),))
+    asked: list[str] = []
+
+    def tar(folder: str, dockerfile: str) -> Iterator[bytes]:
+        asked.append(folder)
+        return context_tar(git, commit, folder, dockerfile)
+
+    name = build_image(engine, build, commit, tar)
+    try:
+        assert build_image(engine, build, commit, tar) == name
+        assert asked == ["."]
+        shown = engine.containers.run(name, ["/bin/cat", "/word"], network_mode="none", remove=True)
+        assert shown == b"told\n"
+        assert engine.images.get(name).attrs["Config"]["User"] == "1000"
+        later = datetime.now(UTC) + timedelta(hours=1)
+        assert name not in remove_old_images(engine, later, timedelta(days=1))
+        assert name in remove_old_images(engine, later, timedelta(minutes=59))
+    finally:
+        for image in engine.images.list(name=BUILT):
+            engine.images.remove(image.id, force=True)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("busybox_image")
+def test_a_build_that_fails_says_why(engine: docker.DockerClient, tmp_path: Path) -> None:
+    files = {"Dockerfile": b"FROM resolver-test/busybox:latest\nRUN ls /nothing-there\n"}
+    git, commit = context(tmp_path / "r", files)
+    with pytest.raises(SandboxError, match="nothing-there"):
+        build_image(
+            engine, Build("Dockerfile"), commit, lambda f, d: context_tar(git, commit, f, d)
+        )
