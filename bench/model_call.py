@@ -17,7 +17,8 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from resolver.llm.litellm_model import LiteLLMModel, ModelConfig
+from resolver.llm.config import ModelConfig
+from resolver.llm.litellm_model import LiteLLMModel
 from tests.parts.model_endpoint import ModelEndpoint, reply
 
 CALLS = 9

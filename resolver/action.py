@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from resolver.commanding import about_issue, answer_in_job, archive, go_on_from_archive, watch_of
 from resolver.doors import (
     filtered_log,
     github_forge,
@@ -23,7 +24,7 @@ from resolver.doors import (
 )
 from resolver.errors import UsageError
 from resolver.forge.wording import comment_body
-from resolver.model import Trigger
+from resolver.model import Command, Trigger
 from resolver.output import Output
 from resolver.pipeline import resolve
 from resolver.record import Job, Record
@@ -33,6 +34,7 @@ from resolver.templates import render
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
 from resolver.triggers.parse import Ignored
+from resolver.watching import watched
 
 OUTPUT = "resolver-output"
 """Folder in the job's workspace; a later step can upload it."""
@@ -51,19 +53,32 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     if workspace.resolve() == Path.cwd():
         workspace = Path()  # so that the log names the files as later steps do
     host, forge = host_of(environment), github_forge(settings, trigger.repository)
+    run = run_id(trigger.key, trigger.at)
+    asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
+    console.print(Text(for_terminal(asked)), soft_wrap=True)
+    if trigger.command is not Command.FIX:
+        with stop_on_signals(), filtered_log(settings, host):
+            trigger = about_issue(trigger, forge)
+            answered = answer_in_job(trigger, run, forge, settings)
+        if answered is not None:
+            console.print(Text(for_terminal(answered.said)), soft_wrap=True)
+            write_outputs(environment, {"state": answered.state})
+            return answered.exit_code
     job = Job(
         trigger=trigger,
-        run=run_id(trigger.key, trigger.at),
+        run=run,
         output=output_in(workspace),
         load=lambda repository: load_settings({}, environment, repository),
         host=host,
         progress=Progress(console),
         log_url=job_url(environment, trigger),
+        continues=settings.keep_log,
     )
-    asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
-    console.print(Text(for_terminal(asked)), soft_wrap=True)
     with stop_on_signals(), filtered_log(settings, host):
-        record = resolve(job, forge)
+        job = go_on_from_archive(job, settings)
+        with watched(watch_of(job, settings)):
+            record = resolve(job, forge)
+        archive(record, settings)
     print_result(record, console)
     console.print(Text(annotation(record)), soft_wrap=True)
     write_outputs(environment, outputs_of(record))

@@ -1,7 +1,7 @@
 """Puts the parts of a run together from the settings: model, agent, sandbox."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,23 +9,31 @@ import yaml
 
 from resolver.agents.base import Agent
 from resolver.agents.registry import make_agent
+from resolver.controller.delegation import Delegates, reply_in
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, ModelRetried, SystemPrompt
 from resolver.events.log import Event
-from resolver.events.store import read_log
+from resolver.events.reading import read_log
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
-from resolver.llm.litellm_model import ModelConfig
+from resolver.llm.config import ModelConfig
 from resolver.llm.registry import make_model
 from resolver.llm.replay import ReplayModel
 from resolver.model import Completion
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
+from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
 from resolver.runtime.local import LocalMachine
+from resolver.runtime.remote.access import RemoteAccess
+from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.settings import REPOSITORY_FILE, Settings
+from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
+from resolver.setup.images import BUILD_SECONDS
+from resolver.setup.plan import find_setup
+from resolver.workspace.workspace import Workspace
 
 REPLAY = "replay:"
 
@@ -64,65 +72,133 @@ def model_name(settings: Settings) -> str:
     return settings.model
 
 
-def open_model(settings: Settings, recording: Sequence[Event], stream: EventStream) -> Model:
-    """The model, each reply and each retry of which becomes an event."""
+ModelOn = Callable[[EventStream], Model]
+"""Makes a model whose replies and retries become events of the stream."""
 
-    def on_reply(completion: Completion) -> None:
-        stream.add(ModelReplied(completion=completion))
 
-    def on_retry(attempt: int, wait: float, reason: str) -> None:
-        stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason))
+def open_models(settings: Settings, recording: Sequence[Event]) -> ModelOn:
+    """The models of the run's own stream and of its delegates' streams. The replies of a recording
+    are given in the order in which they were recorded, whoever asks."""
+    replay = _replay(settings, recording) if recording else None
+    config = ModelConfig(
+        model=settings.model,
+        api_key=settings.api_key,
+        base_url=settings.base_url,
+        api_version=settings.api_version,
+        temperature=settings.temperature,
+        timeout=settings.model_timeout,
+        retries=settings.model_retries,
+        input_cost_per_token=settings.input_cost_per_token,
+        output_cost_per_token=settings.output_cost_per_token,
+    )
 
-    if recording:
-        replies = [e.completion for e in recording if isinstance(e, ModelReplied)]
-        prompts = [e for e in recording if isinstance(e, SystemPrompt)]
-        tools = not prompts or prompts[0].dialect == "tools"
-        model: Model = ReplayModel(replies, name=settings.model, supports_tools=tools)
-    else:
-        config = ModelConfig(
-            model=settings.model,
-            api_key=settings.api_key,
-            base_url=settings.base_url,
-            api_version=settings.api_version,
-            temperature=settings.temperature,
-            timeout=settings.model_timeout,
-            retries=settings.model_retries,
-            input_cost_per_token=settings.input_cost_per_token,
-            output_cost_per_token=settings.output_cost_per_token,
+    def model_on(stream: EventStream) -> Model:
+        def on_reply(completion: Completion) -> None:
+            stream.add(ModelReplied(completion=completion))
+
+        def on_retry(attempt: int, wait: float, reason: str) -> None:
+            stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason))
+
+        model = replay or make_model(config, on_retry=on_retry, sleep=time.sleep)
+        return RecordedModel(model, on_reply)
+
+    return model_on
+
+
+def _replay(settings: Settings, recording: Sequence[Event]) -> Model:
+    replies = [reply for event in recording if (reply := reply_in(event)) is not None]
+    prompts = [e for e in recording if isinstance(e, SystemPrompt)]
+    tools = not prompts or prompts[0].dialect == "tools"
+    return ReplayModel(replies, name=settings.model, supports_tools=tools)
+
+
+def open_agent(settings: Settings, model: Model, may_browse: bool) -> Agent:
+    """The agent that the settings name. It may hand work to others (see `open_delegates`)."""
+    return make_agent(
+        settings.agent, model, dialect=settings.dialect, may_delegate=True, may_browse=may_browse
+    )
+
+
+def open_delegates(settings: Settings, model_on: ModelOn, may_browse: bool) -> Delegates:
+    """What makes the agents that the run's own hands work to."""
+
+    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        model = model_on(stream)
+        return make_agent(
+            name,
+            model,
+            dialect=settings.dialect,
+            may_delegate=may_delegate,
+            may_browse=may_browse,
         )
-        model = make_model(config, on_retry=on_retry, sleep=time.sleep)
-    return RecordedModel(model, on_reply)
 
-
-def open_agent(settings: Settings, model: Model) -> Agent:
-    """The agent that the settings name."""
-    return make_agent(settings.agent, model, dialect=settings.dialect)
+    return make
 
 
 def runtime_kind(settings: Settings, host: Host) -> str:
-    """ "docker" or "local"; `auto` is docker where an engine answers."""
+    """ "docker", "local" or "remote"; `auto` is docker where an engine answers."""
     if settings.runtime != "auto":
         return settings.runtime
     return "docker" if engine_answers(host.environment) else "local"
 
 
-def open_runtime(settings: Settings, kind: str, run: str, host: Host) -> Runtime:
+def open_environment(
+    settings: Settings, kind: str, workspace: Workspace, host: Host
+) -> Environment:
+    """The image that the sandbox is made from and the setup that is run in it."""
+    wishes = Wishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
+    if kind == "local":
+        return Environment("", find_setup(workspace.read, settings.setup))
+    blobs = workspace.blobs()
+    repository = Repository(
+        workspace.read, workspace.context, blobs, workspace.tree(workspace.base)
+    )
+    if kind == "remote":
+        return choose_environment(wishes, repository, None)
+    engine = connect_engine(host.environment, BUILD_SECONDS)
+    try:
+        return choose_environment(wishes, repository, engine)
+    finally:
+        engine.close()
+
+
+def open_runtime(settings: Settings, kind: str, run: str, host: Host, image: str) -> Runtime:
     """The sandbox, not yet started: enter it. What a killed attempt of the run left is removed."""
     spec = SandboxSpec(
-        image=settings.image,
+        image=image,
         run=run,
         memory=settings.memory,
         cpus=settings.cpus,
         pids=settings.pids,
+        disk=int(settings.disk * 10**9),
+        egress=settings.allow_list.entries,
     )
     machine: Machine
     if kind == "docker":
         engine = connect_engine(host.environment)
         remove_leftovers(engine, run)
         machine = DockerMachine(spec, Toolbox(host.cache), engine)
+    elif kind == "remote":
+        machine = RemoteMachine(spec, remote_access(settings))
     else:
         machine = LocalMachine(spec, host.environment)
-    return Runtime(machine, settings.command_timeout)
+    policy = EgressPolicy(settings.allow_list, settings.egress_max_bytes, system_resolve)
+    return Runtime(machine, settings.command_timeout, policy)
+
+
+def remote_access(settings: Settings) -> RemoteAccess:
+    """The way to the server of the remote runtime. Raises UsageError where something is missing."""
+    if not settings.remote_url or settings.remote_token is None:
+        raise UsageError(
+            "the remote runtime needs a server and its token",
+            "set RESOLVER_REMOTE_URL and RESOLVER_REMOTE_TOKEN",
+        )
+    return RemoteAccess(
+        settings.remote_url,
+        settings.remote_token.get_secret_value(),
+        ca=settings.remote_ca,
+        plain_http=settings.remote_plain_http,
+    )
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:

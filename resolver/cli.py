@@ -15,7 +15,11 @@ COMMANDS = {
     "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
     "action": "Run as a GitHub Action, on the event that started the job.",
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
-    "trace": "Show an event log as markdown, HTML, text or JSON.",
+    "sandbox": "Serve sandboxes to runs on other machines.",
+    "replay": "Do an event log's actions again, or go on from one of its events.",
+    "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",
+    "gc": "Remove what killed runs have left on the engine and on this machine.",
+    "toolbox": "Build what the sandbox brings with it into any image.",
     "demo": "Resolve a bundled issue in a bundled repository.",
     "doctor": "Check that this machine and these settings can run Resolver.",
 }

@@ -1,5 +1,6 @@
 """What all doors have in common: the machine, a run's id and trigger, the forge, the signals."""
 
+import getpass
 import hashlib
 import logging
 import re
@@ -54,6 +55,14 @@ def default_output(environment: Mapping[str, str], run: str) -> Path:
 def run_id(key: str, now: datetime) -> str:
     """A run's id: sortable by time, told apart by the key."""
     return f"{now:%Y%m%d-%H%M%S}-{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+
+
+def login() -> str:
+    """Who is at the terminal; "" where the machine does not know."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def parse_target(target: str) -> tuple[str, int] | None:

@@ -1,40 +1,99 @@
-"""The folder that a run leaves behind: event log, outcome, patch, pull request text and traces."""
+"""The folder that a run leaves behind: what was asked, event log, outcome, patch, pull request
+text and traces."""
 
+import fcntl
 import json
+import os
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from resolver.errors import UsageError
-from resolver.events.log import Event
-from resolver.model import PullRequest
+from resolver.events.log import Event, stored_line
+from resolver.model import Continuation, Noun, PullRequest, Trigger
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 
 OUTCOME = "outcome.json"
+EVENTS = "events.jsonl"
+REQUEST = "request.json"
+_FILES = (EVENTS, REQUEST, OUTCOME, "patch.diff", "trace.md", "trace.html", "pull_request.md")
+
+
+class Request(Noun):
+    """What a run was asked to do, kept before it begins, so that it can go on even when it was
+    killed before its first event."""
+
+    run: str
+    trigger: Trigger
+    publish: bool = True
+    issue: str = ""
+    """Path of the issue's file, for a local checkout."""
+    continuation: Continuation | None = None
+    source: str = ""
 
 
 class Output:
-    """Names and writes the files below one folder.
+    """Names and writes the files below one folder. It is this run's until `close`: another
+    process that wants it is refused, also when this one was killed without a word.
 
-    A folder that already holds a run keeps it: the earlier files move to `earlier-N/`.
+    resume: a run that the folder holds goes on. Without it the earlier files move to
+    `earlier-N/`. Raises UsageError.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, resume: bool = False) -> None:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._set_earlier_aside()
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            # Closed by `close`, and where nobody calls that, with the object.
+            self._unlock = weakref.finalize(self, os.close, descriptor)
+            _lock(descriptor, folder)
+            if not resume:
+                self.set_earlier_aside()
         except OSError as error:
             raise UsageError(
                 f"the output folder {folder} can't be written: {error.strerror}",
                 "choose another --output",
             ) from error
 
+    def close(self) -> None:
+        """Let others have the folder. May be called again."""
+        self._unlock()
+
     @property
     def log(self) -> Path:
         """events.jsonl"""
-        return self.folder / "events.jsonl"
+        return self.folder / EVENTS
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there is a log with something in it."""
+        try:
+            with open(self.log, "rb") as file:
+                return file.readline().endswith(b"\n")
+        except OSError:
+            return False
+
+    @property
+    def request(self) -> Request | None:
+        """What the run was asked to do; None when the folder does not say, or can't be read."""
+        try:
+            return Request.model_validate_json((self.folder / REQUEST).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        """outcome.json; None while the run is not over."""
+        try:
+            data = json.loads((self.folder / OUTCOME).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return data if isinstance(data, dict) else None
 
     @property
     def trace_html(self) -> Path:
@@ -47,6 +106,10 @@ class Output:
     @property
     def patch(self) -> Path:
         return self.folder / "patch.diff"
+
+    def write_request(self, request: Request) -> None:
+        """request.json, in one piece."""
+        self._write(REQUEST, request.model_dump_json(indent=2))
 
     def write_patch(self, diff: bytes) -> None:
         """patch.diff, as `git apply` takes it; empty when nothing was changed."""
@@ -64,13 +127,19 @@ class Output:
 
     def write_outcome(self, outcome: dict[str, Any]) -> None:
         """outcome.json, last and in one piece: where it is, the run is over."""
-        temporary = self.folder / f".{OUTCOME}.new"
-        temporary.write_text(json.dumps(outcome, indent=2, ensure_ascii=False) + "\n")
-        temporary.replace(self.folder / OUTCOME)
+        self._write(OUTCOME, json.dumps(outcome, indent=2, ensure_ascii=False))
 
-    def _set_earlier_aside(self) -> None:
-        names = ("events.jsonl", OUTCOME, "patch.diff", "trace.md", "trace.html", "pull_request.md")
-        earlier = [self.folder / n for n in names if (self.folder / n).exists()]
+    def begin_with(self, events: Iterable[Event]) -> None:
+        """Let the log begin with the events of another one."""
+        self._write(EVENTS, "\n".join(stored_line(event) for event in events))
+
+    def withdraw_outcome(self) -> None:
+        """The run is not over after all."""
+        (self.folder / OUTCOME).unlink(missing_ok=True)
+
+    def set_earlier_aside(self) -> None:
+        """Move what an earlier run has left to `earlier-N/`."""
+        earlier = [self.folder / n for n in _FILES if (self.folder / n).exists()]
         if not earlier:
             return
         number = 1
@@ -80,3 +149,20 @@ class Output:
         target.mkdir()
         for path in earlier:
             path.rename(target / path.name)
+
+    def _write(self, name: str, text: str) -> None:
+        temporary = self.folder / f".{name}.new"
+        temporary.write_text(text + "\n")
+        temporary.replace(self.folder / name)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"another process is at work in {folder}",
+            "wait until it has ended, or choose another --output",
+        ) from None
+    except OSError:
+        return  # a file system without locks

@@ -7,7 +7,6 @@ log. `resolve` is the one door: it never raises.
 import logging
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from resolver import work
 from resolver.assembly import recording_of, repository_settings
@@ -20,9 +19,12 @@ from resolver.model import (
     Task,
     TriggerKind,
 )
+from resolver.output import Request
 from resolver.publishing import publish
 from resolver.record import Job, Record
+from resolver.resume import change_limits, go_on, take_up
 from resolver.runlog import RunLog
+from resolver.scratch import scratch_folder
 from resolver.settings import REPOSITORY_FILE
 from resolver.templates import render
 from resolver.triggers.permission import authorize
@@ -53,30 +55,72 @@ def resolve(job: Job, forge: Forge) -> Record:
 
 
 def _done_before(record: Record, forge: Forge) -> bool:
-    """Whether an earlier run of this key has published; what it left untold is told now."""
+    """Whether an earlier run of this key has published; what it left untold is told now.
+
+    A run that is resumed has its log to tell more of, and publishes only what is not there.
+    """
     job = record.job
     earlier = forge.find_publication(job.trigger) if job.publish else None
     if earlier is None:
         return False
-    record.publication = earlier
-    return True
+    resumes = job.resume and job.output.has_events
+    record.publication = earlier.model_copy(update={"repeated": not resumes})
+    return not resumes
 
 
 def _travel(record: Record, forge: Forge) -> None:
     """The line itself."""
     job = record.job
+    job.output.write_request(
+        record.redactor().redact_model(
+            Request(
+                run=job.run,
+                trigger=job.trigger,
+                publish=job.publish,
+                issue=job.issue,
+                continuation=job.continuation,
+                source=job.source,
+            )
+        )
+    )
     authorize(job.trigger, forge, record.settings.allowed_users)
-    if job.publish:
-        forge.acknowledge(job.trigger)
-    record.task = task = record.redactor().redact_model(forge.read(job.trigger))
-    with TemporaryDirectory(prefix="resolver-") as folder:
-        workspace = _clone(record, task, Path(folder) / "clone.git")
+    task = _task(record, forge)
+    with scratch_folder() as folder:
+        workspace = _clone(record, task, folder / "clone.git")
+        assert record.task is not None
         task = record.task
-        _work(record, task, workspace, Path(folder))
+        _work(record, task, workspace, folder)
         record.exit_code = _exit_code(record)
-        if record.exit_code == 0:
+        if record.exit_code == 0 and record.publication.pull_request is None:
             _check(record, workspace)
             publish(record, forge, task, workspace)
+
+
+def _task(record: Record, forge: Forge) -> Task:
+    """What is to be done: as the log says where there is one to go on from, else as the forge."""
+    job = record.job
+    if job.publish:
+        forge.acknowledge(job.trigger)
+    if (job.resume or job.continuation) and job.output.has_events:
+        record.log = log = _open_log(record)
+        opening = log.opening
+        assert opening is not None
+        take_up(log, job.run, job.continuation)
+        job.output.withdraw_outcome()
+        record.base = opening.base
+        source = job.source or opening.task.source
+        record.task = opening.task.model_copy(update={"source": source})
+        return record.task
+    record.task = record.redactor().redact_model(forge.read(job.trigger))
+    return record.task
+
+
+def _open_log(record: Record) -> RunLog:
+    job = record.job
+    log = RunLog(job.output.log, record.redactor(), job.now)
+    if job.progress:
+        log.stream.subscribe("progress", job.progress)
+    return log
 
 
 def _clone(record: Record, task: Task, folder: Path) -> Workspace:
@@ -86,6 +130,7 @@ def _clone(record: Record, task: Task, folder: Path) -> Workspace:
         task.source,
         folder,
         branch=task.base_branch or None,
+        commit=record.base,
         depth=record.settings.clone_depth,
         credential=record.credential(),
     )
@@ -100,24 +145,31 @@ def _clone(record: Record, task: Task, folder: Path) -> Workspace:
 
 def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> None:
     job = record.job
-    recording = recording_of(record.settings)
+    settings = record.settings
+    recording = recording_of(settings)
     redactor = record.redactor()
-    record.log = RunLog(job.output.log, redactor, job.now)
-    if job.progress:
-        record.log.stream.subscribe("progress", job.progress)
+    if record.log is None:
+        record.log = _open_log(record)
+    else:
+        change_limits(record.log, job.bounds)
+        go_on(record.log, job.run, job.continuation, settings.ceiling)
     worked = work.work(
-        work.Job(job.run, task, record.settings, recording, job.host, folder, job.now),
+        work.Job(job.run, task, settings, recording, job.host, folder, job.now, job.control),
         workspace,
         record.log,
     )
     record.outcome = worked.outcome
     record.patch, record.leaking = withhold_secrets(
-        workspace, worked.patch, redactor, record.settings.max_patch_bytes
+        workspace, worked.patch, redactor, settings.max_patch_bytes
     )
     record.evidence = claimed_evidence(worked.commands)
+    record.warnings.extend(worked.warnings)
+    if worked.left_out:
+        record.warnings.append(render("run/left_out.md.j2", paths=worked.left_out).strip())
     divergences = record.log.state.divergences
     if divergences:
-        record.warnings.append(render("run/diverged.md.j2", divergences=divergences).strip())
+        words = "run/diverged.md.j2" if recording else "run/rebuilt.md.j2"
+        record.warnings.append(render(words, divergences=divergences).strip())
 
 
 def _exit_code(record: Record) -> int:
@@ -129,7 +181,7 @@ def _exit_code(record: Record) -> int:
             return 3 if record.patch.is_empty else 0
         case RunState.REJECTED:
             return 3
-        case RunState.LIMIT:
+        case RunState.LIMIT | RunState.AWAITING_USER_INPUT:
             return 4
         case _:
             return 1
@@ -179,3 +231,4 @@ def _write(record: Record) -> None:
         output.write_traces(record.log.state.events)
         record.log.close()
     output.write_outcome(record.summary())
+    output.close()

@@ -1,10 +1,11 @@
 """One delivery to work on, and what is known of its run so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from resolver.assembly import Host, model_name
+from resolver.controller.control import Control
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.report import Failure, Report
 from resolver.forge.wording import TRACE_ROOM
@@ -34,7 +35,14 @@ class Job:
     load: settings, given the parsed `.github/resolver.yml` of the target's default branch.
     publish: False does everything but push, open and comment.
     resume: the output folder holds the log of this very run, which was cut off: go on from it.
+        Without an event in it the run begins.
+    bounds: fields of Limits that a person has set anew for a run that goes on.
+    issue: path of the issue's file, for a local checkout.
+    source: cloned from there and not from where the log says.
     continuation: the earlier run whose log the output folder begins with: go on from it.
+    control: where people's requests to the run at work arrive.
+    continues: the log is kept where a later comment finds it, and the run can go on from it.
+    notices: what people should know of how it was started, told as warnings.
     """
 
     trigger: Trigger
@@ -44,7 +52,13 @@ class Job:
     host: Host
     publish: bool = True
     resume: bool = False
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    issue: str = ""
+    source: str = ""
     continuation: Continuation | None = None
+    control: Control = field(default_factory=Control)
+    continues: bool = False
+    notices: tuple[str, ...] = ()
     progress: Subscriber | None = None
     log_url: str = ""
     now: Clock = utc_now
@@ -85,9 +99,11 @@ class Record:
             pull_request=self.publication.pull_request,
             failure=self.failure,
             draft=self.settings.draft or not (self.outcome and self.outcome.task_completed),
-            warnings=tuple(self.warnings),
+            warnings=(*self.job.notices, *self.warnings),
             trace_markdown=trace,
             log_url=self.job.log_url,
+            continues=self.job.continues and self.log is not None,
+            how=self.publication.how,
         )
 
     def fail(self, failure: Failure, exit_code: int) -> None:
@@ -108,6 +124,7 @@ class Record:
             outcome=self.outcome,
             patch=self.patch,
             publication=self.publication,
+            earlier=self.job.continuation.publication if self.job.continuation else Publication(),
             evidence=self.evidence,
             failure=self.failure,
             exit_code=self.exit_code,

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from resolver.allowed_hosts import AllowList
 from resolver.errors import UsageError
 from resolver.model import Limits
 
@@ -87,6 +88,14 @@ class Settings(BaseSettings):
     )
     max_budget: float = knob(5.0, "Most US dollars a run may cost.", repository=True, gt=0)
     max_time: float = knob(3600.0, "Most seconds a run may take.", repository=True, gt=0)
+    max_extension: float = knob(
+        3.0,
+        "How many times its limits a run may reach when people grant it more in comments; "
+        "1 means that nothing can be granted.",
+        option=False,
+        ge=1,
+        le=100,
+    )
     command_timeout: float = knob(
         120.0,
         "Seconds a command may take unless the agent asks for more.",
@@ -97,17 +106,64 @@ class Settings(BaseSettings):
     )
 
     # sandbox
-    runtime: Literal["auto", "docker", "local"] = knob(
+    runtime: Literal["auto", "docker", "local", "remote"] = knob(
         "auto",
-        "Where the agent works: a Docker container, or this machine. "
-        "`auto` is docker where an engine answers.",
+        "Where the agent works: a Docker container, this machine, or a sandbox of the server at "
+        "`remote_url`. `auto` is docker where an engine answers.",
+    )
+    remote_url: str | None = knob(
+        None, "Server of the remote runtime (`resolver sandbox serve`).", option=False
+    )
+    remote_token: SecretStr | None = knob(
+        None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
+    )
+    remote_ca: str | None = knob(
+        None,
+        "File of certificates that the remote runtime is trusted by, instead of the system's.",
+        option=False,
+    )
+    remote_plain_http: bool = knob(
+        False, "Send the token to another machine without TLS (`http:`).", option=False
     )
     image: str = knob(
-        "python:3.12-slim-bookworm", "Image of the sandbox: any Linux image.", repository=True
+        "python:3.12-slim-bookworm",
+        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`.",
+        repository=True,
+    )
+    builds: bool = knob(
+        False,
+        "Build the sandbox's image where `image` is `devcontainer` or `dockerfile:PATH`. A build "
+        "runs the repository's commands with the engine's network.",
+        option=False,
+    )
+    setup: str = knob(
+        "",
+        "Bash that prepares the project's environment before the agent starts; else "
+        "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
+        "the devcontainer's create commands are used.",
+        repository=True,
+        option=False,
+    )
+    setup_timeout: float = knob(
+        900.0, "Seconds the setup may take.", repository=True, option=False, gt=0, le=3600
+    )
+    keep_setup: bool = knob(
+        True,
+        "Keep the prepared environment as an image on the engine for the next run.",
+        option=False,
     )
     memory: str = knob("4g", "Memory limit of the sandbox.", option=False)
     cpus: float = knob(2.0, "Cores the sandbox may use.", option=False, gt=0)
+    egress: tuple[str, ...] = knob(
+        (),
+        "What programs in the sandbox may reach through its proxy: `packages`, `github`, "
+        "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`. Nothing unless given; see egress.md.",
+    )
+    egress_max_bytes: int = knob(
+        1_000_000_000, "Most bytes all connections of a run carry, both ways.", option=False, gt=0
+    )
     pids: int = knob(1024, "Processes and threads the sandbox may have.", option=False, ge=16)
+    disk: float = knob(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
 
     # forge
     github_token: SecretStr | None = knob(
@@ -135,6 +191,20 @@ class Settings(BaseSettings):
     )
     bot_login: str = knob(
         "", "Login that Resolver writes as; asked of the forge when empty.", option=False
+    )
+    keep_log: bool = knob(
+        True,
+        "In an Action: push each run's log as `refs/resolver/runs/...` of the repository, so that "
+        "`@agent continue` finds it. Who can read the repository can read it.",
+        option=False,
+    )
+    control_poll: float = knob(
+        10.0,
+        "Seconds between two looks for comments that steer a run at work, where no webhook brings "
+        "them; 0 means never.",
+        option=False,
+        ge=0,
+        le=600,
     )
     draft: bool = knob(False, "Open the pull request as a draft.", repository=True)
     clone_depth: int = knob(
@@ -176,6 +246,17 @@ class Settings(BaseSettings):
             raise ValueError("the mention is one word, like @agent")
         return value
 
+    @field_validator("egress")
+    @classmethod
+    def _egress_can_be_read(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        AllowList.parse(value)
+        return value
+
+    @property
+    def allow_list(self) -> AllowList:
+        """What the sandbox may reach."""
+        return AllowList.parse(self.egress)
+
     @property
     def limits(self) -> Limits:
         """The bounds of a run."""
@@ -184,9 +265,18 @@ class Settings(BaseSettings):
         )
 
     @property
+    def ceiling(self) -> Limits:
+        """The most that comments can extend the bounds of a run to."""
+        return Limits(
+            max_iterations=int(self.max_iterations * self.max_extension),
+            max_budget=self.max_budget * self.max_extension,
+            max_time=self.max_time * self.max_extension,
+        )
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Every secret value there is, for the redactor."""
-        values = (self.api_key, self.github_token, self.webhook_secret)
+        values = (self.api_key, self.github_token, self.webhook_secret, self.remote_token)
         return tuple(v.get_secret_value() for v in values if v and v.get_secret_value())
 
     @classmethod

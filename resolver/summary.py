@@ -26,12 +26,16 @@ def outcome_json(
     outcome: Outcome | None,
     patch: Patch | None,
     publication: Publication,
+    earlier: Publication,
     evidence: Evidence,
     failure: Failure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
 ) -> dict[str, Any]:
-    """Every field is always there; null or empty where a run did not come so far."""
+    """Every field is always there; null or empty where a run did not come so far.
+
+    earlier: what was public already of the work that the run went on with.
+    """
     state, reason = _state(outcome, failure, publication)
     published = publication.model_dump(mode="json")
     return {
@@ -45,6 +49,7 @@ def outcome_json(
         "key": trigger.key,
         "repository": trigger.repository,
         "number": trigger.number,
+        "issue": trigger.subject,
         "model": model,
         "base": base,
         "commit": publication.commit,
@@ -53,6 +58,7 @@ def outcome_json(
         "pull_request": published["pull_request"],
         "comment_url": publication.comment_url,
         "repeated": publication.repeated,
+        "earlier": earlier.model_dump(mode="json", include={"branch", "commit", "pull_request"}),
         "iterations": outcome.iterations if outcome else 0,
         "cost": outcome.cost if outcome else 0.0,
         "tokens": (outcome.tokens if outcome else Outcome(state=state).tokens).model_dump(),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from resolver.assembly import remote_access
 from resolver.commands.options import settings_options
 from resolver.doors import github_forge, host_of, require_model
 from resolver.errors import ResolverError
@@ -61,6 +62,9 @@ def _examine(settings: Settings, environment: Any, repository: str | None) -> It
 
 
 def _sandbox(settings: Settings, environment: Any) -> Iterator[Finding]:
+    if settings.runtime == "remote":
+        yield _asked("remote runtime", lambda: _remote(settings))
+        return
     engine = _asked("Docker engine", lambda: _version(environment))
     local = settings.runtime == "local"
     yield Finding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
@@ -74,6 +78,15 @@ def _sandbox(settings: Settings, environment: Any) -> Iterator[Finding]:
 def _model(settings: Settings) -> str:
     require_model(settings)
     return settings.model
+
+
+def _remote(settings: Settings) -> str:
+    access = remote_access(settings)
+    try:
+        given = access.limits()
+    finally:
+        access.close()
+    return f"{given.runtime}, {given.running} of {given.sandboxes} sandboxes are in use"
 
 
 def _version(environment: Any) -> str:

@@ -39,7 +39,15 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
     text = field.description or ""
     if field.annotation is bool:
         return click.option(f"{flag}/--no-{name.replace('_', '-')}", default=None, help=text)
+    if field.annotation == tuple[str, ...]:
+        text += " May be repeated."
+        return click.option(flag, multiple=True, callback=_listed, metavar="TEXT", help=text)
     return click.option(flag, type=_click_type(field.annotation), default=None, help=text)
+
+
+def _listed(_context: click.Context, _option: click.Parameter, given: Any) -> Any:
+    """Repeated or with commas, as in the environment; not given is None."""
+    return tuple(part.strip() for text in given for part in text.split(",") if part.strip()) or None
 
 
 def _click_type(annotation: Any) -> Any:

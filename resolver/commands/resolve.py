@@ -1,6 +1,5 @@
 """`resolver resolve`: one issue, from GitHub or from a file beside a local checkout."""
 
-import getpass
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,9 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
+from resolver.commanding import watch_of
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
@@ -16,39 +17,53 @@ from resolver.doors import (
     filtered_log,
     github_forge,
     host_of,
+    login,
     parse_target,
     require_model,
     run_id,
     stop_on_signals,
 )
 from resolver.errors import UsageError
+from resolver.events.reading import read_log
 from resolver.events.stream import utc_now
 from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger, read_issue_file
-from resolver.model import Trigger
-from resolver.output import Output
+from resolver.model import TriggerKind
+from resolver.output import EVENTS, REQUEST, Output, Request
 from resolver.pipeline import resolve
 from resolver.record import Job
 from resolver.result import print_result
+from resolver.runlog import current_run, opening_of
 from resolver.settings import Settings, load_settings
+from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
+from resolver.watching import watched
 from resolver.workspace.workspace import Workspace
+
+BOUNDS = ("max_iterations", "max_budget", "max_time")
+"""Options that set a resumed run's limits anew; without them those of its log hold."""
 
 
 @click.command()
-@click.argument("target")
+@click.argument("target", required=False)
 @click.option(
     "--issue",
     type=click.Path(path_type=Path),
     help="Issue as a markdown file, for a local checkout: title on the first line.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Go on with the run in this output folder, which was killed or stopped. Needs no TARGET.",
 )
 @run_options
 @click.pass_obj
 def command(
     environment: Mapping[str, str],
     /,
-    target: str,
+    target: str | None,
     issue: Path | None,
+    resume: Path | None,
     output: Path | None,
     no_publish: bool,
     **options: Any,
@@ -58,38 +73,114 @@ def command(
     TARGET is OWNER/NAME#N or the URL of a GitHub issue (GITHUB_TOKEN is used), or the PATH of a
     local git checkout together with --issue FILE.md. On a local checkout the change becomes a new
     branch `agent/...`; working tree, index, hooks and configuration are left alone.
+
+    With --resume DIR a run that was cut off goes on from its event log: nothing that it did is
+    asked of the model again or published twice. Its limits count over the whole run.
     """
     settings = load_settings(options, environment)
-    require_model(settings)
-    trigger, forge = _local(Path(target), issue) if issue else _github(target, settings)
-    run = run_id(trigger.key, trigger.at)
     console = Console(stderr=True)
+    if resume is not None:
+        if target or issue or output:
+            raise UsageError(
+                "--resume goes on with the run in a folder, which says all else already",
+                f"give it alone: resolver resolve --resume {shlex.quote(str(resume))}",
+            )
+        folder, request = taken_up(resume)
+        if is_done(folder):
+            console.print(Text(for_terminal(_done_words(folder))), soft_wrap=True)
+            return 0
+        require_model(settings)
+    else:
+        request = new_request(target, issue)
+        require_model(settings)
+        folder = Output(output or default_output(environment, request.run))
     job = Job(
-        trigger=trigger,
-        run=run,
-        output=Output(output or default_output(environment, run)),
+        trigger=request.trigger,
+        run=request.run,
+        output=folder,
         load=lambda repository: load_settings(options, environment, repository),
         host=host_of(environment),
-        publish=not no_publish,
+        publish=request.publish and not no_publish,
+        resume=resume is not None,
+        continuation=request.continuation,
+        bounds={name: options[name] for name in BOUNDS if options[name] is not None},
+        issue=request.issue,
+        source=request.source,
         progress=Progress(console),
     )
-    with stop_on_signals(), filtered_log(settings, job.host):
+    forge = _forge(request, settings)
+    with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
         record = resolve(job, forge)
     print_result(record, console)
     return record.exit_code
 
 
-def _local(path: Path, issue: Path) -> tuple[Trigger, Forge]:
-    if not path.is_dir():
-        raise UsageError(f"{path} is not a folder", "give the path of a git checkout")
+def new_request(target: str | None, issue: Path | None) -> Request:
+    """What the command line asks for. Raises UsageError."""
     now = utc_now()
-    path = path.resolve()
-    trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=_login(), at=now)
-    read_issue_file(issue, trigger, "")
-    return trigger, LocalForge(issue, "", Workspace.branches(path))
+    if target is None:
+        raise UsageError(
+            "no issue is given", "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md"
+        )
+    if issue is not None:
+        path = _checkout(target)
+        trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=login(), at=now)
+        read_issue_file(issue, trigger, "")
+    else:
+        trigger = command_line_trigger(*_number(target), now)
+    run = run_id(trigger.key, trigger.at)
+    return Request(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
 
 
-def _github(target: str, settings: Settings) -> tuple[Trigger, Forge]:
+def taken_up(folder: Path) -> tuple[Output, Request]:
+    """The folder of an earlier run, and what that run was asked to do.
+
+    Raises UsageError when it holds no run or another process is at work in it, and LogError when
+    its log can't be gone on with.
+    """
+    if not any((folder / name).is_file() for name in (EVENTS, REQUEST)):
+        raise UsageError(f"{folder} holds no run", "give the output folder of an earlier run")
+    output = Output(folder, resume=True)
+    request = output.request
+    if output.has_events:
+        events = list(read_log(output.log))
+        opening = opening_of(events, output.log)
+        request = request or Request(run=current_run(events), trigger=opening.task.trigger)
+    if request is None:
+        raise UsageError(
+            f"the run in {folder} was cut off before it began, and was not asked for here",
+            "start a new one",
+        )
+    return output, request
+
+
+def is_done(output: Output) -> bool:
+    """Whether the run has come to its end and nothing is left to publish."""
+    outcome = output.outcome
+    return outcome is not None and outcome.get("exit_code") in (0, 3)
+
+
+def _done_words(output: Output) -> str:
+    outcome = output.outcome or {}
+    where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
+    came = where or outcome.get("reason") or outcome.get("state")
+    return f"The run {outcome.get('run')} is done already: {came}."
+
+
+def _forge(request: Request, settings: Settings) -> Forge:
+    if request.trigger.kind is not TriggerKind.LOCAL:
+        return github_forge(settings, request.trigger.repository)
+    branches = Workspace.branches(_checkout(request.trigger.repository))
+    return LocalForge(Path(request.issue), "", branches)
+
+
+def _checkout(target: str) -> Path:
+    if not Path(target).is_dir():
+        raise UsageError(f"{target} is not a folder", "give the path of a git checkout")
+    return Path(target).resolve()
+
+
+def _number(target: str) -> tuple[str, int]:
     found = parse_target(target)
     if found is None:
         there = Path(target).is_dir()
@@ -99,13 +190,4 @@ def _github(target: str, settings: Settings) -> tuple[Trigger, Forge]:
             if there
             else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",
         )
-    repository, number = found
-    trigger = command_line_trigger(repository, number, utc_now())
-    return trigger, github_forge(settings, repository)
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
+    return found

@@ -15,11 +15,12 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.commands.listening import address_of, listen, log_to_stderr
 from resolver.commands.options import settings_options
 from resolver.doors import environment_secrets, require_model, trigger_of
 from resolver.errors import UsageError
-from resolver.security.logging import RewritingFilter
 from resolver.security.redaction import Redactor
+from resolver.server.commands import Commands
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
 from resolver.server.webhook import create_app
@@ -79,13 +80,17 @@ def command(
     folder = DataFolder(Path(settings.data_dir))
     if url.get_backend_name() == "sqlite":
         lock(Path(f"{url.database}.lock"))
-    listening = _listen(host, port)
-    _log(Redactor((*settings.secrets, *environment_secrets(environment), str(url.password or ""))))
+    listening = listen(host, port)
+    log_to_stderr(
+        Redactor((*settings.secrets, *environment_secrets(environment), str(url.password or "")))
+    )
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
-    worker = Worker(url, Runs(environment, options, folder.path).work_on, concurrency)
+    runs = Runs(environment, options, folder.path)
+    commands = Commands(runs, runs.at_work, runs.threads)
+    worker = Worker(url, runs.work_on, commands.obey, concurrency)
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
@@ -116,34 +121,8 @@ def _check(settings: Settings) -> str:
     return settings.webhook_secret.get_secret_value()
 
 
-def _log(redactor: Redactor) -> None:
-    """Plain lines on stderr, without secrets; of other packages their warnings alone."""
-    handler = logging.StreamHandler()
-    handler.addFilter(RewritingFilter(redactor.redact_text))
-    logging.basicConfig(
-        level=logging.WARNING,
-        handlers=[handler],
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    logging.captureWarnings(True)
-    logging.getLogger("resolver").setLevel(logging.INFO)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on. Raises UsageError."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise UsageError(
-            f"can't listen on {host}:{port}: {error.strerror}", "choose another --host or --port"
-        ) from error
-
-
 def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
-    host, port = listening.getsockname()[:2]
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    logger.info("listening on http://%s/webhook", address)
+    logger.info("listening on http://%s/webhook", address_of(listening))
     logger.info("deliveries are kept in %s, runs in %s", url, folder.path)
 
 

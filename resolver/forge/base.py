@@ -51,8 +51,13 @@ class Forge(Protocol):
         pushed, and of which there never was a pull request. Never raises, as `acknowledge`."""
         ...
 
+    def open_head(self, branch: str) -> str | None:
+        """Newest commit of `branch` while a pull request of ours is open from it, else None."""
+        ...
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
-        """The pull request of `branch`: the open one if there is one, else a new one."""
+        """The pull request of `branch`: the open one if there is one, with its words brought up
+        to date when it is ours, else a new one."""
         ...
 
     def comment(self, report: Report) -> str:

@@ -97,6 +97,9 @@ class LocalForge:
     def discard_abandoned(self, prefix: str, run: str) -> None:
         """A run of the command line has a new key each time: nothing is ever left of it."""
 
+    def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - nothing is ever open here
+        return None
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
         return PullRequest(
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft

@@ -9,7 +9,10 @@ import re
 
 from resolver.forge.report import Ending
 
-_RUN = re.compile(r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+) -->")
+_RUN = re.compile(
+    r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
+    r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))? -->"
+)
 _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
 
 
@@ -17,14 +20,29 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def run_marker(key: str, ending: Ending) -> str:
-    """The marker of a run. The key is hashed, so that no key can end the HTML comment."""
-    return f"<!-- resolver:run key={_digest(key)} ending={ending.value} -->"
+def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = "") -> str:
+    """The marker of a run. The key is hashed, so that no key can end the HTML comment.
+
+    issue, run: given in a pull request, so that it leads to the work it came from.
+    """
+    work = f" issue={issue} run={run}" if issue and run else ""
+    return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{work} -->"
+
+
+def work_of(body: str) -> tuple[int, str] | None:
+    """Issue number and run that a pull request's `body` names in its marker."""
+    found = _RUN.match(body)
+    return (int(found[3]), found[4]) if found and found[3] else None
 
 
 def refusal_marker(login: str) -> str:
     """The marker of a refusal: one per person and thread."""
     return f"<!-- resolver:refused actor={_digest(login.casefold())} -->"
+
+
+def answer_marker(key: str) -> str:
+    """The marker of a word that is no run's: one per request."""
+    return f"<!-- resolver:answer key={_digest(key)} -->"
 
 
 def ending_of(body: str, key: str) -> Ending | None:

@@ -21,6 +21,7 @@ class Ending(StrEnum):
     LIMIT = "limit"
     STUCK = "stuck"
     STOPPED = "stopped"
+    WAITING = "waiting"
     POLICY = "policy"
     REFUSED = "refused"
     ERROR = "error"
@@ -79,6 +80,12 @@ class Report(Noun):
         default="", repr=False, description="As `resolver.trace` renders it for a comment, folded."
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
+    continues: bool = Field(
+        default=False, description="True when a comment can make it go on from its log."
+    )
+    how: Literal["new", "added", "unchanged"] = Field(
+        default="new", description="As in Publication: what became of an earlier pull request."
+    )
 
     @property
     def ending(self) -> Ending:
@@ -90,6 +97,8 @@ class Report(Noun):
         state = self.outcome.state if self.outcome else RunState.ERROR
         if state is RunState.FINISHED:
             return Ending.NO_CHANGE
+        if state is RunState.AWAITING_USER_INPUT:
+            return Ending.WAITING
         if state in {RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}:
             return Ending(state.value)
         return Ending.ERROR

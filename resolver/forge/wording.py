@@ -48,7 +48,7 @@ def pull_request_title(report: Report) -> str:
 
     1 to 256 characters.
     """
-    issue = report.trigger.number
+    issue = report.trigger.subject
     own, _ = _split_title(report.outcome.message if report.outcome else "")
     if own:
         return title(own, own_issue=issue)
@@ -69,10 +69,12 @@ def _split_title(message: str) -> tuple[str, str]:
 def pull_request_body(report: Report) -> str:
     """The pull request's text, at most 65,536 characters, every tag closed."""
     local = report.trigger.kind is TriggerKind.LOCAL
-    marker = "" if local else run_marker(report.trigger.key, Ending.PULL_REQUEST)
+    trigger = report.trigger
+    marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     message = report.outcome.message if report.outcome else ""
     _, rest = _split_title(message)
     body = rest or message
+    marker = "" if local else marker
     return _filled("comments/pull_request_body.md.j2", report, marker, body, with_trace=False)
 
 
@@ -110,7 +112,7 @@ def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) ->
 
 def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
-    issue = trigger.number
+    issue = trigger.subject
     files = report.patch.files if report.patch else ()
     evidence = report.evidence
     commands = evidence.commands if evidence else ()
@@ -138,12 +140,22 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "by_label": trigger.kind is TriggerKind.ISSUE_LABELED,
         "local": trigger.kind is TriggerKind.LOCAL,
         "mention": code_span(report.mention),
+        "continues": report.continues,
+        "go_on": code_span(f"{report.mention} continue"),
+        "extend": code_span(f"{report.mention} continue {_more(report)}"),
+        "how": report.how,
         "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
         "warnings": _lines(report.warnings, detail.lines),
         "what": _sentence(failure.what if failure else ""),
         "next_step": _capital(_sentence(failure.next_step if failure else "")),
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
+
+
+def _more(report: Report) -> str:
+    """Amounts to grant, as an example that is worth its while."""
+    limit = report.outcome.limit if report.outcome else None
+    return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
 
 
 def _is_whole(report: Report) -> bool:

@@ -4,18 +4,25 @@ as every other door does.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from resolver.commanding import GOES_ON, continued
+from resolver.continuing import Earlier
+from resolver.controller.control import Control
 from resolver.doors import github_forge, host_of, run_id
 from resolver.errors import ResolverError
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, Report
 from resolver.model import Trigger
-from resolver.output import OUTCOME, Output
+from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job
+from resolver.runlog import can_go_on
+from resolver.server.atwork import AtWork
+from resolver.server.threads import Threads
+from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
 from resolver.triggers.permission import authorize
 
@@ -31,17 +38,29 @@ class Runs:
 
     environment, options: the settings of each run are loaded from them.
     folder: below it each run has its own, which is named like the run.
+    at_work: where comments find a run while it is at work.
     """
 
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     folder: Path
+    at_work: AtWork = field(default_factory=AtWork)
+
+    @property
+    def threads(self) -> Threads:
+        """What is remembered of each thread."""
+        return Threads(self.folder)
+
+    def settings(self) -> Settings:
+        """The operator's."""
+        return self._load({})
 
     def work_on(self, trigger: Trigger, attempt: int) -> dict[str, Any]:
         """Do one delivery; what came of it, as JSON. Doing it again finds what was done before.
 
         The run's id and folder are derived from the event, so that a run which was cut off goes on
-        under its own name; what its first attempt left is kept beside.
+        under its own name and from its own log. A log that is damaged is kept beside, and the run
+        starts anew.
         attempt: 1 for the first.
         """
         settings = self._load({})
@@ -53,18 +72,72 @@ class Runs:
             logger.info("run %s was done before", run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
         report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
+        control = Control()
+        self.at_work.enter(trigger, control)
+        try:
+            # A stop is noted before it looks for the run at work: one of the two finds the other.
+            by = self.threads.stop_after(trigger)
+            if by is not None:
+                return self._cancel(report, by, forge)
+            done = self._begin(report, attempt, settings, forge, control)
+        finally:
+            late = self.at_work.leave(trigger)
+        return {**done, LEFT: [each.model_dump_json() for each in late]}
+
+    def _begin(
+        self, report: Report, attempt: int, settings: Settings, forge: Forge, control: Control
+    ) -> dict[str, Any]:
+        """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
+        trigger, run = report.trigger, report.run
         if attempt > MOST_ATTEMPTS:
             what = f"the server ended {MOST_ATTEMPTS} times in the middle of this run"
             return self._give_up(report, what, forge)
         try:
-            output = Output(self.folder / run)
-        except ResolverError as error:
-            logger.error("run %s can't be recorded: %s", run, error.what)
+            output = Output(self.folder / run, resume=True)
+            self.threads.started(trigger, run)
+            job = self._job(trigger, run, output, settings)
+        except (ResolverError, OSError) as error:
+            logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
-        job = Job(trigger, run, output, self._load, host_of(self.environment))
-        record = resolve(job, forge)
+        record = resolve(replace(job, control=control, continues=True), forge)
+        pull = record.publication.pull_request
+        if pull is not None and pull.number is not None:
+            self.threads.opened(trigger, pull.number)
         logger.info("run %s ended with exit code %d", run, record.exit_code)
         return {"run": run, "exit_code": record.exit_code, "state": record.summary()["state"]}
+
+    def _job(self, trigger: Trigger, run: str, output: Output, settings: Settings) -> Job:
+        """The job: cut off and to go on, or new, or to go on from the thread's last run."""
+        job = Job(trigger, run, output, self._load, host_of(self.environment))
+        begun, goes_on = output.request, trigger.command in GOES_ON
+        # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
+        if can_go_on(output.log) and (begun is not None or not goes_on):
+            return replace(job, resume=True, continuation=begun.continuation if begun else None)
+        output.set_earlier_aside()
+        if not goes_on:
+            return job
+        continuation, notices = continued(
+            trigger, self._last_run(trigger, run), settings, output.log
+        )
+        return replace(job, continuation=continuation, notices=notices)
+
+    def _last_run(self, trigger: Trigger, run: str) -> Earlier | None:
+        """The thread's last run before this one that a run can go on from."""
+        for each in reversed(self.threads.runs(trigger)):
+            folder = self.folder / each
+            if each < run and can_go_on(folder / EVENTS):
+                return Earlier(each, folder / EVENTS, folder / OUTCOME)
+        return None
+
+    def _cancel(self, report: Report, by: str, forge: Forge) -> dict[str, Any]:
+        """Somebody has said stop before the run could begin, or go on after a crash."""
+        logger.info("run %s is not begun: %s said stop", report.run, by)
+        folder = self.folder / report.run
+        if not (folder / OUTCOME).exists():
+            failure = Failure(kind="stopped", what=f"{by} said stop before it could go on")
+            kept = can_go_on(folder / EVENTS)
+            self._tell(report.model_copy(update={"failure": failure, "continues": kept}), forge)
+        return {"run": report.run, "exit_code": 1, "state": "stopped"}
 
     def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
         """Whether the run has ended here and on the forge: then its folder stays as it is."""
@@ -85,10 +158,13 @@ class Runs:
         failure = Failure(
             kind="error", what=what, next_step="the operator's log says more; then ask again"
         )
+        self._tell(report.model_copy(update={"failure": failure}), forge)
+        return {"run": report.run, "exit_code": 1, "state": "error"}
+
+    def _tell(self, report: Report, forge: Forge) -> None:
         try:
             authorize(report.trigger, forge, self._load({}).allowed_users)
             if forge.find_publication(report.trigger) is None:
-                forge.comment(report.model_copy(update={"failure": failure}))
+                forge.comment(report)
         except ResolverError as error:
             logger.error("run %s could not be told: %s", report.run, error.what)
-        return {"run": report.run, "exit_code": 1, "state": "error"}

@@ -7,7 +7,7 @@ Source: https://docs.dbos.dev/python/reference/contexts
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,15 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.errors import UsageError
-from resolver.model import Trigger
+from resolver.model import Command, Trigger
 
 logger = logging.getLogger("resolver.server")
 
 QUEUE = "runs"
+COMMANDS = "commands"
+"""Comments for a run at work don't wait behind it."""
+
+COMMANDS_AT_A_TIME = 4
 EXECUTOR = "resolver"
 """One server process, one executor: what it left unfinished is its own to go on with."""
 
@@ -32,8 +36,14 @@ release must go on with the deliveries of the last, so this changes with their s
 POLL_SECONDS = 0.25
 """Between two looks at the queue: the person who asked waits for a sign."""
 
+LEFT = "left"
+"""Field of a run's result: triggers, as JSON, that are to be done after it."""
+
 Work = Callable[[Trigger, int], dict[str, Any]]
 """(trigger, attempt from 1) -> what came of it, as JSON. Must be idempotent."""
+
+Obey = Callable[[Trigger, Collection[Trigger]], Trigger | None]
+"""(command, the runs that wait or are at work) -> the run that it asks for, if any."""
 
 
 def database(url: str) -> URL:
@@ -68,11 +78,11 @@ class Worker:
     """Owns the DBOS instance of the process.
 
     url: as `database` gives it.
-    work: does one delivery; called in a thread of DBOS.
+    work: does one delivery; called in a thread of DBOS. obey: does one command.
     concurrency: runs at a time over all repositories.
     """
 
-    def __init__(self, url: URL, work: Work, concurrency: int = 2) -> None:
+    def __init__(self, url: URL, work: Work, obey: Obey, concurrency: int = 2) -> None:
         self._concurrency = concurrency
         self._url = url
         # DBOS adds a handler of its own where there is none, past the one that redacts.
@@ -92,9 +102,24 @@ class Worker:
 
         @DBOS.workflow(name="delivery", max_recovery_attempts=None)
         def deliver(trigger: str) -> dict[str, Any]:
-            return resolve(trigger)
+            done = resolve(trigger)
+            for number, left in enumerate(done.get(LEFT, [])):
+                self._enqueue_run(f"{DBOS.workflow_id}.{number}", left)
+            return done
 
-        self._deliver = deliver
+        @DBOS.step(name="obey")
+        def obeyed(trigger: str) -> str | None:
+            left = obey(Trigger.model_validate_json(trigger), self._unfinished())
+            return left.model_dump_json() if left else None
+
+        @DBOS.workflow(name="command", max_recovery_attempts=None)
+        def command(trigger: str) -> bool:
+            left = obeyed(trigger)
+            if left is not None:
+                self._enqueue_run(f"{DBOS.workflow_id}.run", left)
+            return left is None
+
+        self._deliver, self._command = deliver, command
 
     def start(self) -> None:
         """Go on with what an earlier process left, and take new deliveries.
@@ -109,6 +134,11 @@ class Worker:
                 partition_concurrency=1,
                 polling_interval_sec=POLL_SECONDS,
             )
+            DBOS.register_queue(
+                COMMANDS,
+                worker_concurrency=COMMANDS_AT_A_TIME,
+                polling_interval_sec=POLL_SECONDS,
+            )
         except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
             raise UsageError(
@@ -119,9 +149,24 @@ class Worker:
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery. Durable when it returns; a known delivery id changes nothing."""
-        repository = trigger.repository.lower()
-        with SetWorkflowID(delivery), SetEnqueueOptions(queue_partition_key=repository):
-            DBOS.enqueue_workflow(QUEUE, self._deliver, trigger.model_dump_json())
+        if trigger.command is Command.FIX:
+            self._enqueue_run(delivery, trigger.model_dump_json())
+        else:
+            with SetWorkflowID(delivery):
+                DBOS.enqueue_workflow(COMMANDS, self._command, trigger.model_dump_json())
+
+    def _enqueue_run(self, id: str, trigger: str) -> None:
+        repository = Trigger.model_validate_json(trigger).repository.lower()
+        with SetWorkflowID(id), SetEnqueueOptions(queue_partition_key=repository):
+            DBOS.enqueue_workflow(QUEUE, self._deliver, trigger)
+
+    def _unfinished(self) -> list[Trigger]:
+        """What the runs are for that wait, or are at work."""
+        listed = DBOS.list_workflows(
+            status=["ENQUEUED", "PENDING"], name="delivery", load_output=False
+        )
+        inputs = [status.input["args"][0] for status in listed if status.input]
+        return [Trigger.model_validate_json(each) for each in inputs]
 
 
 def _attempt() -> int:

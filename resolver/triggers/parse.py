@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
+from resolver.triggers.commands import FIX, Instruction, read_instruction
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import Event, Issue, IssueCommentEvent, IssuesEvent, User
 
@@ -51,6 +52,26 @@ def parse_event(
     return Ignored(f"{name} events start no work")
 
 
+def command_of(
+    body: str,
+    *,
+    login: str,
+    type: str,
+    mention: str,
+    bot_login: str = "",
+    allowed_users: Collection[str] = (),
+) -> Instruction | None:
+    """What a comment that was read from its thread asks for, None when it isn't for us.
+
+    type: the author's account type, as the API has it.
+    """
+    account = User(login=login, id=0, type=type)
+    if _not_a_person(account, bot_login, allowed_users):
+        return None
+    instruction = find_instruction(body, mention)
+    return None if instruction is None else read_instruction(instruction)
+
+
 def _from_comment(
     event: IssueCommentEvent, mention: str, bot_login: str, allowed_users: Collection[str]
 ) -> Trigger | Ignored:
@@ -70,7 +91,7 @@ def _from_comment(
         key=f"issue_comment:{event.comment.id}",
         kind=TriggerKind.ISSUE_COMMENT,
         at=event.comment.created_at,
-        instruction=instruction,
+        asked=read_instruction(instruction),
         comment_id=event.comment.id,
     )
 
@@ -113,7 +134,7 @@ def _trigger(
     key: str,
     kind: TriggerKind,
     at: datetime,
-    instruction: str = "",
+    asked: Instruction = FIX,
     comment_id: int | None = None,
 ) -> Trigger:
     issue, sender = event.issue, event.sender
@@ -124,7 +145,9 @@ def _trigger(
         number=issue.number,
         is_pull_request=issue.pull_request is not None,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
-        instruction=instruction,
+        instruction=asked.words,
+        command=asked.command,
+        extension=asked.extension,
         at=at,
         comment_id=comment_id,
         snapshot=_snapshot(issue),

@@ -10,7 +10,7 @@ import pytest
 
 from resolver.events.lifecycle import RunStarted
 from resolver.events.observations import CmdOutput
-from resolver.events.store import read_log
+from resolver.events.reading import read_log
 from tests.action.conftest import set_up
 from tests.action.scene import MODEL_KEY, REPOSITORY, RUNNER, Scene
 from tests.attacks.canaries import files_below, leaks

@@ -9,7 +9,7 @@ from resolver.demo.repository_maker import make_repository
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted
 from resolver.events.observations import CmdOutput
-from resolver.events.store import read_log
+from resolver.events.reading import read_log
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git
 

@@ -36,7 +36,11 @@ def ended(ending: Ending) -> Report:
         Ending.REFUSED: Refused("alice may not", "ask somebody"),
         Ending.ERROR: ModelError("the model is gone", "check the key"),
     }
-    states = {Ending.STUCK: RunState.STUCK, Ending.REJECTED: RunState.REJECTED}
+    states = {
+        Ending.STUCK: RunState.STUCK,
+        Ending.REJECTED: RunState.REJECTED,
+        Ending.WAITING: RunState.AWAITING_USER_INPUT,
+    }
     if ending in errors:
         return reports.report(failure=failure_of(errors[ending]), trace_markdown=TRACE)
     if ending in states:
@@ -70,6 +74,7 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
         (Ending.POLICY, ["did not publish", ".github/workflows/ci.yml", "`a.py`"]),
         (Ending.REFUSED, ["alice may not", "Ask somebody"]),
         (Ending.REJECTED, ["did not do this", "so it is"]),
+        (Ending.WAITING, ["a question", "Fixed the parser", "answer"]),
         (Ending.ERROR, ["the model is gone", "Check the key"]),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from resolver.cli import run
 from resolver.events.log import Event
-from resolver.events.store import read_log
+from resolver.events.reading import read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 
 RESOLVER = Path(sys.executable).parent / "resolver"
@@ -121,7 +121,7 @@ class CommandLine:
 
     @staticmethod
     def _needs_output(args: tuple[str | Path, ...]) -> bool:
-        return args[0] == "resolve" and "--output" not in args
+        return args[0] == "resolve" and not {"--output", "--resume"} & set(args)
 
     def call(self, *args: str | Path, **environment: str) -> Ended:
         """Run a command to its end inside this process: the same code from its arguments on,

@@ -11,7 +11,10 @@ from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call, tool_cal
 from tests.parts.runs import RESOLVER, CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
-OUTPUT = {"events.jsonl", "outcome.json", "patch.diff", "trace.md", "trace.html", "pull_request.md"}
+OUTPUT = {
+    "request.json", "events.jsonl", "outcome.json", "patch.diff", "trace.md", "trace.html",
+    "pull_request.md",
+}  # fmt: skip
 FIELDS = {
     "run", "state", "reason", "base", "commit", "tree", "branch", "pull_request", "iterations",
     "cost", "tokens",

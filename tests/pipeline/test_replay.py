@@ -66,7 +66,7 @@ def test_a_recording_that_is_too_short_says_so(
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "can't be read"), ("garbage\n", "line 1"), ("", "holds no reply of a model")],
+    [(None, "can't be read"), ("garbage\n", "line 1"), ("", "has no event in it")],
 )
 def test_a_recording_that_is_none_is_a_clear_error(
     command_line: CommandLine, tmp_path: Path, content: str | None, says: str

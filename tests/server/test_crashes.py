@@ -10,7 +10,8 @@ import pytest
 
 from resolver.doors import run_id, trigger_of
 from resolver.events.actions import CmdRun
-from resolver.events.store import read_log
+from resolver.events.lifecycle import Resumed
+from resolver.events.reading import read_log
 from resolver.runtime.engine import RUN_LABEL
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
@@ -59,7 +60,8 @@ def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -
 
 def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: Scene) -> None:
     server = scene.server
-    scene.plans.add("stuck", bash("exec sleep 4711.5"))
+    sleeping = bash("sleep 4711.5", timeout=4)
+    scene.plans.add("stuck", sleeping)
     server.start()
     issue = scene.ask("stuck")
     waiting = scene.forge.issue(scene.name, "waiting")
@@ -70,7 +72,7 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
     until(lambda: not processes("4711.5"), 5)
     assert not scene.forge.branches(issue.repository)
 
-    scene.plans.add("stuck", *plan_of_a_fix(delay=0.8))
+    scene.plans.add("stuck", sleeping, *plan_of_a_fix(delay=0.8))
     server.start()
     until(lambda: len(scene.plans.times("stuck")) > 1)
     begun = time.monotonic()
@@ -87,9 +89,12 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
     assert len(scene.forge.pulls(issue.repository)) == 2
     assert len(issue.comments[0].reactions) == 1
     assert "attempt 3" in server.log
-    [first] = server.runs.glob("*/earlier-1")
-    assert any(isinstance(event, CmdRun) for event in read_log(first / "events.jsonl"))
-    assert (first.parent / "earlier-2" / "events.jsonl").exists()
+    assert not list(server.runs.glob("*/earlier-*"))
+    logs = [list(read_log(path)) for path in server.runs.glob("*/events.jsonl")]
+    [taken_up] = [log for log in logs if any(isinstance(event, Resumed) for event in log)]
+    assert sum(isinstance(event, Resumed) for event in taken_up) == 2
+    sleeps = [e for e in taken_up if isinstance(e, CmdRun) and "4711.5" in e.command]
+    assert len(sleeps) == 1, "what the log has is not asked for again"
     until(lambda: not list((server.runs / "tmp").iterdir()), 5)
 
 
@@ -134,7 +139,8 @@ def test_no_container_of_a_killed_run_is_left(
 ) -> None:
     server = scene.server
     server.environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
-    scene.plans.add("docked", bash("exec sleep 4712.5"))
+    sleeping = bash("sleep 4712.5", timeout=4)
+    scene.plans.add("docked", sleeping)
     server.start()
     issue = scene.forge.issue(scene.name, "docked")
     payload = scene.forge.mention(issue)
@@ -150,7 +156,7 @@ def test_no_container_of_a_killed_run_is_left(
         python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
     )
 
-    scene.plans.add("docked", *plan_of_a_fix())
+    scene.plans.add("docked", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scene.forge.done_once(issue), 60)
     until(lambda: not engine.containers.list(all=True, filters=mine), 20)

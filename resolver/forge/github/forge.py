@@ -4,7 +4,9 @@ Every write goes to the trigger's own issue in this repository, nowhere else.
 """
 
 import logging
+from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 import github
 from github.Issue import Issue
@@ -13,8 +15,9 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess, check_repository
+from resolver.forge.github.news import ThreadNews
 from resolver.forge.github.reading import read_task
-from resolver.forge.markers import ending_of
+from resolver.forge.markers import answer_marker, ending_of, work_of
 from resolver.forge.report import Ending, Report
 from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
 from resolver.model import Publication, PullRequest, Task, Trigger
@@ -23,6 +26,11 @@ logger = logging.getLogger("resolver.forge")
 
 ACTIONS_LOGIN = "github-actions[bot]"
 """Who writes with the token that GitHub gives to an Action; that token may not ask who it is."""
+
+CONFIRMED = "+1"
+"""The reaction that says: the run at work has got it."""
+
+MOST_REACTIONS = 500
 
 
 class GitHubForge:
@@ -64,13 +72,55 @@ class GitHubForge:
     def acknowledge(self, trigger: Trigger) -> None:
         try:
             with self._access.asking("react to the request", "issues: write"):
-                issue = self._issue(trigger)
-                if trigger.comment_id is not None:
-                    issue.get_comment(trigger.comment_id).create_reaction("eyes")
-                else:
-                    issue.create_reaction("eyes")
+                self._react(trigger, "eyes")
         except ForgeError as error:
             logger.warning("%s", error.what)
+
+    def _react(self, trigger: Trigger, content: str) -> None:
+        issue = self._issue(trigger)
+        if trigger.comment_id is not None:
+            issue.get_comment(trigger.comment_id).create_reaction(content)
+        else:
+            issue.create_reaction(content)
+
+    def confirm(self, trigger: Trigger) -> None:
+        """Show that what was asked of a run at work has reached it. Never raises."""
+        try:
+            with self._access.asking("react to the request", "issues: write"):
+                self._react(trigger, CONFIRMED)
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+
+    def is_confirmed(self, trigger: Trigger) -> bool:
+        """Whether `confirm` was done for this comment, by any process of ours."""
+        if trigger.comment_id is None:
+            return False
+        with self._access.asking("read the reactions to the request", "issues: read"):
+            comment = self._issue(trigger).get_comment(trigger.comment_id)
+            return any(
+                each.content == CONFIRMED and each.user.login.casefold() == self.whoami().casefold()
+                for each in islice(comment.get_reactions(), MOST_REACTIONS)
+            )
+
+    def say(self, trigger: Trigger, text: str) -> None:
+        """One comment that is no run's, where it was asked. Given once for each request."""
+        own, marker = self.whoami(), answer_marker(trigger.key)
+        issue = self._issue(trigger)
+        with self._access.asking(f"comment on {self._name}#{trigger.number}", "issues: write"):
+            comments = publishing.own_comments(issue, own, trigger.at)
+            if not any((c.body or "").startswith(marker) for c in comments):
+                issue.create_comment(f"{marker}\n\n{text}\n")
+
+    def origin(self, number: int) -> tuple[int, str] | None:
+        """Issue and run that the pull request `number` came from, None when it isn't ours."""
+        own = self.whoami()
+        with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
+            pull = self._repository.get_pull(number).complete()
+            return work_of(pull.body or "") if publishing.is_ours(pull, own) else None
+
+    def news(self, number: int, since: datetime) -> ThreadNews:
+        """The comments that issue or pull request `number` gets from now on."""
+        return ThreadNews(self._access, self._repository, number, since)
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
@@ -110,6 +160,12 @@ class GitHubForge:
         except ForgeError as error:
             logger.warning("%s", error.what)
 
+    def open_head(self, branch: str) -> str | None:
+        own = self.whoami()
+        with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
+            pull = publishing.open_pull_request_of(self._repository, branch)
+            return pull.head.sha if pull and publishing.is_ours(pull, own) else None
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
         if report.task is None:
@@ -127,6 +183,8 @@ class GitHubForge:
             ),
         )
         with self._access.asking(what, "pull-requests: write"):
+            if publishing.is_ours(pull, self.whoami()) and (pull.title, pull.body) != (title, body):
+                pull.edit(title=title, body=body)
             return publishing.described(pull)
 
     def comment(self, report: Report) -> str:

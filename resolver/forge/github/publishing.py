@@ -18,7 +18,7 @@ from github.Repository import Repository
 from resolver.forge.github.access import GitHubAccess, ServerTrouble
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_refusal_of
-from resolver.model import PullRequest, Trigger, TriggerKind
+from resolver.model import Command, PullRequest, Trigger, TriggerKind
 
 _SEARCHED_COMMENTS = 500
 _SEARCHED_PULLS = 200
@@ -58,12 +58,13 @@ def pull_request_of_run(
     repository: Repository, own: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
     """The pull request that a run of this key has opened, whatever its state."""
-    since = searched_since(trigger)
+    # what goes on with earlier work adds to a pull request that is older than the request
+    since = None if trigger.command is Command.CONTINUE else searched_since(trigger)
     pulls = repository.get_pulls(state="all", sort="created", direction="desc")
     for pull in islice(pulls, _SEARCHED_PULLS):
         if since is not None and pull.created_at < since:
             return None
-        if _is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
+        if is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
             return pull
     return None
 
@@ -124,7 +125,8 @@ def described(pull: GitHubPullRequest) -> PullRequest:
     )
 
 
-def _is_ours(pull: GitHubPullRequest, own: str) -> bool:
+def is_ours(pull: GitHubPullRequest, own: str) -> bool:
+    """Whether our own account has opened it."""
     user = pull.raw_data.get("user") or {}
     return str(user.get("login") or "").casefold() == own.casefold()
 

@@ -37,7 +37,7 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
     Raises ForgeError when repository or issue is missing, moved or closed, Refused for a pull
     request.
     """
-    number = trigger.number or 0
+    number = trigger.subject or 0
     with access.asking(f"read {trigger.repository}", "metadata: read"):
         full_name, base = repository.full_name, repository.default_branch
         if not base:
@@ -52,7 +52,8 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
         _check_issue(issue, full_name, number)
         if issue.raw_data.get("pull_request") is not None:
             raise Refused(
-                f"{full_name}#{number} is a pull request, and so far I work on issues only",
+                f"{full_name}#{number} is a pull request, and so far I work on issues, and go on "
+                "with pull requests of my own",
                 "make the request on an issue",
             )
         left_out: list[str] = []

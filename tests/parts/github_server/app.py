@@ -4,6 +4,7 @@ Every request is recorded, ordered faults happen first, and the world is locked 
 endpoint works, so that concurrent clients see one thing after the other.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -33,6 +34,7 @@ REASONS = {
     200: "OK",
     201: "Created",
     204: "No Content",
+    304: "Not Modified",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
@@ -113,7 +115,7 @@ class GitHubApp:
 
             return self._git(environ, start)
         exchange.crashed = True
-        exchange.answer = self._answer(exchange)
+        exchange.answer = _unless_known(exchange, self._answer(exchange))
         exchange.crashed = False
         return self._sent(exchange, exchange.answer, None, start_response)
 
@@ -169,8 +171,18 @@ class GitHubApp:
             "X-RateLimit-Resource": "core",
             **answer.headers,
         }
-        if answer.status == 204:
+        if answer.status in {204, 304}:
             del headers["Content-Length"], headers["Content-Type"]
         reason = REASONS.get(answer.status, "Status")
         start_response(f"{answer.status} {reason}", list(headers.items()))
         return [body]
+
+
+def _unless_known(exchange: Exchange, answer: Answer) -> Answer:
+    """With an ETag, as each answer to a GET has one; 304 when the client has that answer."""
+    if exchange.kind != "rest" or exchange.method != "GET" or answer.status != 200:
+        return answer
+    tag = f'W/"{hashlib.sha256(json.dumps(answer.document).encode()).hexdigest()}"'
+    if exchange.headers.get("if-none-match") == tag:
+        return Answer(304, None, {"ETag": tag})
+    return Answer(200, answer.document, {**answer.headers, "ETag": tag})

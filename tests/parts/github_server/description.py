@@ -209,6 +209,8 @@ class Description:
         if answer is None or exchange.fault:
             return
         status = str(answer.status)
+        if answer.status == 304 and "if-none-match" in exchange.headers:
+            return  # any GET may be asked on a condition
         if status not in operation["responses"]:
             if answer.status < 400:
                 yield f"answer {status} is not described"

@@ -1,0 +1,201 @@
+"""What a door does with a comment that is a command: whose thread it is about, whether a run at
+work has taken it, and the word to the person when there is nothing to steer.
+"""
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resolver.archive import fetch_last, keep
+from resolver.continuing import Earlier, take_up
+from resolver.doors import github_forge
+from resolver.errors import ForgeError, LogError, Refused, Stopped, WorkspaceError
+from resolver.forge.github.forge import GitHubForge
+from resolver.forge.report import Report, failure_of
+from resolver.model import Command, Continuation, Trigger, TriggerKind
+from resolver.record import Job, Record
+from resolver.scratch import scratch_folder
+from resolver.settings import Settings
+from resolver.steering import authorize_steering
+from resolver.templates import render
+from resolver.watching import Watch
+from resolver.workspace.git import Credential
+
+logger = logging.getLogger("resolver.commanding")
+
+GOES_ON = frozenset({Command.CONTINUE, Command.RESUME})
+"""The commands that start a run where none is at work."""
+
+LOOKS = 1.5
+"""How many times the watcher's interval a job waits for the run at work to take a command."""
+
+
+def about_issue(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
+    """The trigger, about its issue where it was asked on a pull request of ours.
+
+    issue: when it is known. What the event says of the pull request is not the issue's text.
+    """
+    if not trigger.is_pull_request or trigger.number is None:
+        return trigger
+    if issue is None:
+        try:
+            origin = forge.origin(trigger.number)
+        except ForgeError as error:
+            logger.warning("%s", error.what)  # the run meets the same trouble, and tells of it
+            return trigger
+        if origin is None:
+            return trigger
+        issue = origin[0]
+    return trigger.model_copy(update={"issue": issue, "snapshot": None})
+
+
+def taken_elsewhere(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
+    """Whether a run at work in another process takes the command, within about `seconds`."""
+    end = time.monotonic() + LOOKS * seconds
+    while not forge.is_confirmed(trigger):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(min(2.0, max(0.1, seconds / 5)))
+    return True
+
+
+def refusal(
+    trigger: Trigger, running: Trigger | None, forge: GitHubForge, settings: Settings
+) -> Refused | None:
+    """Why the person may not ask this, None when they may."""
+    try:
+        authorize_steering(trigger, running, forge, settings.allowed_users)
+    except Refused as refused:
+        return refused
+    return None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A command that starts no run. said: for the job's log."""
+
+    said: str
+    state: str
+    exit_code: int = 0
+
+
+def answer_in_job(
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings
+) -> Answered | None:
+    """What comes of a command that has started a job of its own, where the run that it may be for
+    is at work in another job; None when this job is to do a run."""
+    refused = refusal(trigger, None, forge, settings)
+    goes_on = trigger.command in GOES_ON
+    if refused is not None and goes_on:
+        return None  # as any request for a run, it is refused on the way
+    if taken_elsewhere(trigger, forge, settings.control_poll):
+        return Answered("The run at work has taken it.", "taken")
+    if refused is not None:
+        tell_refused(trigger, run, refused, forge, settings)
+        return Answered(refused.what, "refused", refused.exit_code)
+    if goes_on:
+        return None
+    tell_nothing_at_work(trigger, forge, settings)
+    return Answered("No run is at work on this.", "nothing")
+
+
+def tell_refused(
+    trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
+) -> None:
+    """The refusal as for any other request: once for a person and a thread."""
+    forge.comment(
+        Report(trigger=trigger, run=run, mention=settings.mention, failure=failure_of(refused))
+    )
+
+
+def tell_nothing_at_work(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
+    """One line, because the person waits for something to stop or to pause."""
+    forge.acknowledge(trigger)
+    stops = trigger.command is Command.STOP
+    text = render("comments/nothing_at_work.md.j2", stops=stops, mention=settings.mention)
+    forge.say(trigger, text.strip())
+
+
+def source_of(settings: Settings, repository: str) -> str:
+    """Where a repository is cloned from and pushed to."""
+    return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
+
+
+def credential_of(settings: Settings) -> Credential | None:
+    """What git shows the server."""
+    token = settings.github_token
+    return Credential(settings.github_server_url, token.get_secret_value()) if token else None
+
+
+def last_archived(trigger: Trigger, run: str, settings: Settings, folder: Path) -> Earlier | None:
+    """The newest log that the repository keeps for the issue, from before `run`.
+
+    Raises WorkspaceError or LogError.
+    """
+    if trigger.subject is None:
+        return None
+    url, credential = source_of(settings, trigger.repository), credential_of(settings)
+    return fetch_last(url, credential, trigger.subject, folder, before=run)
+
+
+def continued(
+    trigger: Trigger, earlier: Earlier | None, settings: Settings, log: Path
+) -> tuple[Continuation | None, tuple[str, ...]]:
+    """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
+    that can't be used, the notice that this is a new run."""
+    if earlier is None:
+        return None, (render("run/no_log.md.j2", why="").strip(),)
+    try:
+        source = source_of(settings, trigger.repository)
+        return take_up(trigger, earlier, source, log), ()
+    except LogError as error:
+        return None, (no_log(error),)
+
+
+def no_log(error: LogError | WorkspaceError) -> str:
+    """The notice that the earlier log can't be used."""
+    return render("run/no_log.md.j2", why=error.what).strip()
+
+
+def go_on_from_archive(job: Job, settings: Settings) -> Job:
+    """The job, going on from the last run's log where it was asked to and the repository keeps
+    one; where it keeps none it is told."""
+    if job.trigger.command not in GOES_ON:
+        return job
+    with scratch_folder() as folder:
+        try:
+            earlier = last_archived(job.trigger, job.run, settings, Path(folder))
+        except (WorkspaceError, LogError) as error:
+            logger.warning("%s", error.what)
+            return replace(job, notices=(no_log(error),))
+        continuation, notices = continued(job.trigger, earlier, settings, job.output.log)
+    return replace(job, continuation=continuation, notices=notices)
+
+
+def watch_of(job: Job, settings: Settings) -> Watch:
+    """The watch for comments that steer this job: on its issue, and where else it was asked.
+    Nobody watches a run that publishes nothing."""
+    trigger = job.trigger
+    watched = job.publish and trigger.kind is not TriggerKind.LOCAL
+    numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
+    return Watch(
+        trigger=trigger,
+        control=job.control,
+        forge=lambda: github_forge(settings, trigger.repository),
+        numbers=tuple(numbers),
+        settings=settings,
+        seconds=settings.control_poll if watched else 0.0,
+    )
+
+
+def archive(record: Record, settings: Settings) -> None:
+    """Keep the run's log with the repository. Failing to is a warning, never a failed run."""
+    job = record.job
+    if record.log is None or not settings.keep_log or job.trigger.subject is None:
+        return
+    url, credential = source_of(settings, job.trigger.repository), credential_of(settings)
+    try:
+        keep(job.output.folder, url, credential, job.trigger.subject, job.run)
+    except (WorkspaceError, LogError, Stopped) as error:
+        logger.warning("the log could not be kept with the repository: %s", error.what)

@@ -1,0 +1,108 @@
+"""From the log of an earlier run to a run that goes on from it. Where the log is found is the
+doors' matter: on this machine's disk, or with the repository (`resolver.archive`).
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from resolver.errors import LogError
+from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.model import Continuation, Extension, Limits, Publication, PullRequest, Trigger
+from resolver.runlog import opening_of
+
+MOST_OUTCOME = 5_000_000
+"""Bytes of an outcome.json that is read."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier run's files. The outcome may be missing: the run was killed."""
+
+    run: str
+    log: Path
+    outcome: Path
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    branch: str | None = None
+    commit: str | None = None
+    pull_request: PullRequest | None = None
+
+
+class _Outcome(_Published):
+    """The fields of outcome.json that are read."""
+
+    earlier: _Published = _Published()
+
+
+def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Continuation:
+    """Make `log` begin with the earlier run's, and say how to go on from there.
+
+    source: where the repository is cloned from, which is no matter for a log to decide.
+    Raises LogError when the earlier log is no sound log of a run on the same issue.
+    """
+    events = list(read_log(earlier.log))
+    opening = opening_of(events, earlier.log)
+    about = opening.task.trigger
+    same = about.repository.casefold() == trigger.repository.casefold()
+    if not same or about.subject != trigger.subject:
+        raise LogError(
+            f"the log of run {earlier.run} is about {about.repository}#{about.subject}, "
+            f"not about {trigger.repository}#{trigger.subject}"
+        )
+    if opening.task.source.casefold() != source.casefold():
+        raise LogError(f"the log of run {earlier.run} is about another server's {about.repository}")
+    _copy_whole_lines(earlier.log, log, len(events))
+    return Continuation(
+        run=earlier.run,
+        words=trigger.instruction,
+        by=trigger.actor.login,
+        extension=allowance(State.fold(events), opening.limits, trigger.extension),
+        publication=published(earlier.outcome),
+    )
+
+
+def allowance(state: State, new: Limits, asked: Extension) -> Extension:
+    """What is granted on top of the limits in force: the amounts that were asked for; and of what
+    was not named, and is more than half used up, as much as makes it a `new` run's again."""
+    limits = state.limits
+    iterations = _missing(new.max_iterations, limits.max_iterations - state.iterations)
+    budget = _missing(new.max_budget, limits.max_budget - state.priced)
+    time = _missing(new.max_time, limits.max_time - state.seconds)
+    return Extension(
+        iterations=asked.iterations or int(iterations),
+        budget=asked.budget or budget,
+        time=asked.time or time,
+    )
+
+
+def _missing(new: float, left: float) -> float:
+    return new - max(0.0, left) if left < new / 2 else 0.0
+
+
+def published(outcome: Path) -> Publication:
+    """What an earlier run has made public, or had been public when it went on itself."""
+    try:
+        with open(outcome, "rb") as file:
+            found = _Outcome.model_validate_json(file.read(MOST_OUTCOME))
+    except (OSError, ValidationError):
+        return Publication()
+    own = found if found.branch and found.commit and found.pull_request else found.earlier
+    return Publication(branch=own.branch, commit=own.commit, pull_request=own.pull_request)
+
+
+def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
+    """Copy the first `lines` lines; `target` is there whole or not at all."""
+    temporary = target.with_name(f".{target.name}.new")
+    with open(source, "rb") as old, open(temporary, "wb") as new:
+        for _ in range(lines):
+            new.write(old.readline())
+        new.flush()
+        os.fsync(new.fileno())
+    temporary.replace(target)

@@ -1,0 +1,74 @@
+"""How a log is taken up by another process: what is added to it before the work goes on.
+
+Each part is found when it is there already, so that being killed in between does no harm.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from resolver import __version__
+from resolver.controller.controller import ENDS
+from resolver.controller.limits import extension_events
+from resolver.events.actions import Message
+from resolver.events.base import Source
+from resolver.events.lifecycle import LimitsExtended, Resumed
+from resolver.events.observations import AgentStateChanged
+from resolver.model import Continuation, Limits, RunState
+from resolver.runlog import RunLog
+from resolver.templates import render
+
+
+def take_up(log: RunLog, run: str, continuation: Continuation | None) -> None:
+    """Say in the log that `run` goes on from here: the first event that this process adds."""
+    by = continuation.by if continuation else ""
+    begun = log.begun(run) < len(log.state.events)
+    if begun or continuation is None:
+        reason = "the run was cut off and goes on"
+    else:
+        reason = f"goes on from run {continuation.run}"
+    log.stream.add(Resumed(version=__version__, run=run, reason=reason, by=by))
+
+
+def change_limits(log: RunLog, bounds: Mapping[str, float]) -> None:
+    """Put the bounds that a person gave along with the resume in the place of the log's.
+
+    bounds: by the names of the fields of Limits, the totals of the whole run.
+    """
+    wanted = Limits.model_validate({**log.state.limits.model_dump(), **bounds})
+    if wanted != log.state.limits:
+        log.stream.add(LimitsExtended(limits=wanted))
+
+
+def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits) -> None:
+    """Add what was granted and said, and let the agent run again where it had come to an end.
+
+    most: the totals that a request may extend the limits to.
+    """
+    state = log.state
+    stopped = state.run_state in ENDS
+    if continuation is None:
+        if stopped and not log.is_done:
+            log.stream.add(AgentStateChanged(state=RunState.RUNNING))
+        return
+    since = state.events[log.begun(run) :]
+    if any(isinstance(e, AgentStateChanged) for e in since):
+        go_on(log, run, None, most)
+        return
+    if not any(isinstance(e, LimitsExtended) for e in since):
+        granted = extension_events(state.limits, continuation.extension, most, continuation.by)
+        for event in granted:
+            log.stream.add(event)
+    said = any(isinstance(e, Message) and e.source is Source.USER for e in since)
+    if not said and (continuation.words.strip() or stopped):
+        log.stream.add(Message(content=words_of(continuation), source=Source.USER))
+    if stopped:
+        log.stream.add(AgentStateChanged(state=RunState.RUNNING))
+
+
+def words_of(continuation: Continuation) -> str:
+    """What the agent is told of the request to go on."""
+    words = continuation.words.strip()
+    seed = words
+    while (marker := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in words:
+        seed += marker
+    return render("agent/continued.md.j2", words=words, by=continuation.by, marker=marker).strip()

@@ -1,0 +1,54 @@
+"""What a comment asks of a run at work, as requests to it. Who may ask is decided here."""
+
+from collections.abc import Collection
+from typing import assert_never
+
+from resolver.controller.control import Control, Extend, Pause, Request, Resume, Say, Stop
+from resolver.model import Command, Extension, Trigger
+from resolver.triggers.permission import PermissionReader, authorize
+
+STEERS = frozenset({Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE})
+"""The commands that are for a run at work, when there is one."""
+
+
+def authorize_steering(
+    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: Collection[str]
+) -> None:
+    """Raise Refused unless the person may ask this of the run that `running` has started.
+
+    The same people as may start one; who has asked for a run may always stop it.
+    """
+    own = running is not None and running.actor.login.casefold() == asking.actor.login.casefold()
+    if asking.command is Command.STOP and own and asking.actor.login:
+        return
+    authorize(asking, reader, allowed)
+
+
+def steer(control: Control, asking: Trigger) -> None:
+    """Ask it of the run; returns at once."""
+    for request in requests(asking):
+        control.send(request)
+
+
+def requests(asking: Trigger) -> list[Request]:
+    """What a comment on a thread with a run at work means."""
+    by = asking.actor.login
+    match asking.command:
+        case Command.STOP:
+            return [Stop(by=by, reason=asking.instruction)]
+        case Command.PAUSE:
+            return [Pause(by=by)]
+        case Command.RESUME:
+            return [Resume(by=by), *_said(asking)]
+        case Command.CONTINUE:
+            granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
+            # "continue" to a run that pauses is what "resume" says
+            return [*granted, *_said(asking), Resume(by=by)]
+        case Command.FIX:
+            return []
+        case _:
+            assert_never(asking.command)
+
+
+def _said(asking: Trigger) -> list[Request]:
+    return [Say(asking.instruction, asking.actor.login)] if asking.instruction else []

@@ -1,0 +1,176 @@
+"""The main job with its sandbox elsewhere: on a server of sandboxes, and on an engine over TCP."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.runtime.engine import RUN_LABEL
+from tests.parts.forwarding import forwarding
+from tests.parts.model_endpoint import ModelEndpoint, tool_call
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+
+FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
+
+
+def fix(command_line: CommandLine, endpoint: ModelEndpoint, folder: Path, *options: str) -> Ended:
+    """Run the main job, and check the branch that comes of it."""
+    checkout = make_checkout(folder / "calc", FILES)
+    edit = {"command": "str_replace", "path": "calc.sh", "old_str": "$1 - $2", "new_str": "$1 + $2"}
+    endpoint.script(
+        bash("pwd; git log --oneline; env; . ./calc.sh; add 2 2"),
+        tool_call("str_replace_editor", edit),
+        tool_call("execute_ipython_cell", {"code": "open('docs/a.md').read()"}),
+        bash(". ./calc.sh; [ $(add 2 2) = 4 ] && echo right"),
+        finish("Make add add"),
+    )
+    done = command_line.call_resolve(checkout, *options)
+    assert done.exit_code == 0, done.stderr
+    assert git(checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}") == done.outcome["tree"]
+    assert "$1 + $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")
+    assert "right" in json.dumps(endpoint.requests[-1].body)
+    return done
+
+
+def remote(server: SandboxServer) -> dict[str, str]:
+    return {"RESOLVER_REMOTE_URL": server.url, "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN}
+
+
+def test_an_issue_is_resolved_on_a_server_of_sandboxes(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    local_sandbox_server: SandboxServer,
+    tmp_path: Path,
+) -> None:
+    command_line.environment |= remote(local_sandbox_server)
+    done = fix(command_line, model_endpoint, tmp_path, "--runtime", "remote")
+    assert SANDBOX_TOKEN.encode() not in done.everything
+    told = b"".join(json.dumps(r.body).encode() for r in model_endpoint.requests)
+    assert SANDBOX_TOKEN.encode() not in told
+    sandbox = next(e for e in done.events if e.kind == "stage_completed" and e.stage == "sandbox")
+    assert sandbox.detail.startswith("on another machine: ")
+    assert not list(local_sandbox_server.folder.glob("sandboxes-*/tmp/resolver-*"))
+
+
+@pytest.mark.engine
+def test_an_issue_is_resolved_in_a_container_of_a_server(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    docker_sandbox_server: SandboxServer,
+    engine: docker.DockerClient,
+    busybox_image: str,
+    tmp_path: Path,
+) -> None:
+    command_line.environment |= remote(docker_sandbox_server)
+    options = ("--runtime", "remote", "--image", busybox_image)
+    done = fix(command_line, model_endpoint, tmp_path, *options)
+    told = json.dumps(model_endpoint.requests[-1].body)
+    assert "/workspace" in told
+    assert SANDBOX_TOKEN.encode() not in done.everything
+    assert docker_sandbox_server.log.count(f"for run {done.outcome['run']}") == 1
+    served = engine.containers.list(all=True, filters={"label": RUN_LABEL})
+    prefix = f"served.{docker_sandbox_server.name}."
+    assert not [c for c in served if c.labels[RUN_LABEL].startswith(prefix)]
+
+
+@pytest.mark.engine
+def test_an_issue_is_resolved_on_an_engine_over_tcp(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    engine: docker.DockerClient,
+    python_image: str,
+    tmp_path: Path,
+) -> None:
+    with forwarding("/var/run/docker.sock") as forwarder:
+        command_line.environment["DOCKER_HOST"] = f"tcp://127.0.0.1:{forwarder.port}"
+        options = ("--runtime", "docker", "--image", python_image)
+        done = fix(command_line, model_endpoint, tmp_path, *options)
+        assert forwarder.connections > 0
+    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
+    assert engine.containers.list(all=True, filters=labels) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_sandbox_on_the_server(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+    number: signal.Signals,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    (tmp_path / "issue.md").write_text("# Fix it")
+    (tmp_path / "server").mkdir()
+    model_endpoint.script(bash("sleep 60"), finish())
+    server = SandboxServer(tmp_path / "server", "--runtime", "local", "--idle", "2")
+    options = ("--issue", tmp_path / "issue.md", "--output", tmp_path / "out")
+    with closing(server.start()):
+        with subprocess.Popen(
+            command_line.command("resolve", checkout, *options, "--runtime", "remote"),
+            env={**command_line.environment, **remote(server)},
+            stderr=subprocess.DEVNULL,
+        ) as run:
+            assert soon(lambda: len(model_endpoint.requests) == 1)
+            time.sleep(0.5)
+            assert running(server) == 1
+            run.send_signal(number)
+            run.wait(60)
+        assert soon(lambda: running(server) == 0)
+        assert not list(server.folder.glob("sandboxes-*/tmp/resolver-*"))
+    server.check_log()
+
+
+def running(server: SandboxServer) -> int:
+    access = server.access()
+    try:
+        return access.limits().running
+    finally:
+        access.close()
+
+
+def soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return condition()
+
+
+def test_a_server_that_is_not_there_is_a_clear_error(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    command_line.environment["RESOLVER_REMOTE_URL"] = "http://127.0.0.1:1"
+    command_line.environment["RESOLVER_REMOTE_TOKEN"] = SANDBOX_TOKEN
+    done = command_line.call_resolve(checkout, "--runtime", "remote")
+    assert done.exit_code == 1
+    assert "can't be reached" in done.stderr
+    assert "RESOLVER_REMOTE_URL" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "RESOLVER_REMOTE_URL"),
+        ({"RESOLVER_REMOTE_URL": "http://127.0.0.1:1"}, "RESOLVER_REMOTE_TOKEN"),
+        (
+            {"RESOLVER_REMOTE_URL": "http://h.example", "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN},
+            "unencrypted",
+        ),
+    ],
+)
+def test_what_is_missing_for_the_remote_runtime_is_named(
+    command_line: CommandLine, tmp_path: Path, settings: dict[str, str], says: str
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    command_line.environment |= settings
+    done = command_line.call_resolve(checkout, "--runtime", "remote")
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert SANDBOX_TOKEN not in done.stderr

@@ -1,0 +1,108 @@
+"""`resolver replay`: a log's actions done again, the first difference, and forks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resolver.events.lifecycle import ModelReplied, Resumed
+from tests.parts.model_endpoint import ModelEndpoint, tool_calls
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
+EDIT = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
+
+
+@pytest.fixture
+def recorded(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path) -> Ended:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    model_endpoint.script(
+        bash("pwd; date; mktemp; cat calc.py; sleep 0.01 & wait"),
+        tool_calls([
+            ("str_replace_editor", {"command": "view", "path": "calc.py"}),
+            ("str_replace_editor", {"command": "str_replace", **EDIT}),
+        ]),
+        finish("Make add add"),
+    )  # fmt: skip
+    done = command_line.call_resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    return done
+
+
+def test_a_log_replays_without_a_model_elsewhere(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
+) -> None:
+    asked = len(model_endpoint.requests)
+    moved = tmp_path / "moved"
+    (tmp_path / "calc").rename(moved)
+    before = recorded.everything
+    done = command_line.call("replay", recorded.output)
+    assert done.exit_code == 2
+    assert "--source" in done.stderr
+    for name in ("LLM_MODEL", "LLM_API_KEY"):
+        command_line.environment.pop(name)
+    done = command_line.call("replay", recorded.output / "events.jsonl", "--source", moved)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "As recorded: 3 actions" in done.stdout
+    assert len(model_endpoint.requests) == asked
+    assert recorded.everything == before
+
+
+def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ended) -> None:
+    log = recorded.output / "events.jsonl"
+    log.write_text(log.read_text().replace("return a - b", "return a * b", 1))
+    lines = log.read_text().splitlines()
+    changed = next(i for i, line in enumerate(lines) if "return a * b" in line)
+    done = command_line.call("replay", log)
+    assert done.exit_code == 1, done.stderr
+    assert f"event {changed - 1}, cmd_run: pwd; date" in done.stdout
+    assert f"content of what came of it (event {changed})" in done.stdout
+    assert "a * b" in done.stdout
+    assert "a - b" in done.stdout
+
+
+def test_a_fork_goes_on_live_from_a_step(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
+) -> None:
+    second = [e.id for e in recorded.events if isinstance(e, ModelReplied)][1]
+    model_endpoint.script(bash("sed -i 's/a - b/b + a/' calc.py"), finish("Turn it around"))
+    asked = len(model_endpoint.requests)
+    output = tmp_path / "fork"
+    done = command_line.call(
+        "replay", recorded.output, "--from", str(second + 1), "--say", "Put b first.",
+        "--output", output,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert f"the fork keeps 0 to {second - 1}" in done.stderr
+    fork = Ended(done.exit_code, done.stdout, done.stderr, output)
+    assert fork.outcome["run"] != recorded.outcome["run"]
+    assert b"b + a" in (output / "patch.diff").read_bytes()
+    assert [e.id for e in fork.events] == list(range(len(fork.events)))
+    assert fork.events[:second] == recorded.events[:second]
+    assert isinstance(fork.events[second], Resumed)
+    assert "Put b first." in json.dumps(model_endpoint.requests[asked].body)
+    assert git(tmp_path / "calc", "branch", "--list", "agent/*") == "agent/fix-it"
+
+
+def test_a_fork_from_the_end_goes_on_after_finish_and_can_be_published(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
+) -> None:
+    model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
+    last = str(len(recorded.events) - 1)
+    options = ("--publish", "--output", tmp_path / "fork")
+    done = command_line.call("replay", recorded.output, "--from", last, *options)
+    assert done.exit_code == 0, done.stderr
+    assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
+    assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [(("--say", "x"), "--from"), (("--publish",), "--from"), (("--from", "999"), "ends with")],
+)
+def test_options_that_do_not_fit_are_refused(
+    command_line: CommandLine, recorded: Ended, options: tuple[str, ...], says: str
+) -> None:
+    done = command_line.call("replay", recorded.output, *options)
+    assert done.exit_code == 2
+    assert says in done.stderr

@@ -1,0 +1,198 @@
+"""Runs that are killed (SIGKILL) at every instant and go on: nothing is done twice."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.events.lifecycle import ModelReplied, Resumed
+from resolver.events.store import JsonlStore
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.killer import Killer
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_calls
+from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+
+REPOSITORY = "octo/calc"
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
+EDIT = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
+SCRIPT = [
+    bash("export TIMES=twice; echo one >> count.txt; cat calc.py"),
+    tool_calls([
+        ("execute_bash", {"command": 'echo "two $TIMES" >> count.txt; cd /; pwd'}),
+        ("str_replace_editor", {"command": "str_replace", **EDIT}),
+        ("str_replace_editor", {"command": "view", "path": "calc.py"}),
+    ]),
+    bash('echo "three $TIMES" >> "$OLDPWD/count.txt"'),
+    finish("Make add add"),
+]  # fmt: skip
+"""Each command leaves a line in the change, and the later ones need the shell of the first."""
+
+KILLED = -9
+
+
+def next_answer(body: dict[str, Any]) -> Answer:
+    """The reply by what the conversation has so far: the same however often it is asked for."""
+    return SCRIPT[sum(message["role"] == "assistant" for message in body["messages"])]
+
+
+@pytest.fixture
+def killer(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> Iterator[Killer]:
+    model_endpoint.answer_with(next_answer)
+    made = Killer(tmp_path, command_line.environment)
+    yield made
+    made.close()
+
+
+def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
+    store = JsonlStore(output / "events.jsonl")
+    events = list(store)
+    store.close()
+    return events, json.loads((output / "outcome.json").read_text())
+
+
+def sweep(
+    killer: Killer, endpoint: ModelEndpoint, checkout: Path, folder: Path, *, again: bool
+) -> None:
+    """Kill a run right after each of its events; `again`: some resumes before a later one, too."""
+    issue = folder / "issue.md"
+    issue.write_text("# Fix it")
+    whole = folder / "whole"
+    assert killer.run("resolve", checkout, "--issue", issue, "--output", whole) == 0, killer.printed
+    events, expected = read(whole)
+    replies = sum(isinstance(e, ModelReplied) for e in events)
+    assert git(checkout, "show", f"{expected['branch']}:count.txt").split("\n") == [
+        "one", "two twice", "three twice",
+    ]  # fmt: skip
+    for number in range(len(events)):
+        git(checkout, "branch", "-D", expected["branch"])
+        asked = len(endpoint.requests)
+        output = folder / f"killed-{number}"
+        start = ("resolve", checkout, "--issue", issue, "--output", output)
+        assert killer.run(*start, event=number) == KILLED, killer.printed
+        if again and number % 3 == 0:
+            later = number + 4 + number % 2
+            ended = killer.run("resolve", "--resume", output, event=later, before=True)
+            assert ended in (KILLED, 0), killer.printed
+        assert killer.run("resolve", "--resume", output) == 0, killer.printed
+        log, outcome = read(output)
+        assert outcome["tree"] == expected["tree"], number
+        assert (
+            outcome["branch"]
+            == expected["branch"]
+            == git(checkout, "branch", "--list", "agent/*", "--format=%(refname:short)")
+        ), number
+        assert outcome["divergences"] == [], number
+        assert sum(isinstance(e, ModelReplied) for e in log) == replies, number
+        assert len(endpoint.requests) - asked <= replies + 2, number
+        assert sum(isinstance(e, Resumed) for e in log) in (1, 2), number
+        assert [e.id for e in log] == list(range(len(log))), number
+
+
+def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
+    killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    sweep(killer, model_endpoint, checkout, tmp_path, again=True)
+
+
+@pytest.mark.engine
+def test_the_same_in_containers(
+    killer: Killer,
+    model_endpoint: ModelEndpoint,
+    engine: object,
+    busybox_image: str,
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    killer.environment = {
+        **killer.environment, "RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": busybox_image,
+    }  # fmt: skip
+    sweep(killer, model_endpoint, checkout, tmp_path, again=False)
+
+
+class OnGitHub:
+    """A repository with our bot, whose runs are killed."""
+
+    def __init__(self, github: GitHubServer, killer: Killer, folder: Path) -> None:
+        self.github, self.killer, self.folder = github, killer, folder
+        github.create_repository(REPOSITORY, FILES)
+        github.add_user("resolver-bot")
+        github.grant("resolver-bot", REPOSITORY, "write")
+        killer.environment = {
+            **killer.environment,
+            "GITHUB_TOKEN": github.token_for("resolver-bot", REPOSITORY),
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+        }
+
+    def issue(self, title: str) -> Issue:
+        made: Issue = self.github.create_issue(REPOSITORY, title, "2 + 2 gives 0.", author="zoe")
+        return made
+
+    def published(self, issue: Issue) -> tuple[int, int, int]:
+        """How many branches, pull requests and comments there are for the issue."""
+        repository = self.github.repository(REPOSITORY)
+        slug = issue.title.lower().replace(" ", "-")
+        branches = repository.git.text(
+            "for-each-ref", "--format=%(refname:short)", f"refs/heads/agent/{slug}*"
+        ).split()
+        pulls = [
+            i for i in repository.issues.values() if i.pull and f"#{issue.number}" in (i.body or "")
+        ]
+        told = [c for c in issue.comments if c.author.login == "resolver-bot"]
+        return len(branches), len(pulls), len(told)
+
+
+@pytest.fixture
+def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
+    return OnGitHub(github, killer, tmp_path)
+
+
+def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
+    killer, issue = on_github.killer, on_github.issue("add subtracts")
+    output = on_github.folder / "output"
+    sent = "http.client.send"
+    start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
+    resume = ("resolve", "--resume", output)
+    assert killer.run(*start, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
+    assert on_github.published(issue) == (0, 0, 0)
+    pulls = f"POST /api/v3/repos/{REPOSITORY}/pulls "
+    assert killer.run(*resume, audit=sent, word=pulls) == KILLED, killer.printed
+    assert on_github.published(issue) == (1, 0, 0)
+    comments = f"POST /api/v3/repos/{REPOSITORY}/issues/{issue.number}/comments "
+    assert killer.run(*resume, audit=sent, word=comments) == KILLED, killer.printed
+    assert on_github.published(issue) == (1, 1, 0)
+    assert killer.run(*resume, audit="os.rename", word="outcome.json") == KILLED, killer.printed
+    assert on_github.published(issue) == (1, 1, 1)
+    assert killer.run(*resume) == 0, killer.printed
+    assert on_github.published(issue) == (1, 1, 1)
+    _, outcome = read(output)
+    assert outcome["branch"] == "agent/add-subtracts"
+    assert outcome["pull_request"]["number"] > issue.number
+    assert outcome["comment_url"]
+    assert b"a + b" in (output / "patch.diff").read_bytes()
+    assert killer.run(*resume) == 0
+    assert "is done already" in killer.printed
+    assert on_github.published(issue) == (1, 1, 1)
+
+
+def test_a_run_killed_after_each_late_event_publishes_once(on_github: OnGitHub) -> None:
+    killer = on_github.killer
+    whole = on_github.issue("whole")
+    first = on_github.folder / "whole"
+    assert killer.run("resolve", f"{REPOSITORY}#{whole.number}", "--output", first) == 0
+    events, expected = read(first)
+    for number in range(len(events) - 3, len(events)):
+        issue = on_github.issue(f"broken {number}x")
+        output = on_github.folder / f"output-{number}"
+        target = f"{REPOSITORY}#{issue.number}"
+        assert killer.run("resolve", target, "--output", output, event=number) == KILLED
+        assert killer.run("resolve", "--resume", output) == 0, killer.printed
+        assert on_github.published(issue) == (1, 1, 1), number
+        assert read(output)[1]["tree"] == expected["tree"], number
