@@ -120,7 +120,9 @@ def remove_container(container: "Container") -> None:
 def remove_leftovers(client: "DockerClient", run: str) -> int:
     """Remove every container of a run, as after a crash of the host; how many there were."""
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-        found = client.containers.list(all=True, filters={"label": f"{RUN_LABEL}={run}"})
+        found = client.containers.list(
+            all=True, filters={"label": f"{RUN_LABEL}={run}"}, ignore_removed=True
+        )
     for container in found:
         remove_container(container)
     return len(found)

@@ -21,6 +21,10 @@ from resolver.sandbox import wire
 IDLE_SECONDS: Final = 300.0
 """A tunnel that carries nothing for so long is closed."""
 
+_MOST: Final = 2 * wire.MAX_TUNNELS
+"""The other end counts a tunnel as gone when both have sent `close`, this end when its carrier has
+seen to it: as many as were open may still wait for that."""
+
 _SWEEP_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 5.0
 
@@ -88,7 +92,7 @@ class Tunnels:
         with self._lock:
             if frame.tunnel <= self._last:
                 raise wire.WireError(wire.INVALID_PARAMS, "it opens a tunnel twice")
-            if len(self._tunnels) >= wire.MAX_TUNNELS:
+            if len(self._tunnels) >= _MOST:
                 raise wire.WireError(wire.INVALID_PARAMS, "it opens too many tunnels")
             self._last = frame.tunnel
             tunnel = Tunnel(frame.tunnel, frame.host, frame.port, self._common)

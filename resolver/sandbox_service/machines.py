@@ -48,7 +48,9 @@ def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
     engine = connect_engine(environment)
     try:
         with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-            found = engine.containers.list(all=True, filters={"label": RUN_LABEL})
+            found = engine.containers.list(
+                all=True, ignore_removed=True, filters={"label": RUN_LABEL}
+            )
         ours = [c for c in found if c.labels.get(RUN_LABEL, "").startswith(prefix)]
         for container in ours:
             remove_container(container)

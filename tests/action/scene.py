@@ -121,4 +121,6 @@ class Scene:
         """Containers of the last job's run that are still there."""
         run = json.loads((self.output / "outcome.json").read_text())["run"]
         label = f"{RUN_LABEL}={run}"
-        return list(self.engine.containers.list(all=True, filters={"label": label}))
+        return list(
+            self.engine.containers.list(all=True, ignore_removed=True, filters={"label": label})
+        )

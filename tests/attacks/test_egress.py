@@ -186,10 +186,8 @@ def test_a_redirect_to_another_host_is_a_new_connection(box: LetOut, outside: Ou
     inside = box(let_out(outside.entry))
     for target in ("http://evil.test/", "http://169.254.169.254/", f"{outside.url}/landed"):
         inside.fetch(f"{outside.url}/to/{target}")
-    assert [(c.host, c.allowed) for c in inside.told(6)] == [
-        (NAME, True), ("evil.test", False), (NAME, True), ("169.254.169.254", False),
-        (NAME, True), (NAME, True),
-    ]  # fmt: skip
+    told = sorted((c.host, c.allowed) for c in inside.told(6))
+    assert told == sorted([("evil.test", False), ("169.254.169.254", False), *[(NAME, True)] * 4])
 
 
 RAW = """

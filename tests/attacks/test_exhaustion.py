@@ -66,7 +66,12 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
     assert [event.id for event in done.events] == list(range(len(done.events)))
     assert "status 0" not in commands(done)[0].content
     run = done.outcome["run"]
-    assert engine.containers.list(all=True, filters={"label": f"resolver.run={run}"}) == []
+    assert (
+        engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": f"resolver.run={run}"}
+        )
+        == []
+    )
 
 
 @everywhere

@@ -92,7 +92,7 @@ def only(answer: Answer) -> Iterator[Answer]:
 @pytest.mark.parametrize(
     ("answer", "ends"),
     [
-        (reply("I would rather not."), {"stopped", "stuck", "limit"}),
+        (reply("I would rather not."), {"awaiting_user_input", "stuck", "limit"}),
         (tool_call("execute_bash", '{"command'), {"stuck", "limit"}),
         (html(), {"error"}),
     ],

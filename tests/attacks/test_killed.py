@@ -77,7 +77,9 @@ def test_a_killed_run_leaves_no_container(stage: Stage, engine: object) -> None:
     filters = {"label": f"resolver.run={run}"}
     assert len(engine.containers.list(filters=filters)) == 1
     end(process, signal.SIGKILL)
-    assert eventually(lambda: not engine.containers.list(all=True, filters=filters), 20)
+    assert eventually(
+        lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters), 20
+    )
 
 
 @pytest.mark.parametrize(

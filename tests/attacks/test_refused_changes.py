@@ -78,7 +78,7 @@ def test_a_change_of_a_workflow_alone_is_refused(stage: Stage) -> None:
 
 
 HUGE = [
-    ("truncate -s 40G huge", "above the limit"),
+    ("truncate -s 5G huge", "above the limit"),
     ("head -c 30000000 /dev/urandom > big", "above the limit"),
     ("mkdir many; cd many; for i in $(seq 400); do echo $i > $i; done; cd ..", "401 files"),
 ]

@@ -6,6 +6,7 @@ import pytest
 
 from resolver.cli import run
 from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import ModelEndpoint, error, reply
 
 NO_ENGINE = {"DOCKER_HOST": "tcp://127.0.0.1:1", "PATH": os.environ["PATH"]}
 
@@ -44,3 +45,23 @@ def test_the_tokens_rights_on_a_repository_are_checked(
     shown = capsys.readouterr().out
     assert "account: mona" in shown
     assert ("ok       push to octo/demo" in shown) == (code == 0)
+
+
+def test_the_model_is_asked_only_when_wanted(
+    model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = {
+        **NO_ENGINE,
+        "LLM_MODEL": "gpt-4o",
+        "LLM_API_KEY": "k" * 20,
+        "LLM_BASE_URL": model_endpoint.url,
+    }
+    model_endpoint.script(reply("ready"), error(401, "bad key"))
+    assert run(["doctor", "--runtime", "local"], environment) == 0
+    assert model_endpoint.requests == []
+    assert run(["doctor", "--runtime", "local", "--ask"], environment) == 0
+    assert "ok       asking the model: gpt-4o answered" in capsys.readouterr().out
+    assert run(["doctor", "--runtime", "local", "--ask"], environment) == 1
+    shown = capsys.readouterr().out
+    assert "missing  asking the model: the model endpoint at 127.0.0.1" in shown
+    assert "set LLM_API_KEY" in shown

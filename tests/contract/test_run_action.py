@@ -135,7 +135,7 @@ runs:
     assert (run.exit_code, run.outputs) == (0, {})
     assert "WHO=alice" in run.logs
     label = f"{LABEL}={tmp_path}"
-    assert engine.containers.list(all=True, filters={"label": label}) == []
+    assert engine.containers.list(all=True, ignore_removed=True, filters={"label": label}) == []
 
 
 @pytest.mark.engine
@@ -150,7 +150,7 @@ def test_an_action_that_never_ends_is_stopped(
     with pytest.raises(requests.exceptions.ConnectionError):
         run_action(engine, action, tmp_path, job, image=busybox_image, timeout=1)
     label = f"{LABEL}={tmp_path}"
-    assert engine.containers.list(all=True, filters={"label": label}) == []
+    assert engine.containers.list(all=True, ignore_removed=True, filters={"label": label}) == []
 
 
 def test_an_unknown_input_is_a_mistake(action: Path, tmp_path: Path) -> None:

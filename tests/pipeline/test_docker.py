@@ -46,7 +46,7 @@ def test_the_main_job_is_the_same_in_any_image(
     for words in ("/workspace", "Begin", "right"):
         assert words in told, words
     labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
-    assert engine.containers.list(all=True, filters=labels) == []
+    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
 
 
 def test_the_container_is_closed_in(

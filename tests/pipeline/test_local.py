@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call, tool_calls
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call, tool_calls
 from tests.parts.runs import RESOLVER, CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
@@ -102,18 +102,43 @@ def test_a_second_run_takes_a_second_branch(
     assert names == ["agent/fix-it", "agent/fix-it-2"]
 
 
-def test_the_tag_dialect_does_the_same(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+IN_CALLS = (
+    tool_calls([("execute_bash", {"command": "sed -i 's/a - b/a + b/' calc.py"}),
+                ("execute_ipython_cell", {"code": "print(open('calc.py').read())"})]),
+    tool_call("str_replace_editor",
+              {"command": "create", "path": "notes.md", "file_text": "It adds.\n"}),
+    tool_call("finish", {"message": "Make add add", "cause": "It subtracted."}),
+)  # fmt: skip
+IN_TAGS = (
+    reply(
+        "Let me fix it.\n<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>\n"
+        "<execute_ipython>\nprint(open('calc.py').read())\n</execute_ipython>"
+    ),
+    reply(
+        '<str_replace_editor command="create" path="notes.md">\n<file_text>\nIt adds.\n'
+        "</file_text>\n</str_replace_editor>"
+    ),
+    reply("<finish>\nMake add add\n<cause>\nIt subtracted.\n</cause>\n</finish>"),
+)
+
+
+@pytest.mark.parametrize(("dialect", "script"), [("tools", IN_CALLS), ("tags", IN_TAGS)])
+def test_the_same_work_in_either_dialect_gives_the_same_tree(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    checkout: Path,
+    dialect: str,
+    script: tuple[Answer, ...],
 ) -> None:
-    model_endpoint.script(
-        reply("Let me fix it.\n<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>"),
-        reply("<execute_ipython>\nprint(open('calc.py').read())\n</execute_ipython>"),
-        reply("<finish>\nMake add add\n</finish>"),
-    )
-    done = command_line.call_resolve(checkout, "--dialect", "tags")
+    model_endpoint.script(*script)
+    done = command_line.call_resolve(checkout, "--dialect", dialect)
     assert done.exit_code == 0, done.stderr
-    assert git(checkout, "show", f"{done.outcome['branch']}:calc.py").endswith("return a + b")
-    assert all("tools" not in r.body for r in model_endpoint.requests)
+    branch = done.outcome["branch"]
+    assert git(checkout, "show", f"{branch}:calc.py").endswith("return a + b")
+    assert done.outcome["tree"] == "TREE"
+    assert done.outcome["pull_request"]["title"] == "Make add add"
+    assert "**What was wrong**\n\nIt subtracted." in done.outcome["pull_request"]["body"]
+    assert all(("tools" in r.body) is (dialect == "tools") for r in model_endpoint.requests)
 
 
 def test_every_tool_works_in_one_run(

@@ -75,7 +75,7 @@ def test_an_issue_is_resolved_in_a_container_of_a_server(
     assert "/workspace" in told
     assert SANDBOX_TOKEN.encode() not in done.everything
     assert docker_sandbox_server.log.count(f"for run {done.outcome['run']}") == 1
-    served = engine.containers.list(all=True, filters={"label": RUN_LABEL})
+    served = engine.containers.list(all=True, ignore_removed=True, filters={"label": RUN_LABEL})
     prefix = f"served.{docker_sandbox_server.name}."
     assert not [c for c in served if c.labels[RUN_LABEL].startswith(prefix)]
 
@@ -94,7 +94,7 @@ def test_an_issue_is_resolved_on_an_engine_over_tcp(
         done = fix(command_line, model_endpoint, tmp_path, *options)
         assert forwarder.connections > 0
     labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
-    assert engine.containers.list(all=True, filters=labels) == []
+    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

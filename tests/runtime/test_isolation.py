@@ -202,7 +202,9 @@ def test_a_fork_bomb_ends_with_the_sandbox(
     bounded = Runtime(new_machine(sandbox_kind, pids=60, run="bomb"), command_timeout=5)
     with contextlib.suppress(SandboxError), bounded as sandbox:
         sandbox.execute(CmdRun(command="b() { b | b & }; b", timeout=2))
-    listed = engine.containers.list(all=True, filters={"label": "resolver.run=bomb"})
+    listed = engine.containers.list(
+        all=True, ignore_removed=True, filters={"label": "resolver.run=bomb"}
+    )
     assert listed == []
 
 
@@ -290,9 +292,12 @@ def test_a_killed_host_leaves_no_container(
         host.kill()
     deadline = time.monotonic() + 20
     filters = {"label": "resolver.run=killed"}
-    while engine.containers.list(all=True, filters=filters) and time.monotonic() < deadline:
+    while (
+        engine.containers.list(all=True, ignore_removed=True, filters=filters)
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
-    assert engine.containers.list(all=True, filters=filters) == []
+    assert engine.containers.list(all=True, ignore_removed=True, filters=filters) == []
 
 
 def eventually_none(found: Callable[[], list[str]], seconds: float = 20) -> bool:

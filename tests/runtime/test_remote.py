@@ -432,7 +432,7 @@ def test_bytes_out_of_order_are_refused(local_sandbox_server: SandboxServer) -> 
 
 
 def containers(engine: docker.DockerClient, server: str) -> int:
-    found = engine.containers.list(all=True, filters={"label": RUN_LABEL})
+    found = engine.containers.list(all=True, ignore_removed=True, filters={"label": RUN_LABEL})
     return sum(c.labels[RUN_LABEL].startswith(f"served.{server}.") for c in found)
 
 

@@ -36,7 +36,11 @@ def test_a_failure_while_starting_leaves_no_container(
 
 
 def containers(engine: docker.DockerClient, run: str) -> int:
-    return len(engine.containers.list(all=True, filters={"label": f"resolver.run={run}"}))
+    return len(
+        engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": f"resolver.run={run}"}
+        )
+    )
 
 
 def gone(engine: docker.DockerClient, run: str) -> bool:

@@ -81,7 +81,7 @@ def test_a_filling_that_broke_off_is_done_again(
     fill_volume(engine, own_toolbox, busybox_image, patience=0.2)
     with machine(engine, own_toolbox, busybox_image):
         pass
-    names = [c.name for c in engine.containers.list(all=True)]
+    names = [c.name for c in engine.containers.list(all=True, ignore_removed=True)]
     assert f"{volume_name(own_toolbox)}-fill" not in names
 
 

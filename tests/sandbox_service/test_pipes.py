@@ -3,6 +3,9 @@
 import asyncio
 import contextlib
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,14 @@ from hypothesis import strategies as st
 from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import End, Failure
 from resolver.sandbox_service.pipes import HELD, Incoming, OffsetError, Outgoing
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in a thread of its own: the test's may have a loop of another part running."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def collect(incoming: Incoming) -> tuple[threading.Thread, list[bytes]]:
@@ -50,7 +61,7 @@ def test_pieces_said_again_from_anywhere_are_taken_once(
         await asyncio.to_thread(thread.join)
         return taken
 
-    assert b"".join(asyncio.run(send())) == data
+    assert b"".join(run(send())) == data
 
 
 def test_a_fast_client_waits_for_a_slow_machine() -> None:
@@ -66,7 +77,7 @@ def test_a_fast_client_waits_for_a_slow_machine() -> None:
         await asyncio.to_thread(thread.join)
         assert sum(map(len, taken)) == HELD + 4
 
-    asyncio.run(send())
+    run(send())
 
 
 def test_closing_frees_whoever_waits() -> None:
@@ -81,7 +92,7 @@ def test_closing_frees_whoever_waits() -> None:
         with pytest.raises(SandboxError, match="before its end"):
             list(incoming)
 
-    asyncio.run(close())
+    run(close())
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=20), st.integers(1, 50))
@@ -110,7 +121,7 @@ def test_what_is_read_again_after_a_cut_is_the_same(
         assert outgoing.end_at(len(got)) == End(words="over")
         return got
 
-    assert asyncio.run(read()) == data
+    assert run(read()) == data
 
 
 def test_what_was_let_go_and_what_never_was_can_not_be_asked_for() -> None:
@@ -125,7 +136,7 @@ def test_what_was_let_go_and_what_never_was_can_not_be_asked_for() -> None:
         assert await outgoing.read(7, 5) == b"789"
         assert await outgoing.read(10, 0.01) == b""
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_a_fast_machine_waits_for_a_slow_client_until_the_end() -> None:
@@ -151,4 +162,4 @@ def test_a_fast_machine_waits_for_a_slow_client_until_the_end() -> None:
         await asyncio.to_thread(thread.join)
         assert len(failures) == 1
 
-    asyncio.run(write())
+    run(write())

@@ -149,9 +149,9 @@ def test_no_container_of_a_killed_run_is_left(
     mine = {"label": f"{RUN_LABEL}={run}"}
     assert server.deliver(payload)[0] == 202
     until(lambda: processes("4712.5"))
-    assert engine.containers.list(filters=mine)
+    assert engine.containers.list(ignore_removed=True, filters=mine)
     server.end(signal.SIGKILL)
-    until(lambda: not engine.containers.list(filters=mine), 20)
+    until(lambda: not engine.containers.list(ignore_removed=True, filters=mine), 20)
     left = engine.containers.run(
         python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
     )
@@ -159,6 +159,6 @@ def test_no_container_of_a_killed_run_is_left(
     scene.plans.add("docked", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scene.forge.done_once(issue), 60)
-    until(lambda: not engine.containers.list(all=True, filters=mine), 20)
+    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=mine), 20)
     with pytest.raises(docker.errors.NotFound):
         left.reload()
