@@ -29,9 +29,14 @@ from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
+from resolver.workspace.bundle import unbundle
+from resolver.workspace.workspace import Workspace
 from tests.parts.sandboxes import git_dir_tar
 
 LABEL = "bench-sandbox"
+CHANGE_ALL = "printf '%s' $RANDOM | dd of=$f conv=notrunc"
+"""Another first byte of the file `$f`: every file is new then, and as large as before."""
+
 COUNT_OLD = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[s]leep 61.7'"
 
 
@@ -136,43 +141,66 @@ def commands(bench: Bench) -> None:
         say("next command after a timeout", after, old_processes_left=int(left))
 
 
-def transfers(bench: Bench, folder: Path, megabytes: int, times: int = 3) -> None:
+def transfers(bench: Bench, folder: Path, megabytes: int, times: int = 5) -> None:
     """A repository in and a change out; against `docker cp` of the same files."""
-    files = {f"data/{n}.bin": os.urandom(1_000_000) for n in range(megabytes)}
-    _, commit = git_dir_tar(folder / "large", files)
-    git = ["git", "-C", str(folder / "large")]
-    subprocess.run([*git, "repack", "-adq"], check=True)  # as a clone has it
-    packed = folder / "large.tar"
-    subprocess.run(["tar", "-C", folder / "large" / ".git", "-cf", packed, "."], check=True)
-    ours_in, ours_out, engines_in, engines_out, parts = [], [], [], [], []
+    contents: dict[str, Callable[[int], bytes]] = {
+        "random bytes": lambda _: os.urandom(1_000_000),
+        "source code": lambda number: source_code(number, 1_000_000),
+        "source code in files of 20 kB": lambda number: source_code(number, 20_000),
+    }
+    for kind, content in contents.items():
+        count = megabytes * 1_000_000 // len(content(0))
+        files = {f"data/{number}.py": content(number) for number in range(count)}
+        place = folder / kind.replace(" ", "-")
+        git_dir_tar(place / "source", files)
+        _transfer(bench, place, f"{megabytes} MB, {kind}:", times)
+
+
+def source_code(number: int, size: int) -> bytes:
+    """A module of so many bytes, like no other."""
+    lines = (
+        f"def compute_{number}_{n}(first, second):\n"
+        f"    return first + second * {number * 7919 + n * 104729}  # step {n}\n"
+        for n in range(size // 60)
+    )
+    return "".join(lines).encode()[:size]
+
+
+def _transfer(bench: Bench, place: Path, case: str, times: int) -> None:
+    workspace = Workspace.clone(str(place / "source"), place / "clone")
+    base, data = workspace.base, str(place / "source" / "data")
+    times_of: dict[str, list[float]] = {name: [] for name in ("in", "out", "cp in", "cp out")}
+    parts, checks, sizes = [], [], []
     for turn in range(times):
         with bench.runtime() as sandbox, bench.container() as other:
-            source, target = folder / "large" / "data", folder / f"out{turn}"
-            go_in, go_out = [str(source), f"{other}:/data"], [f"{other}:/data", str(target)]
-            engines_in.append(clocked(lambda given=go_in: docker("cp", *given)))
-            engines_out.append(clocked(lambda given=go_out: docker("cp", *given)))
-            ours_in.append(clocked(lambda: sandbox.checkout(_chunks(packed), commit, "main")))
-            # As many new bytes again: every file has another first byte.
-            run(
-                sandbox,
-                "for f in data/*; do printf '%s' $RANDOM | dd of=$f conv=notrunc; done 2>&-",
+            target, bundle = place / f"out{turn}", place / f"{turn}.bundle"
+            go_in, go_out = [data, f"{other}:/data"], [f"{other}:/data", str(target)]
+            times_of["cp in"].append(clocked(lambda given=go_in: docker("cp", *given)))
+            times_of["cp out"].append(clocked(lambda given=go_out: docker("cp", *given)))
+            times_of["in"].append(
+                clocked(lambda: sandbox.checkout(workspace.git_dir_tar(), base, "main"))
             )
+            run(sandbox, f"sleep 2; for f in data/*; do {CHANGE_ALL}; done 2>&-")
             begun = time.perf_counter()
-            change = sandbox.export_change(commit)
-            made = (time.perf_counter() - begun) * 1000
-            sandbox.fetch(str(change["bundle"]), folder / f"b{turn}.bundle", 10**10)
-            ours_out.append((time.perf_counter() - begun) * 1000)
-            parts.append(made)
+            change = sandbox.export_change(base)
+            parts.append((time.perf_counter() - begun) * 1000)
+            sandbox.fetch(str(change["bundle"]), bundle, 10**10)
+            times_of["out"].append((time.perf_counter() - begun) * 1000)
+            fresh = Workspace.clone(str(place / "source"), place / f"clone{turn}")
+            begun = time.perf_counter()
+            unbundle(fresh.git, bundle, base, change["commit"], change["tree"])
+            checks.append((time.perf_counter() - begun) * 1000)
+            sizes.append(change["size"] / 1e6)
             shutil.rmtree(target)
-    say(f"{megabytes} MB repository in", ours_in, engines_in)
-    made = round(statistics.median(parts), 1)
-    say(f"{megabytes} MB change out", ours_out, engines_out, git_in_the_sandbox_ms=made)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            yield chunk
+            shutil.rmtree(fresh.folder)
+            bundle.unlink()
+    say(f"{case} repository in", times_of["in"], times_of["cp in"])
+    say(
+        f"{case} change out", times_of["out"], times_of["cp out"],
+        made_in_the_sandbox_ms=round(statistics.median(parts), 1),
+        megabytes=round(statistics.median(sizes), 1),
+        checked_on_the_host_ms=round(statistics.median(checks), 1),
+    )  # fmt: skip
 
 
 def many(bench: Bench, count: int) -> None:

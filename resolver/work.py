@@ -41,6 +41,7 @@ from resolver.rebuild import Recorded, Relocated, redo
 from resolver.runlog import RunLog
 from resolver.runtime.connections import connections_told
 from resolver.runtime.runtime import Runtime
+from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
 from resolver.workspace.workspace import Workspace
@@ -172,7 +173,8 @@ def _run_agent(
     log: RunLog,
 ) -> Outcome:
     settings, recording = _as_begun(job, opening, log.state)
-    model_on = open_models(settings, recording)
+    redactor = Redactor((*settings.secrets, *job.host.secrets))
+    model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
     agent = open_agent(settings, model_on(log.stream), runtime.browser)
     controller = AgentController(
         agent=agent,
@@ -221,11 +223,11 @@ def _take_change(
     """The change as git objects, checked; kept whatever the agent's end was. With the paths that
     the sandbox could not give."""
     started = time.monotonic()
-    change = runtime.export_change(workspace.base)
+    limit = BUNDLE_FACTOR * job.settings.max_patch_bytes
+    change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:
         bundle = job.folder / "change.bundle"
-        limit = BUNDLE_FACTOR * job.settings.max_patch_bytes
         runtime.fetch(change["bundle"], bundle, limit)
     patch = workspace.receive(bundle, change["commit"], change["tree"])
     files = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"

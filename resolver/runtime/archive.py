@@ -1,5 +1,5 @@
-"""Tar streams: one file wrapped up on its way in, and one file taken out of a stream that the
-sandbox may have shaped."""
+"""Tar streams: a file or folder wrapped up on its way in, and a file taken out of a stream that
+the sandbox may have shaped."""
 
 import io
 import tarfile
@@ -26,6 +26,13 @@ def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
         while chunk := spool.read(_CHUNK):
             yield chunk
         yield bytes(-member.size % _BLOCK + 2 * _BLOCK)
+
+
+def wrap_folder(name: str) -> bytes:
+    """A tar that holds one empty folder, `name`, which everybody may write to."""
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o777
+    return member.tobuf(tarfile.PAX_FORMAT) + bytes(2 * _BLOCK)
 
 
 def take_file(tar: Iterator[bytes], destination: Path, max_bytes: int) -> None:

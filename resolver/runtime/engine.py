@@ -90,7 +90,8 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
 
     with engine_errors(
         f"the sandbox's image {image} is not on the engine and can't be pulled",
-        "name another with `--image`, or pull or build it yourself first",
+        "name another with `--image`, pull or build it first, or work on this machine with "
+        "`--runtime local`",
     ):
         try:
             found = client.images.get(image)

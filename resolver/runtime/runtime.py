@@ -32,7 +32,7 @@ from resolver.events.observations import (
     FileWriteResult,
     IPythonOutput,
 )
-from resolver.runtime.archive import take_file, wrap_file
+from resolver.runtime.archive import take_file, wrap_file, wrap_folder
 from resolver.runtime.base import Machine
 from resolver.runtime.client import Notices, Send, WireClient
 from resolver.runtime.egress import EgressPolicy, Ledger
@@ -61,6 +61,9 @@ INTERRUPTS: Final = 4
 INTERRUPT_SECONDS: Final = 0.5
 """How often, and how far apart, what runs is told to end. From the second time on it is killed."""
 
+MOST_CHANGED: Final = 1 << 30
+"""Bytes of a change's bundle unless the caller names fewer."""
+
 ERROR_CODES: Final = {
     CmdRun: "command",
     IPythonRunCell: "cell",
@@ -70,7 +73,7 @@ ERROR_CODES: Final = {
     BrowseURL: "browse",
     BrowseInteractive: "browse",
 }
-_CHECKOUT_FILE: Final = "checkout.tar"
+_CHECKOUT_FOLDER: Final = "checkout.git"
 
 
 class Runtime:
@@ -133,13 +136,10 @@ class Runtime:
         self, git_dir_tar: Iterator[bytes], commit: str, branch: str
     ) -> wire.CheckoutResult:
         """Unpack the tar of a clean git directory and check `commit` out in the root."""
-        scratch = self._machine.scratch
-        self._machine.put_archive(scratch, wrap_file(_CHECKOUT_FILE, git_dir_tar))
-        params = {
-            "git_dir_archive": f"{scratch}/{_CHECKOUT_FILE}",
-            "commit": commit,
-            "branch": branch,
-        }
+        git_dir = f"{self.scratch}/{_CHECKOUT_FOLDER}"
+        self._machine.put_archive(self.scratch, wrap_folder(_CHECKOUT_FOLDER))
+        self._machine.put_archive(git_dir, git_dir_tar)
+        params = {"git_dir": git_dir, "commit": commit, "branch": branch}
         return _fatal(self._running, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 
     def interrupt(self) -> None:
@@ -151,9 +151,12 @@ class Runtime:
                 return
             time.sleep(INTERRUPT_SECONDS)
 
-    def export_change(self, base: str) -> wire.ChangeResult:
-        """The working tree as git objects on top of `base`; `fetch` takes the bundle out."""
-        params = {"base": base}
+    def export_change(self, base: str, limit: int = MOST_CHANGED) -> wire.ChangeResult:
+        """The working tree as git objects on top of `base`; `fetch` takes the bundle out.
+
+        limit: bytes of the largest bundle that will be fetched.
+        """
+        params = {"base": base, "limit": limit}
         return _fatal(self._running, "export_change", params, wire.ChangeResult, GIT_SECONDS)
 
     @property

@@ -132,11 +132,9 @@ class Actions:
         return self._editor.undo_edit(given.text("path"))
 
     def _checkout(self, given: "Parameters") -> Mapping[str, Any]:
-        archive = given.text("git_dir_archive")
+        git_dir, places = given.text("git_dir"), self._places
         commit, branch = given.text("commit"), given.text("branch")
-        return checkout(
-            self._places.root, archive, commit, branch, self._places.git, self._places.scratch
-        )
+        return checkout(places.root, git_dir, commit, branch, places.git, places.scratch)
 
     def _settle(self, given: "Parameters") -> Mapping[str, Any]:
         places = self._places
@@ -144,7 +142,8 @@ class Actions:
 
     def _export_change(self, given: "Parameters") -> Mapping[str, Any]:
         places = self._places
-        return export_change(places.root, places.scratch, given.text("base"), places.git)
+        base, limit = given.text("base"), given.number("limit")
+        return export_change(places.root, places.scratch, base, places.git, limit)
 
 
 class Parameters:

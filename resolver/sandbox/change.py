@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import IO
 
-from . import prepared
+from . import packing, prepared
 from .failure import ActionFailed
 from .spool import readable
 from .wire import ChangeResult, CheckoutResult, SettleResult
@@ -28,7 +28,6 @@ MOST_BYTES = 1 << 30
 MOST_NAMED = 100
 """Most paths that are named as left out."""
 
-_REF = "refs/resolver/change"
 _WHO = "Resolver sandbox"
 
 # On each command's own level: stronger than any file that something in here may have written.
@@ -59,14 +58,14 @@ _CLOSED_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
 
 
 def checkout(
-    root: str, archive: str, commit: str, branch: str, git: str, scratch: str
+    root: str, git_dir: str, commit: str, branch: str, git: str, scratch: str
 ) -> CheckoutResult:
     """Put the repository at `commit` into the empty folder `root`, with its own `.git`.
 
     A folder that a setup was saved in keeps what the setup made; the checkout of then makes way.
-    archive: the tar of a git directory that the host has put here, or the folder it was unpacked
-    to. branch: what HEAD is on; "" for a detached HEAD. git: the program. scratch: a folder
-    outside `root` where the git directory for `export_change` is kept.
+    git_dir: the git directory that the host has put here; it is used up. branch: what HEAD is on;
+    "" for a detached HEAD. git: the program. scratch: a folder outside `root` where the git
+    directory for `export_change` is kept.
     """
     os.makedirs(root, exist_ok=True)
     kept, theirs = _kept(scratch), os.path.join(root, ".git")
@@ -74,10 +73,14 @@ def checkout(
     patterns = prepared.make_way(kept, root, _runner(root, scratch, git))
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
-    _unpack(archive, kept)
-    prepared.keep_out(kept, patterns)
-    # Links, not copies: git never writes into a pack that is there.
-    shutil.copytree(kept, theirs, copy_function=_link)
+    try:
+        # Links, not copies: git never writes into a pack that is there.
+        shutil.copytree(git_dir, kept, copy_function=_link)
+        prepared.keep_out(kept, patterns)
+        shutil.copytree(kept, theirs, copy_function=_link)
+    except OSError as error:
+        raise ActionFailed(f"the repository's git directory can't be taken: {error}") from error
+    shutil.rmtree(git_dir, ignore_errors=True)
     place = {"GIT_DIR": theirs, "GIT_WORK_TREE": root}
     target = ["-B", branch, commit] if branch else ["--detach", commit]
     _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, place)
@@ -92,8 +95,13 @@ def settle(root: str, scratch: str, base: str, git: str) -> SettleResult:
     return prepared.settle(_kept(scratch), root, base, _runner(root, scratch, git))
 
 
-def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
+def export_change(
+    root: str, scratch: str, base: str, git: str, limit: int = MOST_BYTES
+) -> ChangeResult:
     """The working tree as a commit on `base`, in a bundle in `scratch`.
+
+    limit: bytes of the largest bundle that will be taken. What may become larger is carried as
+    differences from `base`, which takes longer.
 
     Files that git ignores stay out unless `base` has them. Contents are stored by git's own rules
     (line ends as .gitattributes says; no filter programs). A folder that is a git repository of
@@ -105,32 +113,57 @@ def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
         raise ActionFailed(f"{kept} is gone: without it the change can't be taken out")
     if os.path.islink(root) or not os.path.isdir(root):
         raise ActionFailed(f"the repository's folder {root} is gone")
-    with tempfile.TemporaryDirectory(prefix="index-", dir=scratch) as folder:
-        place = {
-            "GIT_DIR": kept,
-            "GIT_WORK_TREE": root,
-            "GIT_INDEX_FILE": _start_index(kept, folder),
-        }
-        _run(git, ["read-tree", "--reset", base], root, scratch, place)
-        size = 0
-        for listing in (_CHANGED_FILES, _NEW_FILES):
-            size = _size(root, _run(git, listing, root, scratch, place), size)
-        _run(git, ["add", "--all", "--ignore-errors"], root, scratch, place, fine=(0, 1))
-        left_out = _left_out(git, root, scratch, place)
-        same = _unchanged(root, _run(git, [*_CHANGED, base], root, scratch, place))
-        _run(git, ["update-index", "-z", "--index-info"], root, scratch, place, stdin=same)
-        tree = _text(_run(git, ["write-tree"], root, scratch, place))
-    place = {"GIT_DIR": kept}
-    if tree == _text(_run(git, ["rev-parse", f"{base}^{{tree}}"], scratch, scratch, place)):
+    try:
+        with tempfile.TemporaryDirectory(prefix="change-", dir=scratch) as folder:
+            place = {
+                "GIT_DIR": kept,
+                "GIT_WORK_TREE": root,
+                "GIT_INDEX_FILE": _start_index(kept, folder),
+            }
+            with open(os.path.join(folder, "bundle"), "w+b") as bundle:
+                return _export(root, scratch, base, git, limit, place, bundle)
+    except OSError as error:
+        raise ActionFailed(f"the change can't be written: {error}") from error
+
+
+def _export(
+    root: str,
+    scratch: str,
+    base: str,
+    git: str,
+    limit: int,
+    place: Mapping[str, str],
+    bundle: IO[bytes],
+) -> ChangeResult:
+    def run(args: Sequence[str], stdin: bytes = b"", fine: tuple[int, ...] = (0,)) -> bytes:
+        return _run(git, list(args), root, scratch, place, fine, stdin)
+
+    run(["read-tree", "--reset", base])
+    listed = [run(listing).split(b"\0")[:-1] for listing in (_CHANGED_FILES, _NEW_FILES)]
+    names = [*listed[0], *listed[1]]
+    size = _size(root, names)
+    is_whole = size < limit - limit // 16
+    large = packing.plain_files(root, names, run) if is_whole else []
+    packed = packing.pack_files(root, large, base, bundle, run)
+    _enter(packed, run)
+    run(["add", "--all", "--ignore-errors"], fine=(0, 1))
+    left_out = _left_out(git, root, scratch, place)
+    same = _unchanged(root, run([*_CHANGED, base]), packed)
+    run(["update-index", "-z", "--index-info"], same)
+    tree = _text(run(["write-tree", "--missing-ok"]))
+    if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
         return ChangeResult(tree=tree, commit=base, bundle=None, size=0, left_out=left_out)
     message = ["-m", "The working tree of a sandbox"]
-    commit = _text(_run(git, ["commit-tree", "-p", base, *message, tree], scratch, scratch, place))
-    bundle = os.path.join(scratch, f"change-{commit}.bundle")
-    _run(git, ["update-ref", _REF, commit], scratch, scratch, place)
-    create = ["bundle", "create", "--quiet", bundle, _REF, f"^{base}"]
-    _run(git, create, scratch, scratch, place)
-    size = os.path.getsize(bundle)
-    return ChangeResult(tree=tree, commit=commit, bundle=bundle, size=size, left_out=left_out)
+    commit = _text(run(["commit-tree", "-p", base, *message, tree]))
+    with tempfile.TemporaryFile(dir=scratch) as pack:
+        wanted = f"{commit}\n^{base}\n".encode()
+        pack_objects = [*_PACK, "--window=0"] if is_whole else _PACK
+        _run(git, pack_objects, root, scratch, place, stdin=wanted, stdout=pack)
+        packing.finish(bundle, packed.count, pack, base, commit)
+    path = os.path.join(scratch, f"change-{commit}.bundle")
+    os.replace(bundle.name, path)
+    size = os.path.getsize(path)
+    return ChangeResult(tree=tree, commit=commit, bundle=path, size=size, left_out=left_out)
 
 
 _TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
@@ -139,6 +172,9 @@ _NEW_FILES = ["ls-files", "-z", "--others", "--exclude-standard"]
 _CHANGED_FILES = ["diff-files", "-z", "--name-only"]
 
 
+# Without what is in the bundle already, which the repository has not got.
+_PACK = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"]
+_PACK += ["--missing=allow-any"]
 _CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
 
 
@@ -148,19 +184,6 @@ def _kept(scratch: str) -> str:
 
 def _runner(root: str, scratch: str, git: str) -> prepared.Run:
     return lambda args, place: _run(git, list(args), root, scratch, place)
-
-
-def _unpack(archive: str, folder: str) -> None:
-    if os.path.isdir(archive):
-        shutil.copytree(archive, folder, copy_function=_link)
-        return
-    try:
-        with tarfile.open(archive) as tar:
-            # Python 3.11.2, which Debian 12 has, knows no filters; the archive is the host's own.
-            tar.extraction_filter = getattr(tarfile, "data_filter", None)
-            tar.extractall(folder)
-    except (OSError, tarfile.TarError) as error:
-        raise ActionFailed(f"the repository's archive can't be unpacked: {error}") from error
 
 
 def _link(source: str, target: str) -> str:
@@ -184,11 +207,12 @@ def _start_index(kept: str, folder: str) -> str:
     return index
 
 
-def _size(root: str, listing: bytes, size: int) -> int:
-    """`size` and the bytes of the listed files. Raises ActionFailed above MOST_BYTES."""
-    for name in listing.split(b"\0"):
+def _size(root: str, names: Sequence[bytes]) -> int:
+    """The bytes of the files. Raises ActionFailed above MOST_BYTES."""
+    size = 0
+    for name in names:
         try:
-            size += os.lstat(os.path.join(os.fsencode(root), name)).st_size if name else 0
+            size += os.lstat(os.path.join(os.fsencode(root), name)).st_size
         except OSError:
             # Deleted, or below a folder that can't be entered: git says so itself.
             continue
@@ -200,15 +224,25 @@ def _size(root: str, listing: bytes, size: int) -> int:
     return size
 
 
-def _unchanged(root: str, changed: bytes) -> bytes:
+def _enter(packed: packing.Packed, run: packing.Run) -> None:
+    """Put what is packed already into the index, and keep git from reading it again."""
+    rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
+    if rows:
+        run(["update-index", "-z", "--index-info"], b"".join(rows))
+        names = b"".join(name + b"\0" for name in packed.entries)
+        run(["update-index", "-z", "--assume-unchanged", "--stdin"], names)
+
+
+def _unchanged(root: str, changed: bytes, packed: packing.Packed) -> bytes:
     """Index entries of `base` for files that have its very bytes. Git would write them anew where
     .gitattributes asks for other line ends than they were once committed with."""
     entries = []
     fields = changed.split(b"\0")
     for meta, path in zip(fields[:-1:2], fields[1::2], strict=False):
         old_mode, mode, old_id, _, status = meta[1:].split(b" ")
-        full = os.path.join(os.fsencode(root), path)
-        if status == b"M" and old_mode[:3] == b"100" and _blob_id(full, len(old_id)) == old_id:
+        if status != b"M" or old_mode[:3] != b"100" or path in packed.entries:
+            continue
+        if _blob_id(os.path.join(os.fsencode(root), path), len(old_id)) == old_id:
             entries.append(b"%s %s\t%s\0" % (mode, old_id, path))
     return b"".join(entries)
 
@@ -242,18 +276,25 @@ def _run(
     place: Mapping[str, str],
     fine: tuple[int, ...] = (0,),
     stdin: bytes = b"",
+    stdout: IO[bytes] | None = None,
 ) -> bytes:
-    """Stdout of git. `fine`: the exit codes that are no failure."""
-    done = _call(git, args, cwd, home, place, stdin)
+    """Stdout of git, unless it goes to a file. `fine`: the exit codes that are no failure."""
+    done = _call(git, args, cwd, home, place, stdin, stdout)
     if done.returncode not in fine:
         words = done.stderr.decode("utf-8", "replace").splitlines()
         last = "\n".join(words[-10:])[-2000:]
         raise ActionFailed(f"git {args[0]} failed ({done.returncode}):\n{last}")
-    return done.stdout
+    return done.stdout or b""
 
 
 def _call(
-    git: str, args: list[str], cwd: str, home: str, place: Mapping[str, str], stdin: bytes
+    git: str,
+    args: list[str],
+    cwd: str,
+    home: str,
+    place: Mapping[str, str],
+    stdin: bytes,
+    stdout: IO[bytes] | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(
@@ -261,7 +302,8 @@ def _call(
             cwd=cwd,
             env=_environment(home, place),
             input=stdin,
-            capture_output=True,
+            stdout=stdout or subprocess.PIPE,
+            stderr=subprocess.PIPE,
             timeout=TIMEOUT,
             check=False,
         )

@@ -21,6 +21,7 @@ from .textfile import (
     numbered,
     positions,
     read_bytes,
+    shortened,
     write_bytes,
 )
 from .viewing import MAX_LINE, as_images, describe_binary, list_folder, show_lines
@@ -229,8 +230,9 @@ class Editor:
             output = f"{name} is {word}: it does not exist."
         else:
             lines = lines_of(new)
-            first = max(1, change.first - AROUND)
-            shown = show_lines(name, lines, (first, min(len(lines), change.last + AROUND)))
+            first, last = max(1, change.first - AROUND), min(len(lines), change.last + AROUND)
+            lines[first - 1 : last] = map(shortened, lines[first - 1 : last])
+            shown = show_lines(name, lines, (first, last))
             output = f"{name} is {word}. {shown}" if before is not None else f"{name} is {word}."
         return EditResult(
             path=name,

@@ -4,6 +4,7 @@ Lines end at LF alone, as git and editors count them; form feed and U+2028 are i
 """
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -18,6 +19,10 @@ MAX_FILE: Final = 32 * 1024 * 1024
 
 MAX_DIFF: Final = 10_000
 """Bytes of a hunk."""
+
+MAX_SHOWN_LINE: Final = 400
+"""Bytes, as the log has them, of one line of a hunk or beside an edit, so that an edit of one line
+makes small events whatever the lines beside it are."""
 
 CONTEXT: Final = 3
 BOM: Final = "\ufeff"
@@ -125,6 +130,20 @@ def numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
+def shortened(line: str) -> str:
+    """The line's beginning of MAX_SHOWN_LINE bytes, and how much more there is."""
+    start = line[:MAX_SHOWN_LINE]
+    while (size := _logged_size(start)) > MAX_SHOWN_LINE:
+        start = start[: len(start) * MAX_SHOWN_LINE // size]
+    left_out = len(line) - len(start)
+    return f"{start}[... {left_out} more characters]" if left_out else line
+
+
+def _logged_size(text: str) -> int:
+    """Bytes of a text in JSON, where a control character has six."""
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
 def lines_of(text: str) -> list[str]:
     """The lines without their ends."""
     lines = text.split("\n")
@@ -167,7 +186,7 @@ def _plain_positions(text: str, wanted: str) -> list[tuple[int, int]]:
 class Hunk:
     """The one stretch of lines in which two texts differ."""
 
-    diff: str  # unified, cut to MAX_DIFF
+    diff: str  # unified, its lines shortened and all of it cut to MAX_DIFF
     first: int  # first changed line in the new text, from 1
     last: int  # last changed line in the new text; first - 1 when lines were only removed
 
@@ -244,7 +263,8 @@ def _kept_ends(text: str) -> list[str]:
 
 
 def _diff_line(sign: str, line: str) -> str:
-    return sign + line if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+    shown = sign + shortened(line.removesuffix("\n")) + "\n"
+    return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
 
 
 def _extent(top: int, count: int) -> str:

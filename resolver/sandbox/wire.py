@@ -115,16 +115,17 @@ class EditResult(TypedDict):
 
 
 class CheckoutResult(TypedDict):
-    """Result of `checkout` {git_dir_archive: path, commit: str, branch: str}: the host has put a
-    tar of a clean git directory into the sandbox; it is unpacked and checked out in the root."""
+    """Result of `checkout` {git_dir: path, commit: str, branch: str}: the host has put a clean
+    git directory into the sandbox, which is checked out in the root and removed."""
 
     commit: str
     files: int
 
 
 class ChangeResult(TypedDict):
-    """Result of `export_change` {base: str}: the working tree as git objects.
+    """Result of `export_change` {base: str, limit: int}: the working tree as git objects.
 
+    What may be above `limit` bytes is carried as differences from `base` where that is less.
     The tree is built with a git directory, index and configuration of the server's own (never the
     agent's `.git`), starting from `base`, so that ignored files stay out and tracked ones stay in.
     """

@@ -299,7 +299,7 @@ def _header(events: list[Event], steps: int) -> Header:
         tokens=state.tokens,
         replies=state.iterations,
         steps=steps,
-        seconds=_between(events[0].timestamp, events[-1].timestamp) if events else 0.0,
+        seconds=state.seconds,
         started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
     )
     start = next((e for e in events if isinstance(e, life.RunStarted)), None)

@@ -19,6 +19,11 @@ _CONFIG = """\
 \tbare = false
 \tlogallrefupdates = true
 """
+_PACK_FILES = (".pack", ".idx", ".rev")
+
+# For everyone: the engine unpacks them as root, and the sandbox's user is to link and remove them.
+_FOLDER, _PLAIN = 0o777, 0o666
+
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 _SHA256 = "[extensions]\n\tobjectformat = sha256\n"
 
@@ -38,23 +43,36 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
     if shallow.is_file():
         small["shallow"] = shallow.read_text("ascii")
     with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as place:
-        git.run(
-            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{place}/pack",
-            stdin=f"{base}\n".encode(),
-        )  # fmt: skip
         for name in ("refs/heads", "objects/info", "objects/pack"):
-            yield _head(name, 0, tarfile.DIRTYPE, 0o755)
+            yield _head(name, 0, tarfile.DIRTYPE, _FOLDER)
         for name, text in small.items():
             data = text.encode("utf-8", "surrogateescape")
-            yield _head(name, len(data), tarfile.REGTYPE, 0o644) + data + _padding(len(data))
-        for path in sorted(Path(place).iterdir()):
+            yield _head(name, len(data), tarfile.REGTYPE, _PLAIN) + data + _padding(len(data))
+        for path in _packs(git, folder, base, Path(place)):
             yield from _file(f"objects/pack/{path.name}", path)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
+def _packs(git: HostGit, folder: Path, base: str, place: Path) -> list[Path]:
+    """Packs, with their indexes, of exactly the history of `base`: the clone's own where it has
+    nothing else, as when it is new, else one that is made in `place`."""
+    lines = git.text("count-objects", "-v").splitlines()
+    counts = dict(line.split(": ", 1) for line in lines)
+    has_loose = counts["count"] != "0" or "alternate" in counts
+    if not has_loose and counts["in-pack"] == git.text("rev-list", "--objects", "--count", base):
+        found = (folder / "objects" / "pack").iterdir()
+    else:
+        git.run(
+            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{place}/pack",
+            stdin=f"{base}\n".encode(),
+        )  # fmt: skip
+        found = place.iterdir()
+    return sorted(path for path in found if path.suffix in _PACK_FILES)
+
+
 def _file(name: str, path: Path) -> Iterator[bytes]:
     size = path.stat().st_size
-    yield _head(name, size, tarfile.REGTYPE, 0o444)
+    yield _head(name, size, tarfile.REGTYPE, _PLAIN)
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
             yield chunk

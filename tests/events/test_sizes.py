@@ -8,12 +8,17 @@ from resolver.events.observations import CmdOutput, FileEditResult
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import LOCAL, kinds
 
-MOST = 20_000
-"""Bytes of an edit's action and observation together beside lines of any length: the hunk is cut
-at 10 kB, and of each line shown the start is."""
+MOST = 10_000
+"""Bytes of an edit's action and observation together beside lines of any length: of each line of
+the hunk, and of each line shown, the start is there."""
 
 LINES = "yes 'total = add(first, second)  # a line of this file' | head -c {size} > big.py"
 ONE_LINE = "yes 'f(1);' | tr -d '\\n' | head -c {size} > big.py; echo >> big.py"
+LONG_LINES = (
+    "yes $(head -c 9000 /dev/zero | tr '\\0' '@') | head -c {size} > big.py; echo >> big.py"
+)
+QUOTES = LONG_LINES.replace("@", '"')
+CONTROLS = LONG_LINES.replace("@", "\\1")
 
 
 def edit(sandbox: Runtime, make: str, size: int) -> int:
@@ -49,5 +54,19 @@ def test_an_edit_that_is_refused_for_its_files_size_is_small_as_well(sandbox: Ru
 
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
 @pytest.mark.parametrize("megabytes", [1, 32])
-def test_huge_lines_beside_it_are_cut(sandbox: Runtime, megabytes: int) -> None:
-    assert edit(sandbox, ONE_LINE, megabytes * 1_000_000) <= MOST
+@pytest.mark.parametrize("make", [ONE_LINE, LONG_LINES, QUOTES, CONTROLS])
+def test_huge_lines_beside_it_are_cut(sandbox: Runtime, make: str, megabytes: int) -> None:
+    assert edit(sandbox, make, megabytes * 1_000_000) <= MOST
+
+
+@pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
+def test_an_edit_inside_a_huge_line_makes_small_events(sandbox: Runtime) -> None:
+    make = "(yes 'f(1);' | head -c 900000; echo 'MIDDLE = 1'; yes 'f(2);' | head -c 900000)"
+    made = sandbox.execute(CmdRun(command=f"{make} | tr '\\n' ' ' > big.py; echo >> big.py"))
+    assert isinstance(made, CmdOutput)
+    action = FileEdit(
+        command="str_replace", path="big.py", old_str="MIDDLE = 1", new_str="MIDDLE = 2"
+    )
+    result = sandbox.execute(action)
+    assert isinstance(result, FileEditResult), result
+    assert len(dump_line(action).encode()) + len(dump_line(result).encode()) <= MOST

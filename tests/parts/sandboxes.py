@@ -93,5 +93,6 @@ def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes],
     (folder / ".git" / "index").unlink()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        tar.add(folder / ".git", arcname=".")
+        for path in sorted((folder / ".git").iterdir()):
+            tar.add(path, arcname=path.name)
     return iter([packed.getvalue()]), head.stdout.strip()

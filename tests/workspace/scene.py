@@ -133,7 +133,9 @@ def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
     """Root and scratch of a new sandbox folder with the workspace checked out."""
     root, scratch = place / "sandbox" / "repo", place / "sandbox" / "scratch"
     scratch.mkdir(parents=True)
-    archive = scratch / "git.tar"
-    archive.write_bytes(b"".join(workspace.git_dir_tar()))
-    checkout(str(root), str(archive), workspace.base, workspace.branch, GIT, str(scratch))
+    git_dir = place / "git-dir"
+    git_dir.mkdir()
+    tar = b"".join(workspace.git_dir_tar())
+    subprocess.run(["tar", "-x", "-C", git_dir], input=tar, check=True)
+    checkout(str(root), str(git_dir), workspace.base, workspace.branch, GIT, str(scratch))
     return root, scratch

@@ -314,10 +314,10 @@ def test_the_sandbox_environment_steers_nothing(scene: Scene, tmp_path: Path) ->
 
 def test_a_second_checkout_into_a_full_folder_is_refused(scene: Scene) -> None:
     with pytest.raises(ActionFailed, match="not empty"):
-        checkout(str(scene.root), "x.tar", scene.workspace.base, "main", GIT, str(scene.scratch))
+        checkout(str(scene.root), "x.git", scene.workspace.base, "main", GIT, str(scene.scratch))
 
 
-def test_an_unpacked_archive_is_taken_as_well(scene: Scene, tmp_path: Path) -> None:
+def test_the_given_git_directory_is_used_up(scene: Scene, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "s2", tmp_path / "s2/given"
     folder.mkdir(parents=True)
     tar = b"".join(scene.workspace.git_dir_tar())
@@ -327,4 +327,11 @@ def test_an_unpacked_archive_is_taken_as_well(scene: Scene, tmp_path: Path) -> N
     assert checkout(root, str(folder), base, "main", GIT, str(scratch)) == {
         "commit": base, "files": 2,
     }  # fmt: skip
+    assert not folder.exists()
     assert export_change(root, str(scratch), base, GIT)["bundle"] is None
+
+
+def test_a_missing_git_directory_is_told(scene: Scene, tmp_path: Path) -> None:
+    root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
+    with pytest.raises(ActionFailed, match="git directory can't be taken"):
+        checkout(root, str(tmp_path / "none"), scene.workspace.base, "main", GIT, scratch)

@@ -1,0 +1,175 @@
+"""The bundle of a change, and large contents put into it straight from their files.
+
+Git reads a new content three times before it is in a bundle, and looks for its former version.
+Here a large file that git would store as it is, byte for byte, is read once.
+Formats: https://git-scm.com/docs/gitformat-pack, https://git-scm.com/docs/gitformat-bundle
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+LARGE: Final = 256 * 1024
+"""From so many bytes on, a file is taken from here."""
+
+REF: Final = "refs/resolver/change"
+
+_CHUNK: Final = 1 << 20
+_BLOB: Final = 3
+
+# What zlib makes of bytes that are only stored, at half of its price.
+_ZLIB_HEAD: Final = b"\x78\x01"
+_STORED: Final = struct.Struct("<BHH")
+_MOST_STORED: Final = 0xFFFF
+
+_PACK_HEAD: Final = 12
+_ATTRIBUTES: Final = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding")
+"""Whatever may make git store other bytes than the file has."""
+
+Run = Callable[[Sequence[str], bytes], bytes]
+"""Runs git with arguments and an input in the repository that the change is taken from."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Large files and the bundle that has their contents.
+
+    entries: mode and object id by path. count: objects in the bundle so far, each of which the
+    repository lacks.
+    """
+
+    entries: Mapping[bytes, tuple[bytes, bytes]]
+    count: int
+
+
+def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:
+    """Those of the changed files that are large and stored by git as they are."""
+    large = [name for name in names if _is_large(os.fsencode(root), name)]
+    if not large:
+        return []
+    found = run(["check-attr", "-z", "--stdin", *_ATTRIBUTES], b"\0".join(large) + b"\0")
+    fields = found.split(b"\0")
+    rows = zip(fields[:-1:3], fields[2::3], strict=True)
+    other = {name for name, value in rows if value not in (b"unspecified", b"unset")}
+    return [name for name in large if name not in other]
+
+
+def pack_files(root: str, names: Sequence[bytes], base: str, bundle: IO[bytes], run: Run) -> Packed:
+    """Begin a bundle with the contents of the files that the repository has not got."""
+    entries: dict[bytes, tuple[bytes, bytes]] = {}
+    while True:
+        bundle.seek(_pack_start(base) + _PACK_HEAD)
+        bundle.truncate()
+        written: dict[bytes, bytes] = {}
+        for name in names:
+            taken = _write_file(os.path.join(os.fsencode(root), name), base, bundle, written)
+            if taken:
+                entries[name] = taken
+        asked = b"".join(object_id + b"\n" for object_id in written)
+        answers = run(["cat-file", "--batch-check"], asked).splitlines() if asked else []
+        known = {line[: len(base)] for line in answers if not line.endswith(b" missing")}
+        if not known:
+            return Packed(entries, len(written))
+        # Moved, or only touched: git itself knows whether such a content is to go along.
+        names = [name for name in names if name in entries and entries[name][1] not in known]
+
+
+def finish(bundle: IO[bytes], count: int, pack: IO[bytes], base: str, commit: str) -> None:
+    """Add git's own pack with the other objects, and say what the bundle holds."""
+    pack.seek(0)
+    total = count + int.from_bytes(pack.read(_PACK_HEAD)[8:], "big")
+    bundle.seek(0, os.SEEK_END)
+    shutil.copyfileobj(pack, bundle, _CHUNK)
+    bundle.seek(-_hash(base).digest_size, os.SEEK_END)
+    bundle.truncate()
+    bundle.seek(0)
+    bundle.write(_bundle_head(base, commit) + b"PACK\0\0\0\2" + total.to_bytes(4, "big"))
+    bundle.seek(_pack_start(base))
+    digest = _hash(base)
+    while chunk := bundle.read(_CHUNK):
+        digest.update(chunk)
+    bundle.write(digest.digest())
+    bundle.flush()
+
+
+def _is_large(root: bytes, name: bytes) -> bool:
+    path = os.path.join(root, name)
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    if not stat.S_ISREG(found.st_mode) or found.st_size < LARGE:
+        return False
+    # Below a folder that a link now stands for, git sees no file.
+    return os.path.realpath(path) == os.path.join(os.path.realpath(root), name)
+
+
+def _write_file(
+    path: bytes, base: str, bundle: IO[bytes], written: dict[bytes, bytes]
+) -> tuple[bytes, bytes] | None:
+    """Add a file's content, once; its mode and object id, None where it can't be read whole."""
+    start = bundle.tell()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb", buffering=0) as file:
+        found = os.fstat(descriptor)
+        is_file = stat.S_ISREG(found.st_mode)
+        object_id = _write_blob(file, found.st_size, base, bundle) if is_file else b""
+    if not object_id or object_id in written:
+        bundle.seek(start)
+        bundle.truncate()
+    if not object_id:
+        return None
+    written[object_id] = path
+    return b"100755" if found.st_mode & stat.S_IXUSR else b"100644", object_id
+
+
+def _write_blob(file: IO[bytes], size: int, base: str, bundle: IO[bytes]) -> bytes:
+    """The blob's id, b"" for a file that shrinks meanwhile."""
+    digest = _hash(base)
+    digest.update(b"blob %d\0" % size)
+    bundle.write(_entry_head(size) + _ZLIB_HEAD)
+    check = zlib.adler32(b"")
+    left = size
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        digest.update(chunk)
+        check = zlib.adler32(chunk, check)
+        for start in range(0, len(chunk), _MOST_STORED):
+            part = memoryview(chunk)[start : start + _MOST_STORED]
+            bundle.write(_STORED.pack(0, len(part), ~len(part) & 0xFFFF))
+            bundle.write(part)
+        left -= len(chunk)
+    bundle.write(_STORED.pack(1, 0, 0xFFFF) + check.to_bytes(4, "big"))
+    return b"" if left else digest.hexdigest().encode()
+
+
+def _entry_head(size: int) -> bytes:
+    """Kind and size: four bits of the size, then seven a byte, the lowest first."""
+    head = bytearray([_BLOB << 4 | size & 15])
+    size >>= 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head)
+
+
+def _hash(base: str) -> "hashlib._Hash":
+    return hashlib.sha256() if len(base) == 64 else hashlib.sha1()
+
+
+def _bundle_head(base: str, commit: str) -> bytes:
+    kind = "# v3 git bundle\n@object-format=sha256" if len(base) == 64 else "# v2 git bundle"
+    return f"{kind}\n-{base}\n{commit} {REF}\n\n".encode()
+
+
+def _pack_start(base: str) -> int:
+    return len(_bundle_head(base, base))
