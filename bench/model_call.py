@@ -2,7 +2,8 @@
 
     python bench/model_call.py [MESSAGES ...]
 
-Prints one JSON line a length, medians in milliseconds over a scripted endpoint on loopback.
+Prints one JSON line a length, medians in milliseconds over a scripted endpoint on loopback: by the
+wall, and for ours also by the processor, on which the endpoint and other work don't count.
 """
 
 import json
@@ -41,15 +42,20 @@ def conversation(length: int) -> list[dict[str, Any]]:
     return messages
 
 
-def median_ms(call: Callable[[], object]) -> float:
+def median_ms(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
     """Median of several calls, after one that is not counted."""
     call()
     took = []
     for _ in range(CALLS):
-        started = time.perf_counter()
+        started = clock()
         call()
-        took.append((time.perf_counter() - started) * 1000)
+        took.append((clock() - started) * 1000)
     return round(statistics.median(took), 1)
+
+
+def processor_ms(call: Callable[[], object]) -> float:
+    """Processor time of this thread: without the endpoint, and without other work."""
+    return median_ms(call, time.thread_time)
 
 
 def main() -> None:
@@ -57,14 +63,26 @@ def main() -> None:
         endpoint.answer_with(lambda _: reply("done"))
         config = ModelConfig(model="gpt-4o", base_url=endpoint.url)
         model = LiteLLMModel(config, on_retry=lambda *_: None)
+        pieces = config.model_copy(update={"stream": True})
+        streamed = LiteLLMModel(pieces, on_retry=lambda *_: None)
         address = f"{endpoint.url}/chat/completions"
         for length in [int(text) for text in sys.argv[1:]] or [10, 100, 500, 2000]:
             messages = conversation(length)
             body = {"model": "gpt-4o", "messages": messages, "tools": TOOLS}
+
+            def ours(given: list[dict[str, Any]] = messages) -> object:
+                return model.complete(given, TOOLS)
+
+            def in_pieces(given: list[dict[str, Any]] = messages) -> object:
+                return streamed.complete(given, TOOLS)
+
             row = {
                 "messages": length,
                 "httpx_ms": median_ms(lambda body=body: client.post(address, json=body).json()),
-                "resolver_ms": median_ms(lambda given=messages: model.complete(given, TOOLS)),
+                "resolver_ms": median_ms(ours),
+                "resolver_cpu_ms": processor_ms(ours),
+                "streamed_ms": median_ms(in_pieces),
+                "streamed_cpu_ms": processor_ms(in_pieces),
             }
             print(json.dumps(row), flush=True)
 

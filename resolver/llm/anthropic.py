@@ -1,22 +1,27 @@
-"""What Anthropic's models need of messages that others don't: marks for the prompt cache, and no
-empty texts.
+"""What Anthropic's models need of messages that others don't: marks for the prompt cache, their own
+thinking sent back unchanged, and no empty texts.
 """
 
 from typing import Any
 
-from resolver.llm.base import ChatMessage
+from resolver.llm.base import THINKING, ChatMessage
 
 _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2
+_THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def is_anthropic(model: str) -> bool:
-    """True for Anthropic's models at Anthropic and at Bedrock, by litellm's name of them.
+    """True for Anthropic's models at Anthropic, Bedrock and Vertex, by litellm's name of them.
 
     Others cache by themselves (OpenAI, Gemini) or not at all, and some refuse the marks.
     """
     provider, _, rest = model.partition("/")
-    return provider == "anthropic" or (provider == "bedrock" and "anthropic" in rest)
+    return (
+        provider == "anthropic"
+        or (provider == "bedrock" and "anthropic" in rest)
+        or (provider == "vertex_ai" and rest.startswith("claude"))
+    )
 
 
 def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -53,6 +58,32 @@ def without_empty_texts(messages: list[ChatMessage]) -> list[ChatMessage]:
         else dict(message)
         for message in messages
     ]
+
+
+def with_own_thinking(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Copies of the messages, with what an Anthropic model thought and no other's thoughts."""
+    return [_with_own_thinking(message) for message in messages]
+
+
+def may_think(messages: list[ChatMessage]) -> bool:
+    """False while the tool calls of the last reply came without thoughts, as another model's do:
+    Anthropic refuses to think on behind them."""
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            return not message.get("tool_calls") or bool(_thoughts_of(message))
+        if message.get("role") == "user":
+            return True
+    return True
+
+
+def _thoughts_of(message: ChatMessage) -> list[dict[str, Any]]:
+    return [block for block in message.get(THINKING, ()) if block.get("type") in _THOUGHTS]
+
+
+def _with_own_thinking(message: ChatMessage) -> ChatMessage:
+    kept = {name: value for name, value in message.items() if name != THINKING}
+    thoughts = _thoughts_of(message)
+    return {**kept, THINKING: thoughts} if thoughts else kept
 
 
 def _marked(message: ChatMessage) -> ChatMessage:

@@ -10,6 +10,10 @@ from resolver.model import Completion
 ChatMessage = dict[str, Any]
 """One message as OpenAI's chat completions word it: `role`, `content`, `tool_calls`, ..."""
 
+THINKING = "thinking_blocks"
+"""Key of an assistant's message for `Completion.thinking`. Only the provider that wrote the blocks
+is sent them again."""
+
 ToolSpec = dict[str, Any]
 """One tool offered to the model: `{"type": "function", "function": {...}}`."""
 
@@ -27,6 +31,10 @@ class Model(Protocol):
     @property
     def supports_tools(self) -> bool:
         """True when the model takes native tool calls."""
+
+    @property
+    def supports_vision(self) -> bool:
+        """True when the model takes images, as `image_url` parts with data: URLs."""
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
@@ -49,6 +57,10 @@ class RecordedModel:
     @property
     def supports_tools(self) -> bool:
         return self._model.supports_tools
+
+    @property
+    def supports_vision(self) -> bool:
+        return self._model.supports_vision
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None

@@ -27,6 +27,8 @@ _NO_CREDIT = re.compile(
 _NO_KEY = re.compile(
     r"missing (credentials|.{0,20}api key)|unable to locate credentials", re.IGNORECASE
 )
+# litellm's word for an answer of Gemini that it can't read, which comes with status 422.
+_UNREADABLE = re.compile(r"error converting to valid response", re.IGNORECASE)
 _ABOUT_TOOLS = re.compile(r"\btools?\b|tool_choice|function.call", re.IGNORECASE)
 # What litellm puts before the words of the endpoint.
 _PREFIXES = re.compile(
@@ -96,7 +98,7 @@ def failure_of(
             "set LLM_BASE_URL to the final address if you trust it",
         )
         return Failure("redirected", error)
-    if status in _TRANSIENT or status >= 500:
+    if status in _TRANSIENT or status >= 500 or _UNREADABLE.search(detail):
         error = ModelError(
             f"{call.endpoint} gave no usable answer: {said}",
             "try again later; if it stays so, check LLM_BASE_URL and the provider's status page",

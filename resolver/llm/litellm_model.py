@@ -1,25 +1,32 @@
-"""The one class over litellm: requests, retries, tokens and cost.
+"""The one class over litellm: asks, tries again, and counts tokens and cost."""
 
-litellm takes seconds to import, so that happens at the first use. Its own retries, telemetry
-and price download are off; what is tried again, and when, is decided here.
-"""
-
-import logging
-import os
 import random
 import time
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
-from resolver.llm.anthropic import is_anthropic, with_cache_marks, without_empty_texts
+from resolver.errors import LimitReached
 from resolver.llm.base import ChatMessage, OnRetry, ToolSpec
+from resolver.llm.budget import (
+    LEAST_OUTPUT,
+    LEAST_THINKING,
+    Counted,
+    MoneyLeft,
+    affordable_output,
+    characters_of,
+    unbounded,
+)
+from resolver.llm.config import ModelConfig
 from resolver.llm.failures import Call, Failure, failure_of
-from resolver.llm.replies import completion_of, tokens_of, written_to_cache
+from resolver.llm.fixes import LONGEST_OF_UNKNOWN, TOOLS_UNCERTAIN, WITHOUT_OWN_CLIENT
+from resolver.llm.library import entry_of, litellm, price_of, quiet, wire_name
+from resolver.llm.replies import completion_of, paid_together, tokens_of, written_to_cache
+from resolver.llm.request import request_for
+from resolver.llm.streaming import collected
 from resolver.llm.transport import BoundedClient
 from resolver.model import Completion, Tokens
 from resolver.templates import render
@@ -27,59 +34,6 @@ from resolver.templates import render
 _LONGEST_WAIT = 60.0  # of our own choice, seconds
 _LONGEST_REQUESTED_WAIT = 120.0  # when the endpoint asks for it
 _CONNECT_TIMEOUT = 15.0
-_SHARED_TIMEOUT = 600.0  # only for a request that brings none
-
-_ENVIRONMENT_OF_LITELLM = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it downloads a price list at import
-    "LITELLM_MODE": "PRODUCTION",  # else it loads a .env file that lies near into our environment
-    # Its own HTTP path instead of the openai package's, whose walk over the types of every
-    # message costs nine times as much in a long conversation. Read at each call.
-    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "True",
-}
-
-# What a request needs when litellm does not know the model, by the start of its name.
-_PARAMETERS_OF_UNKNOWN: dict[str, dict[str, Any]] = {
-    # Anthropic demands a limit, and litellm's guess of 4,096 cuts the writing of a file.
-    "anthropic/": {"max_tokens": 32_000},
-}
-# An unknown model is expected to take tool calls, but for these, whose models differ.
-_TOOLS_UNCERTAIN = ("ollama/", "ollama_chat/")
-# litellm reaches these through the openai package, which gets the shared client.
-_WITHOUT_OWN_CLIENT = ("azure/", "azure_text/", "text-completion-openai/")
-
-
-class ModelConfig(BaseModel):
-    """Which model to ask, where, and how."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str = Field(description="As litellm names it; without a provider at a `base_url`.")
-    api_key: SecretStr | None = None
-    base_url: str | None = None
-    api_version: str | None = Field(default=None, description="For Azure.")
-    temperature: float | None = Field(default=None, description="None: the provider's default.")
-    seed: int | None = None
-    timeout: float = Field(default=300.0, gt=0, description="Seconds one attempt may take.")
-    retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
-    input_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
-    output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
-
-
-@cache
-def _litellm() -> Any:
-    """litellm, loaded once and made quiet."""
-    os.environ.update(_ENVIRONMENT_OF_LITELLM)
-    # They write conversations and tracebacks; what matters of it comes to us as an exception.
-    for name in ("LiteLLM", "openai"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    import litellm
-
-    litellm.telemetry = False
-    litellm.suppress_debug_info = True
-    litellm.redact_messages_in_exceptions = True
-    # For the providers that litellm reaches through the openai package.
-    litellm.client_session = BoundedClient(timeout=httpx.Timeout(_SHARED_TIMEOUT))
-    return litellm
 
 
 class LiteLLMModel:
@@ -93,15 +47,19 @@ class LiteLLMModel:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        money_left: MoneyLeft = unbounded,
     ) -> None:
         """on_retry: told before each new attempt. sleep: waits; what it raises ends the call.
         jitter: a number from 0 to 1, so that runs that failed together don't return together.
+        money_left: asked before each call, which is not made when it would cost more.
         """
         self._config = config
         self._on_retry = on_retry
         self._sleep = sleep
         self._clock = clock
         self._jitter = jitter
+        self._money_left = money_left
+        self._last: Counted | None = None
         self._key = config.api_key.get_secret_value() if config.api_key else ""
 
     @property
@@ -112,7 +70,11 @@ class LiteLLMModel:
     def supports_tools(self) -> bool:
         if self._entry is not None:
             return bool(self._entry.get("supports_function_calling", False))
-        return not self._wire_name.startswith(_TOOLS_UNCERTAIN)
+        return not self._wire_name.startswith(TOOLS_UNCERTAIN)
+
+    @property
+    def supports_vision(self) -> bool:
+        return self._entry is not None and bool(self._entry.get("supports_vision", False))
 
     def price_of(self, tokens: Tokens) -> float | None:
         """US dollars for so many tokens; None when no price is known."""
@@ -125,7 +87,8 @@ class LiteLLMModel:
 
         A reply that is empty or was cut off is asked for once more with a hint; its tokens and
         cost are added to the second one's, which is returned whatever it is. Raises
-        ContextWindowExceeded, ModelAuthError, or ModelError when retries did not help.
+        ContextWindowExceeded, ModelAuthError, or ModelError when retries did not help, and
+        LimitReached when the money that is left does not reach for a call.
         """
         started = self._clock()
         reply = self._ask(messages, tools)
@@ -134,17 +97,29 @@ class LiteLLMModel:
             template, reason = hint
             self._on_retry(1, 0.0, reason)
             asked = {"role": "user", "content": render(f"llm/{template}.j2").strip()}
-            again = self._ask([*messages, asked], tools)
-            known = reply.cost is not None and again.cost is not None
-            reply = again.model_copy(
-                update={
-                    "tokens": reply.tokens + again.tokens,
-                    "cost": (reply.cost or 0.0) + (again.cost or 0.0) if known else None,
-                }
-            )
+            try:
+                again = self._ask([*messages, asked], tools, spent=reply.cost or 0.0)
+            except LimitReached:
+                # This one is paid for, and has to be counted.
+                return reply.model_copy(update={"latency": self._clock() - started})
+            reply = paid_together(reply, again)
         return reply.model_copy(update={"latency": self._clock() - started})
 
-    def _ask(self, messages: list[ChatMessage], tools: list[ToolSpec] | None) -> Completion:
+    def _ask(
+        self,
+        messages: list[ChatMessage],
+        tools: list[ToolSpec] | None,
+        spent: float = 0.0,
+    ) -> Completion:
+        """spent: US dollars since the money that is left was last counted."""
+        characters = characters_of(messages, tools)
+        most = affordable_output(
+            self._money_left() - spent,
+            self.price_of,
+            characters,
+            self._last,
+            LEAST_THINKING if self._config.reasoning_effort else LEAST_OUTPUT,
+        )
         retrying = Retrying(
             retry=retry_if_result(lambda got: isinstance(got, Failure) and got.is_transient),
             stop=stop_after_attempt(1 + self._config.retries),
@@ -153,17 +128,18 @@ class LiteLLMModel:
             before_sleep=self._report,
             retry_error_callback=_last_result,
         )
-        result: Completion | Failure = retrying(self._attempt, messages, tools)
+        result: Completion | Failure = retrying(self._attempt, messages, tools, most)
         if isinstance(result, Failure):
             raise result.error
+        self._last = Counted(characters, result.tokens)
         return result
 
     def _attempt(
-        self, messages: list[ChatMessage], tools: list[ToolSpec] | None
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
     ) -> Completion | Failure:
         """One request. A failure is a value, so that no error carries litellm's frames and the
         key in them."""
-        litellm = _litellm()
+        package = litellm()
         call = Call(
             model=self.name,
             timeout=self._config.timeout,
@@ -172,14 +148,14 @@ class LiteLLMModel:
             has_tools=bool(tools),
         )
         try:
-            response = litellm.completion(**self._request(messages, tools))
-        except tuple(litellm.LITELLM_EXCEPTION_TYPES) as error:
+            response = self._respond(messages, tools, most)
+        except tuple(package.LITELLM_EXCEPTION_TYPES) as error:
             return failure_of(
                 call,
                 int(getattr(error, "status_code", None) or 500),
                 str(error),
-                dict(getattr(error, "litellm_response_headers", None) or {}),
-                is_too_long=isinstance(error, litellm.ContextWindowExceededError),
+                dict(getattr(error, "litellm_response_headers", None) or self._answered()),
+                is_too_long=isinstance(error, package.ContextWindowExceededError),
             )
         tokens = tokens_of(response)
         counted = tokens.input + tokens.output > 0
@@ -189,79 +165,30 @@ class LiteLLMModel:
             return failure_of(call, 200, "an answer without a message in it", {})
         return completion
 
-    def _request(self, messages: list[ChatMessage], tools: list[ToolSpec] | None) -> dict[str, Any]:
-        config = self._config
-        request: dict[str, Any] = {
-            "model": self._wire_name,
-            "messages": self._prepared(messages),
-            "tools": tools or None,
-            # A made-up key where none is set: litellm would else take one from the environment
-            # that belongs to another host.
-            "api_key": self._key or ("none" if config.base_url else None),
-            "api_base": config.base_url,
-            "api_version": config.api_version,
-            "temperature": config.temperature,
-            "seed": config.seed,
-            "timeout": self._timeout,
-            "max_retries": 0,
-            "num_retries": 0,
-            "drop_params": True,  # what the model is known not to take is left out
-            "client": self._client,
-        }
-        if self._entry is None:
-            for start, parameters in _PARAMETERS_OF_UNKNOWN.items():
-                if self._wire_name.startswith(start):
-                    request |= parameters
-        return {name: value for name, value in request.items() if value is not None}
-
-    def _prepared(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        if is_anthropic(self._wire_name):
-            return with_cache_marks(without_empty_texts(messages))
-        return [dict(message) for message in messages]
+    def _respond(
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
+    ) -> Any:
+        entry = self._entry or {}
+        request = request_for(self._config, self._wire_name, entry, messages, tools)
+        if most is not None and most < entry.get("max_output_tokens", LONGEST_OF_UNKNOWN):
+            request["max_tokens"] = most
+        with quiet():
+            response = litellm().completion(**request, timeout=self._timeout, client=self._client)
+            return collected(response) if self._config.stream else response
 
     @cached_property
     def _wire_name(self) -> str:
-        """litellm's name of the model: what stands at a base URL speaks OpenAI's API unless
-        the name says otherwise."""
-        name = self._config.model
-        provider = name.partition("/")[0] if "/" in name else ""
-        if self._config.base_url and provider not in _litellm().provider_list:
-            return f"openai/{name}"
-        return name
+        return wire_name(self._config)
 
     @cached_property
     def _entry(self) -> dict[str, Any] | None:
-        """What litellm's table says of the model; None when it is not there.
-
-        Read from the table itself: litellm's functions ask a local server for some models,
-        and call a price zero that they don't know.
-        """
-        litellm = _litellm()
-        table: dict[str, dict[str, Any]] = litellm.model_cost
-        try:
-            bare, provider, *_ = litellm.get_llm_provider(self._wire_name)
-        except litellm.BadRequestError:
-            return None
-        for name in (self._wire_name, f"{provider}/{bare}"):
-            if name in table:
-                return table[name]
-        entry = table.get(bare)
-        if entry and str(entry.get("litellm_provider", "")).startswith(provider):
-            return entry
-        return None
+        return entry_of(self._wire_name)
 
     def _price(self, tokens: Tokens, written: int) -> float | None:
         """US dollars; `written`: input tokens that were written to the prompt cache."""
         config = self._config
         if self._entry is not None and "input_cost_per_token" in self._entry:
-            parts = _litellm().cost_per_token(
-                model=self._wire_name,
-                prompt_tokens=tokens.input,
-                completion_tokens=tokens.output,
-                cache_read_input_tokens=tokens.cached,
-                cache_creation_input_tokens=written,
-            )
-            return float(max(0.0, sum(parts)))
+            return price_of(self._wire_name, tokens, written)
         if config.input_cost_per_token is None or config.output_cost_per_token is None:
             return None
         return (
@@ -276,11 +203,14 @@ class LiteLLMModel:
 
     @cached_property
     def _client(self) -> Any:
-        if self._wire_name.startswith(_WITHOUT_OWN_CLIENT):
+        if self._wire_name.startswith(WITHOUT_OWN_CLIENT):
             return None
         from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
         return HTTPHandler(client=BoundedClient(timeout=self._timeout))
+
+    def _answered(self) -> dict[str, str]:
+        return dict(self._client.client.answered) if self._client else {}
 
     def _wait(self, state: RetryCallState) -> float:
         failure = _last_result(state)

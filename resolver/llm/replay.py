@@ -34,6 +34,11 @@ class ReplayModel:
     def supports_tools(self) -> bool:
         return self._supports_tools
 
+    @property
+    def supports_vision(self) -> bool:
+        """False: nobody looks."""
+        return False
+
     def complete(
         self,
         messages: list[ChatMessage],  # noqa: ARG002 - what is asked does not matter

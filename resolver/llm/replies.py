@@ -22,11 +22,28 @@ def completion_of(
         model=model,
         text=_text(getattr(message, "content", None)),
         reasoning=_text(getattr(message, "reasoning_content", None)),
+        thinking=_thinking(message),
         tool_calls=tuple(_tool_call(call) for call in getattr(message, "tool_calls", None) or ()),
         finish_reason=_text(getattr(choices[0], "finish_reason", None)),
         tokens=tokens,
         cost=cost,
     )
+
+
+def _thinking(message: Any) -> tuple[dict[str, Any], ...]:
+    """The blocks that the provider wants back as they are: those with its signature."""
+    blocks = getattr(message, "thinking_blocks", None) or ()
+    items = getattr(message, "reasoning_items", None) or ()
+    signed = [b for b in blocks if isinstance(b, dict) and (b.get("signature") or b.get("data"))]
+    sealed = [i for i in items if isinstance(i, dict) and i.get("encrypted_content")]
+    return tuple(dict(block) for block in (*signed, *sealed))
+
+
+def paid_together(first: Completion, second: Completion) -> Completion:
+    """The second reply, with the tokens and the cost of both."""
+    known = first.cost is not None and second.cost is not None
+    cost = (first.cost or 0.0) + (second.cost or 0.0) if known else None
+    return second.model_copy(update={"tokens": first.tokens + second.tokens, "cost": cost})
 
 
 def tokens_of(response: Any) -> Tokens:

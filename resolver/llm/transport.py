@@ -22,6 +22,8 @@ class BoundedClient(httpx.Client):
     as one: following it would carry the conversation, and with some providers the key, to a
     host that nobody configured. The read timeout of a request bounds the whole answer, not only
     each wait for a next piece of it.
+
+    answered: headers of the last answer; litellm loses those of some errors.
     """
 
     def __init__(self, timeout: httpx.Timeout, max_bytes: int = MAX_REPLY_BYTES) -> None:
@@ -35,13 +37,16 @@ class BoundedClient(httpx.Client):
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         self._max_bytes = max_bytes
+        self.answered: dict[str, str] = {}
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """The whole response. Raises httpx.ReadTimeout when it takes too long, and
         httpx.DecodingError when it is too large."""
         seconds = request.extensions.get("timeout", {}).get("read")
         deadline = None if seconds is None else time.monotonic() + seconds
+        self.answered = {}
         answer = super().send(request, **{**options, "stream": True, "follow_redirects": False})
+        self.answered = dict(answer.headers)
         try:
             body = self._read(answer, deadline)
         finally:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from resolver.llm.litellm_model import LiteLLMModel, ModelConfig
+from resolver.llm.config import ModelConfig
+from resolver.llm.litellm_model import LiteLLMModel
 from tests.parts.model_endpoint import ModelEndpoint
 
 KEY = "sk-canary-3f9a1b27c4d85e60"

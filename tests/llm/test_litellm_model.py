@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from resolver.llm.litellm_model import LiteLLMModel, ModelConfig
+from resolver.llm.config import ModelConfig
+from resolver.llm.litellm_model import LiteLLMModel
 from resolver.model import RequestedToolCall, Tokens
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (

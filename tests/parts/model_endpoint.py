@@ -1,7 +1,7 @@
-"""A model endpoint of the tests: OpenAI's chat completions over a real socket, scripted.
+"""A model endpoint of the tests: the providers' protocols over a real socket, scripted.
 
-Serves `/chat/completions` (plain and streamed) and Anthropic's `/messages`, records every
-request, and misbehaves on demand. What it answers comes from `script` or `answer_with`.
+Speaks what the path of a request asks for, plain and streamed (`tests/parts/providers`), records
+every request, and misbehaves on demand. What it answers comes from `script` or `answer_with`.
 """
 
 import dataclasses
@@ -15,41 +15,12 @@ from typing import Any
 
 import pytest
 
+from tests.parts.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from tests.parts.providers.answer import Answer, Request, ToolCall, Usage
 
-@dataclasses.dataclass(frozen=True)
-class Usage:
-    """Token counts of an answer; `prompt` includes `cached`."""
+__all__ = ["Answer", "ModelEndpoint", "Request", "ToolCall", "Usage"]
 
-    prompt: int = 100
-    completion: int = 10
-    cached: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class ToolCall:
-    """A call in an answer. `arguments` given as text is sent as it is, valid JSON or not."""
-
-    name: str
-    arguments: dict[str, Any] | str
-    id: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What the endpoint does with one request. Made by the functions below."""
-
-    text: str | None = None
-    calls: tuple[ToolCall, ...] = ()
-    finish_reason: str = ""
-    reasoning: str = ""
-    usage: Usage | None = None
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None  # sent instead of a completion
-    content_type: str = "application/json"
-    delay: float = 0.0  # seconds before the first byte
-    drip: float = 0.0  # seconds between two bytes of the body
-    cut_after: int | None = None  # close the connection after so many bytes of the body
+_STREAMED = "text/event-stream"
 
 
 def reply(
@@ -57,10 +28,17 @@ def reply(
     *,
     finish_reason: str = "stop",
     reasoning: str = "",
+    signature: str = "",
     usage: Usage | None = None,
 ) -> Answer:
     """A reply in words."""
-    return Answer(text=text, finish_reason=finish_reason, reasoning=reasoning, usage=usage)
+    return Answer(
+        text=text,
+        finish_reason=finish_reason,
+        reasoning=reasoning,
+        signature=signature,
+        usage=usage,
+    )
 
 
 def tool_call(name: str, arguments: dict[str, Any] | str, *, text: str | None = None) -> Answer:
@@ -126,15 +104,6 @@ def slow(seconds: float, then: Answer | None = None) -> Answer:
 def drip(seconds: float, then: Answer | None = None) -> Answer:
     """The body comes byte by byte, so that no single read is slow."""
     return dataclasses.replace(then or reply("late"), drip=seconds)
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What was asked. Header names are in lower case."""
-
-    path: str
-    headers: dict[str, str]
-    body: dict[str, Any]
 
 
 class ModelEndpoint:
@@ -282,114 +251,22 @@ def encode(answer: Answer, request: Request) -> tuple[str, bytes]:
     """Content type and body of an answer, in the shape the request's path and flags ask for."""
     if answer.body is not None:
         return answer.content_type, answer.body
-    if request.path.endswith("/messages"):
-        return answer.content_type, json.dumps(_anthropic(answer, request)).encode()
-    if request.body.get("stream"):
-        return "text/event-stream", _openai_stream(answer, request)
-    return answer.content_type, json.dumps(_openai(answer, request)).encode()
-
-
-def _arguments(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-
-
-def _openai_usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
-        "total_tokens": usage.prompt + usage.completion,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
-    }
-
-
-def _openai_message(answer: Answer) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text}
-    if answer.reasoning:
-        message["reasoning_content"] = answer.reasoning
-    if answer.calls:
-        message["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": _arguments(call)},
-            }
-            for call in answer.calls
-        ]
-    return message
-
-
-def _openai(answer: Answer, request: Request) -> dict[str, Any]:
-    choice = {
-        "index": 0,
-        "message": _openai_message(answer),
-        "finish_reason": answer.finish_reason,
-    }
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": request.body.get("model", "scripted"),
-        "choices": [choice],
-        "usage": _openai_usage(answer.usage or Usage()),
-    }
-
-
-def _openai_stream(answer: Answer, request: Request) -> bytes:
-    """Server-sent events: the text word by word, then the calls, the reason, the usage."""
-    head = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": request.body.get("model", "scripted"),
-    }
-    message = _openai_message(answer)
-    deltas: list[dict[str, Any]] = [
-        {"role": "assistant", "content": part}
-        for part in (answer.text or "").splitlines(keepends=True)
-    ]
-    deltas += [
-        {"role": "assistant", "tool_calls": [{**call, "index": index}]}
-        for index, call in enumerate(message.get("tool_calls", []))
-    ]
-    chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
-    ]
-    end = {"index": 0, "delta": {}, "finish_reason": answer.finish_reason}
-    chunks.append({"choices": [end]})
-    chunks.append({"choices": [], "usage": _openai_usage(answer.usage or Usage())})
-    lines = [b"data: " + json.dumps({**head, **chunk}).encode() + b"\n\n" for chunk in chunks]
-    return b"".join(lines) + b"data: [DONE]\n\n"
-
-
-def _anthropic(answer: Answer, request: Request) -> dict[str, Any]:
-    usage = answer.usage or Usage()
-    content: list[dict[str, Any]] = []
-    if answer.text:
-        content.append({"type": "text", "text": answer.text})
-    for call in answer.calls:
-        content.append(
-            {
-                "type": "tool_use",
-                "id": call.id,
-                "name": call.name,
-                "input": json.loads(_arguments(call)),
-            }
-        )
-    reasons = {"tool_calls": "tool_use", "length": "max_tokens"}
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": request.body.get("model", "scripted"),
-        "content": content,
-        "stop_reason": reasons.get(answer.finish_reason, "end_turn"),
-        "usage": {
-            "input_tokens": usage.prompt - usage.cached,
-            "output_tokens": usage.completion,
-            "cache_read_input_tokens": usage.cached,
-            "cache_creation_input_tokens": 0,
-        },
-    }
+    path = request.path.partition("?")[0]
+    streamed = bool(request.body.get("stream"))
+    if path.endswith("/messages"):
+        protocol: Any = anthropic
+    elif path.endswith("/responses"):
+        protocol = openai_responses
+    elif path.endswith("/api/chat"):
+        protocol = ollama
+    elif path.endswith(("generateContent", "GenerateContent")):
+        protocol, streamed = gemini, "streamGenerateContent" in path
+    else:
+        protocol = openai_chat
+    if streamed:
+        content_type = "application/x-ndjson" if protocol is ollama else _STREAMED
+        return content_type, protocol.stream(answer, request)
+    return answer.content_type, json.dumps(protocol.whole(answer, request)).encode()
 
 
 @pytest.fixture

@@ -1,0 +1,74 @@
+"""Each call to a model as a file: what was asked and what came back, for looking into a run."""
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resolver.errors import ModelError
+from resolver.llm.base import ChatMessage, Model, ToolSpec
+from resolver.model import Completion
+
+logger = logging.getLogger("resolver.llm")
+
+Redact = Callable[[str], str]
+"""Replaces the secrets in a text."""
+
+
+class FiledModel:
+    """A model whose calls are written to `folder`, one JSON file each, numbered from 1.
+
+    redact: applied to every text that is written. Files are for their owner alone. What can't be
+    written is missed in the folder and does not end the run.
+    """
+
+    def __init__(self, model: Model, folder: Path, redact: Redact) -> None:
+        self._model = model
+        self._folder = folder
+        self._redact = redact
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def supports_tools(self) -> bool:
+        return self._model.supports_tools
+
+    @property
+    def supports_vision(self) -> bool:
+        return self._model.supports_vision
+
+    def complete(
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
+    ) -> Completion:
+        asked = {"model": self.name, "messages": messages, "tools": tools}
+        try:
+            completion = self._model.complete(messages, tools)
+        except ModelError as error:
+            self._file({**asked, "error": error.what})
+            raise
+        self._file({**asked, "completion": completion.model_dump(mode="json")})
+        return completion
+
+    def _file(self, call: dict[str, Any]) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            number = sum(1 for _ in self._folder.glob("*.json")) + 1
+            path = self._folder / f"{number:05}.json"
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(self._clean(call), ensure_ascii=True, indent=1))
+        except OSError as error:
+            logger.warning("a call to the model was not written to %s: %s", self._folder, error)
+
+    def _clean(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._redact(value)
+            case dict():
+                return {self._redact(str(k)): self._clean(v) for k, v in value.items()}
+            case list() | tuple():
+                return [self._clean(v) for v in value]
+            case _:
+                return value

@@ -1,0 +1,101 @@
+"""Several models as one: the one that a rule or the settings name, and others for when it fails."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from resolver.llm.base import ChatMessage, Model, ToolSpec
+from resolver.llm.replies import paid_together
+from resolver.llm.router import Rule, choose
+from resolver.model import Completion
+
+REFUSED = "content_filter"
+"""`Completion.finish_reason` of a reply that the provider held back."""
+
+OnSwitch = Callable[[str, str, str], None]
+"""Told before another model than the last one is asked: names of both, and why."""
+
+
+class SwitchingModel:
+    """Asks the model that the rules choose, and the fallbacks in turn when it is down or refuses.
+
+    A model that failed is not asked again in this run unless all have failed: each switch costs
+    the prompt cache. A conversation that is too long is no failure, and a key that the first model
+    does not accept is a mistake to be told, not to be hidden by spending elsewhere; a fallback
+    without an accepted key is passed over.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        first: str,
+        fallbacks: Sequence[str],
+        rules: Sequence[Rule],
+        *,
+        on_switch: OnSwitch,
+        share_left: Callable[[], float],
+    ) -> None:
+        """models: by name, each that is named by the others. share_left: of the run's budget."""
+        self._models = models
+        self._first = first
+        self._fallbacks = fallbacks
+        self._rules = rules
+        self._on_switch = on_switch
+        self._share_left = share_left
+        self._current = first
+        self._failed: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self._first
+
+    @property
+    def supports_tools(self) -> bool:
+        """True when all do: the conversation of a run has one form."""
+        return all(model.supports_tools for model in self._models.values())
+
+    @property
+    def supports_vision(self) -> bool:
+        """True when all do, since any of them may be sent the conversation, or when a rule sends
+        images to one that does."""
+        eyes = [self._models[rule.model] for rule in self._rules if rule.images]
+        return all(model.supports_vision for model in eyes or self._models.values())
+
+    def complete(
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
+    ) -> Completion:
+        """The reply of the first model in the line that gives one. Raises what the first one in
+        the line raised when none does."""
+        chosen = choose(self._rules, messages, self._share_left())
+        wanted, why = chosen or (self._first, "no rule asks for another model any more")
+        line = list(dict.fromkeys([wanted, *self._fallbacks]))
+        working = [name for name in line if name not in self._failed] or line
+        why = self._failed.get(wanted, why)
+        failure: ModelError | None = None
+        refused: Completion | None = None
+        for name in working:
+            self._switch(name, why)
+            try:
+                reply = self._models[name].complete(messages, tools)
+            except ContextWindowExceeded:
+                raise
+            except ModelError as error:
+                if isinstance(error, ModelAuthError) and name == self._first:
+                    raise
+                failure = failure or error
+                why = error.what
+            else:
+                refused = reply if refused is None else paid_together(refused, reply)
+                if reply.finish_reason != REFUSED:
+                    self._failed.pop(name, None)
+                    return refused
+                why = f"{name} refused to answer"
+            self._failed[name] = why
+        if refused is not None:
+            return refused
+        assert failure is not None
+        raise failure
+
+    def _switch(self, name: str, reason: str) -> None:
+        if name != self._current:
+            self._on_switch(self._current, name, reason)
+            self._current = name

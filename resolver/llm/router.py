@@ -1,0 +1,71 @@
+"""Which model is asked next: rules that an operator wrote, looked at before each call."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resolver.errors import UsageError
+from resolver.llm.base import ChatMessage
+from resolver.llm.budget import CHARACTERS_A_TOKEN, characters_of
+
+_RULE = re.compile(r"(images|(context)>(\d{1,9})|(budget)<(0?\.\d{1,4}|1))=(\S+)")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`images=MODEL`, `context>TOKENS=MODEL` or `budget<SHARE=MODEL`."""
+
+    model: str
+    images: bool = False
+    tokens: int | None = None
+    share: float | None = None
+
+    def reason(self, messages: list[ChatMessage], share_left: float) -> str:
+        """Why the rule applies, in a few words; empty when it does not."""
+        if self.images:
+            return "the conversation holds images" if _has_images(messages) else ""
+        if self.tokens is not None:
+            long = characters_of(messages, None) / CHARACTERS_A_TOKEN > self.tokens
+            return f"the conversation is longer than {self.tokens:,} tokens" if long else ""
+        low = self.share is not None and share_left < self.share
+        return f"less than {self.share:.0%} of the budget is left" if low else ""
+
+
+def parse_rule(text: str) -> Rule:
+    """Raises UsageError that shows the forms there are."""
+    found = _RULE.fullmatch(text.strip())
+    if not found:
+        raise UsageError(
+            f"the rule {text!r} for choosing a model can't be read",
+            "write images=MODEL, context>TOKENS=MODEL or budget<SHARE=MODEL (SHARE from 0 to 1)",
+        )
+    kind, context, tokens, budget, share, model = found.groups()
+    return Rule(
+        model,
+        images=kind == "images",
+        tokens=int(tokens) if context else None,
+        share=float(share) if budget else None,
+    )
+
+
+def choose(
+    rules: Sequence[Rule], messages: list[ChatMessage], share_left: float
+) -> tuple[str, str] | None:
+    """Model and reason of the first rule that applies; None when none does.
+
+    share_left: of the run's budget, from 0 to 1.
+    """
+    for rule in rules:
+        reason = rule.reason(messages, share_left)
+        if reason:
+            return rule.model, reason
+    return None
+
+
+def _has_images(messages: list[ChatMessage]) -> bool:
+    return any(
+        block.get("type") == "image_url"
+        for message in messages
+        if isinstance(message.get("content"), list)
+        for block in message["content"]
+    )

@@ -1,0 +1,71 @@
+"""A model whose replies a person wrote into a file, for tests and for trying things out."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from resolver.errors import UsageError
+from resolver.llm.replay import ReplayModel
+from resolver.model import Completion, RequestedToolCall
+
+
+class ScriptedReply(BaseModel):
+    """One reply: words, tool calls (`{name: {argument: value}}`), or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = ""
+    calls: tuple[dict[str, dict[str, Any]], ...] = Field(default=())
+
+
+_REPLIES = TypeAdapter(tuple[str | ScriptedReply, ...])
+_CALL = TypeAdapter(dict[str, Any])
+
+
+def scripted_model(path: Path, name: str) -> ReplayModel:
+    """The model that gives the replies of a YAML file (or JSON, one value): a list in which each
+    is a text or has `text` and `calls`.
+
+    It takes tool calls when one is written there; else it answers in the tag dialect. Raises
+    UsageError that says where the file is wrong.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        replies = _REPLIES.validate_python(data)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _wrong(path, f"{where}: {first['msg']}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _wrong(path, " ".join(str(error).split())) from error
+    written = [ScriptedReply(text=r) if isinstance(r, str) else r for r in replies]
+    completions = [_completion(index, reply, name) for index, reply in enumerate(written)]
+    return ReplayModel(completions, name=name, supports_tools=any(r.calls for r in written))
+
+
+def _wrong(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is no script of replies: {why}",
+        "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`",
+    )
+
+
+def _completion(index: int, reply: ScriptedReply, name: str) -> Completion:
+    pairs = [pair for call in reply.calls for pair in call.items()]
+    calls = tuple(
+        RequestedToolCall(
+            id=f"call_{index}_{number}", name=tool, arguments=_CALL.dump_json(given).decode()
+        )
+        for number, (tool, given) in enumerate(pairs)
+    )
+    return Completion(
+        model=name,
+        text=reply.text,
+        tool_calls=calls,
+        finish_reason="tool_calls" if calls else "stop",
+        cost=0.0,
+    )

@@ -1,0 +1,69 @@
+"""One tiny call, and one sentence for what is wrong."""
+
+import pytest
+
+from resolver.errors import ModelAuthError, ModelError
+from resolver.llm.config import ModelConfig
+from resolver.llm.probe import probe
+from resolver.llm.registry import make_model
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+
+
+def ask(url: str, name: str = "gpt-4o") -> str:
+    config = ModelConfig(model=name, base_url=url, retries=0, timeout=10.0)
+    return probe(make_model(config, on_retry=lambda *_: None, sleep=lambda _: None))
+
+
+def test_a_model_that_answers_is_named_with_the_price(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.script(reply("ready"))
+    said = ask(model_endpoint.url)
+    assert said.startswith("gpt-4o answered in ")
+    assert said.endswith("(110 tokens, $0.000350)")
+    assert len(model_endpoint.requests) == 1
+
+
+def test_an_unknown_price_is_said(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.script(reply("ready"))
+    assert "price unknown" in ask(model_endpoint.url, "my-own")
+
+
+@pytest.mark.parametrize(
+    ("answer", "meaning", "next_step"),
+    [
+        (error(404, "The model does not exist"), "not known there", "LLM_MODEL"),
+        (error(429, "slow down"), "no quota left", "raise the quota"),
+        (error(402, "pay first"), "no quota left", "raise the quota"),
+        (error(400, "not available in this region"), "the region", "RESOLVER_MODEL_REGION"),
+        (error(407, "authenticate"), "a proxy", "HTTPS_PROXY"),
+    ],
+)
+def test_the_cause_is_one_sentence(
+    model_endpoint: ModelEndpoint, answer: Answer, meaning: str, next_step: str
+) -> None:
+    model_endpoint.script(answer)
+    with pytest.raises(ModelError) as raised:
+        ask(model_endpoint.url)
+    assert meaning in raised.value.what
+    assert next_step in raised.value.next_step
+
+
+def test_a_key_that_is_not_accepted_names_its_variable(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.script(error(401, "bad key"))
+    with pytest.raises(ModelAuthError) as raised:
+        ask(model_endpoint.url)
+    assert "LLM_API_KEY" in raised.value.next_step
+
+
+def test_an_address_where_nothing_answers_is_told() -> None:
+    with pytest.raises(ModelError, match="nothing answers at the address"):
+        ask("http://127.0.0.1:1/v1")
+
+
+def test_a_name_without_an_address_is_told() -> None:
+    with pytest.raises(ModelError, match="the address can't be found"):
+        ask("http://nowhere.invalid/v1")
+
+
+def test_an_endpoint_that_speaks_no_tls_is_told(model_endpoint: ModelEndpoint) -> None:
+    with pytest.raises(ModelError, match="certificate"):
+        ask(model_endpoint.url.replace("http:", "https:"))

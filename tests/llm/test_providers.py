@@ -1,0 +1,357 @@
+"""Each provider's protocol over a real connection, whole and streamed: what is said to it and what
+is understood of its answers."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from resolver.llm.base import THINKING
+from resolver.model import Completion, Tokens
+from tests.llm.conftest import Build
+from tests.parts.model_endpoint import (
+    Answer,
+    ModelEndpoint,
+    Usage,
+    empty,
+    error,
+    html,
+    reply,
+    tool_calls,
+)
+
+HELLO: list[dict[str, Any]] = [
+    {"role": "system", "content": "You fix issues."},
+    {"role": "user", "content": "hello"},
+]
+PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "execute_bash", "description": "Run.", "parameters": PARAMETERS},
+    }
+]
+
+CHAT = "openai/gpt-4o"
+RESPONSES = "openai/responses/gpt-5"
+CLAUDE = "anthropic/claude-sonnet-4-5"
+GEMINI = "gemini/gemini-2.5-pro"
+OLLAMA = "ollama_chat/llama3.1"
+BEDROCK = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+ALL = (CHAT, RESPONSES, CLAUDE, GEMINI, OLLAMA)
+
+every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+every_provider = pytest.mark.parametrize("name", ALL)
+
+
+def history(completion: Completion, *results: str) -> list[dict[str, Any]]:
+    """What follows a reply, as the conversation is kept."""
+    calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+        for c in completion.tool_calls
+    ]
+    said = {"role": "assistant", "content": completion.text, "tool_calls": calls}
+    told = [
+        {"role": "tool", "tool_call_id": call["id"], "content": result}
+        for call, result in zip(calls, results, strict=True)
+    ]
+    thinking = {THINKING: list(completion.thinking)} if completion.thinking else {}
+    return [*HELLO, {**said, **thinking}, *told]
+
+
+def two_calls(**more: Any) -> Answer:
+    calls = tool_calls(
+        [("execute_bash", {"command": "ls"}), ("execute_bash", {"command": "pwd"})], text="I look."
+    )
+    return dataclasses.replace(calls, **more)
+
+
+@every_provider
+@every_way
+def test_words_come_whole(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(reply("Bonjour, ça va? 🙂\nBien."))
+    completion = asked(name, stream=stream).model.complete(HELLO)
+    assert completion.text == "Bonjour, ça va? 🙂\nBien."
+    assert completion.finish_reason == "stop"
+    assert completion.model == name
+    assert len(model_endpoint.requests) == 1
+
+
+@every_provider
+@every_way
+def test_several_tool_calls_come_in_order_with_ids_of_their_own(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(two_calls())
+    completion = asked(name, stream=stream).model.complete(HELLO, TOOLS)
+    assert completion.text == "I look."
+    given = [(call.name, json.loads(call.arguments)) for call in completion.tool_calls]
+    assert given == [("execute_bash", {"command": "ls"}), ("execute_bash", {"command": "pwd"})]
+    assert len({call.id for call in completion.tool_calls} - {""}) == 2
+
+
+@every_provider
+@every_way
+def test_the_results_of_calls_are_told_in_the_next_request(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(two_calls(), reply("done"))
+    model = asked(name, stream=stream).model
+    first = model.complete(HELLO, TOOLS)
+    assert model.complete(history(first, "a.py", "/work"), TOOLS).text == "done"
+    sent = json.dumps(model_endpoint.requests[1].body)
+    assert -1 < sent.index("I look.") < sent.index("a.py") < sent.index("/work")
+
+
+@every_provider
+@every_way
+def test_tokens_are_counted(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(reply("x", usage=Usage(prompt=1000, completion=50, cached=800)))
+    completion = asked(name, stream=stream).model.complete(HELLO)
+    cached = 0 if name == OLLAMA else 800
+    assert completion.tokens == Tokens(input=1000, output=50, cached=cached)
+    assert (completion.cost is not None) or name == OLLAMA
+
+
+@every_provider
+@every_way
+def test_a_cut_reply_is_asked_for_again(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(reply("half a fi", finish_reason="length"), reply("shorter"))
+    built = asked(name, stream=stream)
+    assert built.model.complete(HELLO).text == "shorter"
+    assert [reason for _, _, reason in built.retries] == [
+        "the reply was cut off at the model's output limit"
+    ]
+
+
+@pytest.mark.parametrize("name", [CHAT, RESPONSES, CLAUDE, OLLAMA])
+def test_an_empty_reply_is_asked_for_again(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
+) -> None:
+    model_endpoint.script(empty(), reply("words"))
+    assert asked(name).model.complete(HELLO).text == "words"
+
+
+@every_provider
+@every_way
+def test_a_key_that_is_refused_ends_it_at_once(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(error(401, "bad key"))
+    with pytest.raises(ModelAuthError) as raised:
+        asked(name, stream=stream).model.complete(HELLO)
+    assert "LLM_API_KEY" in raised.value.next_step
+    assert len(model_endpoint.requests) == 1
+
+
+@every_provider
+@every_way
+def test_too_many_requests_are_waited_out_as_long_as_asked(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(error(429, "slow down", retry_after=7), reply("x"))
+    built = asked(name, stream=stream)
+    assert built.model.complete(HELLO).text == "x"
+    assert built.waits == [7.0]
+
+
+@every_provider
+@every_way
+def test_a_server_at_fault_is_asked_again(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(error(500, "oops"), error(503, "overloaded"), reply("x"))
+    built = asked(name, stream=stream)
+    assert built.model.complete(HELLO).text == "x"
+    assert len(built.waits) == 2
+
+
+@every_provider
+@every_way
+def test_a_conversation_that_is_too_long_is_told_apart(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(error(400, "prompt is too long: 250000 tokens > 200000 maximum"))
+    with pytest.raises(ContextWindowExceeded):
+        asked(name, stream=stream).model.complete(HELLO)
+
+
+@every_provider
+@every_way
+def test_a_refused_request_says_why_and_is_not_repeated(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.script(error(400, "the widget is not frobnicated"))
+    with pytest.raises(ModelError, match="the widget is not frobnicated"):
+        asked(name, stream=stream).model.complete(HELLO)
+    assert len(model_endpoint.requests) == 1
+
+
+@every_provider
+def test_a_stream_that_breaks_off_is_asked_for_again(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
+) -> None:
+    broken = dataclasses.replace(reply("never seen whole"), cut_after=60)
+    model_endpoint.script(broken, reply("whole"))
+    built = asked(name, stream=True)
+    assert built.model.complete(HELLO).text == "whole"
+    assert len(built.retries) == 1
+
+
+def test_a_stream_without_counts_has_no_tokens_and_no_cost(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x", usage=Usage(prompt=0, completion=0)))
+    completion = asked(stream=True).model.complete(HELLO)
+    assert (completion.tokens, completion.cost) == (Tokens(), None)
+
+
+@every_way
+def test_claudes_signed_thoughts_are_sent_back_unchanged(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+) -> None:
+    thoughts = {"thinking": "The parser\nfirst.", "signature": "EqQBCgIYAhIM+/=="}
+    answer = two_calls(reasoning=thoughts["thinking"], signature=thoughts["signature"])
+    model_endpoint.script(answer, reply("done"))
+    model = asked(CLAUDE, stream=stream, reasoning_effort="high").model
+    first = model.complete(HELLO, TOOLS)
+    assert first.reasoning == thoughts["thinking"]
+    assert first.thinking == ({"type": "thinking", **thoughts},)
+    model.complete(history(first, "a", "b"), TOOLS)
+    sent = model_endpoint.requests[1].body
+    assert sent["messages"][1]["content"][0] == {"type": "thinking", **thoughts}
+    assert sent["thinking"]["type"] == "enabled"
+
+
+@every_way
+def test_sealed_reasoning_of_the_responses_api_is_sent_back(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+) -> None:
+    model_endpoint.script(two_calls(reasoning="First look.", signature="c2VhbGVk"), reply("done"))
+    model = asked(RESPONSES, stream=stream, reasoning_effort="low").model
+    first = model.complete(HELLO, TOOLS)
+    assert [block["encrypted_content"] for block in first.thinking] == ["c2VhbGVk"]
+    model.complete(history(first, "a", "b"), TOOLS)
+    opening, second = (request.body for request in model_endpoint.requests)
+    assert opening["reasoning"]["effort"] == "low"
+    assert opening["store"] is False
+    assert opening["include"] == ["reasoning.encrypted_content"]
+    sealed = [item for item in second["input"] if item.get("type") == "reasoning"]
+    assert [item["encrypted_content"] for item in sealed] == ["c2VhbGVk"]
+
+
+@every_way
+def test_geminis_signature_of_a_call_is_sent_back_with_the_call(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+) -> None:
+    model_endpoint.script(two_calls(signature="c2ln"), reply("done"))
+    model = asked(GEMINI, stream=stream).model
+    model.complete(history(model.complete(HELLO, TOOLS), "a", "b"), TOOLS)
+    parts = model_endpoint.requests[1].body["contents"][1]["parts"]
+    signed = [part.get("thoughtSignature") for part in parts if "function_call" in part]
+    assert signed[0] == "c2ln"
+
+
+def test_thoughts_are_shown_to_no_other_provider(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    signed = {"type": "thinking", "thinking": "secret plan", "signature": "sig"}
+    said = {"role": "assistant", "content": "Yes.", THINKING: [signed]}
+    messages = [*HELLO, said, {"role": "user", "content": "on"}]
+    for name in (CHAT, RESPONSES, GEMINI, OLLAMA):
+        model_endpoint.script(reply("x"))
+        asked(name).model.complete(messages)
+    assert "secret plan" not in json.dumps([r.body for r in model_endpoint.requests])
+    assert said[THINKING] == [signed]
+
+
+def test_claude_does_not_think_behind_the_calls_of_another_model(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(two_calls(), reply("x"))
+    first = asked(CHAT).model.complete(HELLO, TOOLS)
+    asked(CLAUDE, reasoning_effort="high").model.complete(history(first, "a", "b"), TOOLS)
+    assert "thinking" not in model_endpoint.requests[1].body
+
+
+def test_claude_that_thinks_gets_its_whole_output_and_no_temperature(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"))
+    asked(CLAUDE, reasoning_effort="low", temperature=0.2).model.complete(HELLO)
+    sent = model_endpoint.requests[0].body
+    assert sent["max_tokens"] == 64_000
+    assert "temperature" not in sent
+
+
+def test_an_effort_reaches_a_model_that_litellm_does_not_know(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"))
+    asked("gpt-oss-of-ours", reasoning_effort="high").model.complete(HELLO)
+    assert model_endpoint.requests[0].body["reasoning_effort"] == "high"
+
+
+def test_ollama_gets_room_for_the_conversation(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("x"))
+    asked(OLLAMA, seed=3, stop=("END",)).model.complete(HELLO)
+    options = model_endpoint.requests[0].body["options"]
+    assert (options["num_ctx"], options["seed"], options["stop"]) == (32_768, 3, ["END"])
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (CHAT, lambda body: body["stop"]),
+        (CLAUDE, lambda body: body["stop_sequences"]),
+        (GEMINI, lambda body: body["generationConfig"]["stop_sequences"]),
+    ],
+)
+def test_stop_words_are_sent(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, found: Any
+) -> None:
+    model_endpoint.script(reply("x"))
+    asked(name, stop=("</end>",)).model.complete(HELLO)
+    assert found(model_endpoint.requests[0].body) == ["</end>"]
+
+
+@every_provider
+def test_a_picture_is_passed_on(model_endpoint: ModelEndpoint, asked: Build, name: str) -> None:
+    picture = (
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwC"
+        "AAAAC0lEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+    )
+    content = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
+    ]
+    model_endpoint.script(reply("a dot"))
+    asked(name).model.complete([{"role": "user", "content": content}])
+    assert picture in json.dumps(model_endpoint.requests[0].body)
+
+
+def test_bedrock_gets_its_region_and_a_key(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(error(400, "prompt is too long"))
+    with pytest.raises(ContextWindowExceeded):
+        asked(BEDROCK, region="eu-central-1").model.complete(HELLO)
+    assert model_endpoint.requests[0].path.startswith("/model/us.anthropic.claude-sonnet-4-5")
+
+
+@every_provider
+@every_way
+def test_a_web_page_instead_of_an_answer_is_an_error_when_it_stays(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
+) -> None:
+    model_endpoint.answer_with(lambda _: html())
+    built = asked(name, stream=stream, retries=1)
+    with pytest.raises(ModelError, match="no usable answer"):
+        built.model.complete(HELLO)
+    assert len(model_endpoint.requests) == 2

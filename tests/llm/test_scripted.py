@@ -1,0 +1,58 @@
+"""Replies that a person wrote into a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import ReplayExhausted, UsageError
+from resolver.llm.scripted import scripted_model
+
+SCRIPT = """
+- text: I look.
+  calls:
+    - execute_bash: {command: ls}
+    - think: {thought: "so"}
+- Done.
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "script.yml"
+    path.write_text(text)
+    return path
+
+
+def test_replies_come_in_order_with_calls_and_ids(tmp_path: Path) -> None:
+    model = scripted_model(written(tmp_path, SCRIPT), "scripted:script.yml")
+    first, second = model.complete([]), model.complete([])
+    assert first.text == "I look."
+    assert [(c.id, c.name) for c in first.tool_calls] == [
+        ("call_0_0", "execute_bash"),
+        ("call_0_1", "think"),
+    ]
+    assert json.loads(first.tool_calls[0].arguments) == {"command": "ls"}
+    assert (second.text, second.cost) == ("Done.", 0.0)
+    with pytest.raises(ReplayExhausted):
+        model.complete([])
+
+
+def test_a_script_without_calls_is_in_tags(tmp_path: Path) -> None:
+    path = written(tmp_path, "- <execute_bash>ls</execute_bash>\n")
+    assert not scripted_model(path, "x").supports_tools
+    assert scripted_model(written(tmp_path, SCRIPT), "x").supports_tools
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a: 1", "- [1]", "- {txt: a}", "- {calls: [ls]}", "- 'x", "3"]
+)
+def test_what_is_no_script_is_told_with_the_form(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        scripted_model(written(tmp_path, text), "x")
+    assert "script.yml" in raised.value.what
+    assert "YAML list" in raised.value.next_step
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        scripted_model(tmp_path / "none.yml", "x")

@@ -1,0 +1,1 @@
+"""The protocols that the scripted model endpoint speaks, one module a provider."""
