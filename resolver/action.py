@@ -56,7 +56,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     run = run_id(trigger.key, trigger.at)
     asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
     console.print(Text(for_terminal(asked)), soft_wrap=True)
-    if trigger.command is not Command.FIX:
+    if trigger.command not in {Command.FIX, Command.QUESTION}:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = about_issue(trigger, forge)
             answered = answer_in_job(trigger, run, forge, settings)

@@ -11,14 +11,18 @@ from resolver.agents.base import Agent
 from resolver.agents.registry import make_agent
 from resolver.controller.delegation import Delegates, reply_in
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ModelReplied, ModelRetried, SystemPrompt
+from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, SystemPrompt
 from resolver.events.log import Event
 from resolver.events.reading import read_log
+from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
+from resolver.llm.completion_files import FiledModel, Redact
 from resolver.llm.config import ModelConfig
-from resolver.llm.registry import make_model
+from resolver.llm.registry import Others, make_models
 from resolver.llm.replay import ReplayModel
+from resolver.llm.router import parse_rule
+from resolver.llm.scripted import scripted_model
 from resolver.model import Completion
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
@@ -36,6 +40,7 @@ from resolver.setup.plan import find_setup
 from resolver.workspace.workspace import Workspace
 
 REPLAY = "replay:"
+SCRIPTED = "scripted:"
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,10 @@ def recording_of(settings: Settings) -> list[Event]:
 
 
 def model_name(settings: Settings) -> str:
-    """The model as a person is told it: a recording without its folder."""
-    if settings.model.startswith(REPLAY):
-        return REPLAY + Path(settings.model.removeprefix(REPLAY)).name
+    """The model as a person is told it: a recording or a script without its folder."""
+    for kind in (REPLAY, SCRIPTED):
+        if settings.model.startswith(kind):
+            return kind + Path(settings.model.removeprefix(kind)).name
     return settings.model
 
 
@@ -76,21 +82,43 @@ ModelOn = Callable[[EventStream], Model]
 """Makes a model whose replies and retries become events of the stream."""
 
 
-def open_models(settings: Settings, recording: Sequence[Event]) -> ModelOn:
-    """The models of the run's own stream and of its delegates' streams. The replies of a recording
-    are given in the order in which they were recorded, whoever asks."""
-    replay = _replay(settings, recording) if recording else None
-    config = ModelConfig(
+def model_config(settings: Settings) -> ModelConfig:
+    """The model that the settings name, and how it is asked."""
+    return ModelConfig(
         model=settings.model,
         api_key=settings.api_key,
         base_url=settings.base_url,
         api_version=settings.api_version,
+        region=settings.model_region,
+        project=settings.model_project,
         temperature=settings.temperature,
+        reasoning_effort=settings.reasoning_effort,
+        seed=settings.seed,
+        stop=settings.stop_words,
+        stream=settings.model_stream,
         timeout=settings.model_timeout,
         retries=settings.model_retries,
         input_cost_per_token=settings.input_cost_per_token,
         output_cost_per_token=settings.output_cost_per_token,
     )
+
+
+def open_models(
+    settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
+) -> ModelOn:
+    """The models of the run's own stream and of its delegates' streams. The replies of a recording
+    or a script are given in their order, whoever asks.
+
+    state: the run's, for the money that is left. run, redact: for the files of the calls.
+    """
+    written = _replay(settings, recording) if recording else _script(settings)
+    folder = Path(settings.completions_dir) / run if settings.completions_dir else None
+    config = model_config(settings)
+    rules = tuple(parse_rule(text) for text in settings.model_rules)
+    others = Others(settings.fallback_models, rules)
+
+    def money_left() -> float:
+        return state.limits.max_budget - state.priced
 
     def model_on(stream: EventStream) -> Model:
         def on_reply(completion: Completion) -> None:
@@ -99,8 +127,19 @@ def open_models(settings: Settings, recording: Sequence[Event]) -> ModelOn:
         def on_retry(attempt: int, wait: float, reason: str) -> None:
             stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason))
 
-        model = replay or make_model(config, on_retry=on_retry, sleep=time.sleep)
-        return RecordedModel(model, on_reply)
+        def on_switch(before: str, now: str, reason: str) -> None:
+            stream.add(ModelSwitched(from_model=before, to_model=now, reason=reason))
+
+        model = written or make_models(
+            config,
+            others,
+            on_retry=on_retry,
+            on_switch=on_switch,
+            sleep=time.sleep,
+            money_left=money_left,
+            share_left=lambda: money_left() / state.limits.max_budget,
+        )
+        return RecordedModel(FiledModel(model, folder, redact) if folder else model, on_reply)
 
     return model_on
 
@@ -110,6 +149,12 @@ def _replay(settings: Settings, recording: Sequence[Event]) -> Model:
     prompts = [e for e in recording if isinstance(e, SystemPrompt)]
     tools = not prompts or prompts[0].dialect == "tools"
     return ReplayModel(replies, name=settings.model, supports_tools=tools)
+
+
+def _script(settings: Settings) -> Model | None:
+    if not settings.model.startswith(SCRIPTED):
+        return None
+    return scripted_model(Path(settings.model.removeprefix(SCRIPTED)), model_name(settings))
 
 
 def open_agent(settings: Settings, model: Model, may_browse: bool) -> Agent:

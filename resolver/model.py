@@ -46,6 +46,7 @@ class Command(StrEnum):
     """What a mention asks for."""
 
     FIX = "fix"
+    QUESTION = "question"
     CONTINUE = "continue"
     STOP = "stop"
     PAUSE = "pause"
@@ -224,6 +225,10 @@ class Outcome(Noun):
     reason: str = Field(default="", description="One line for a person.")
     limit: Literal["iterations", "budget", "time"] | None = None
     message: str = Field(default="", description="The agent's closing words: a claim, not proof.")
+    cause: str = Field(default="", description="In the agent's words: what was wrong.")
+    change: str = Field(default="", description="What it changed, and why.")
+    verification: str = Field(default="", description="What it ran, and what that gave.")
+    remaining: str = Field(default="", description="What it holds to be left.")
     task_completed: bool = False
     iterations: int = 0
     tokens: Tokens = Tokens()

@@ -9,12 +9,17 @@ import time
 from pathlib import Path
 
 from resolver import work
+from resolver.agents.readonly import READ_ONLY
 from resolver.assembly import recording_of, repository_settings
 from resolver.controller.outcome import outcome_of
-from resolver.errors import PolicyViolation, ResolverError, Stopped
+from resolver.errors import PolicyViolation, ResolverError, Stopped, WorkspaceError
 from resolver.forge.base import Forge
+from resolver.forge.places import with_links
 from resolver.forge.report import Failure, failure_of
 from resolver.model import (
+    Command,
+    Outcome,
+    Patch,
     RunState,
     Task,
     TriggerKind,
@@ -91,6 +96,8 @@ def _travel(record: Record, forge: Forge) -> None:
         task = record.task
         _work(record, task, workspace, folder)
         record.exit_code = _exit_code(record)
+        if record.answers:
+            return
         if record.exit_code == 0 and record.publication.pull_request is None:
             _check(record, workspace)
             publish(record, forge, task, workspace)
@@ -137,6 +144,8 @@ def _clone(record: Record, task: Task, folder: Path) -> Workspace:
     record.base = workspace.base
     record.task = task.model_copy(update={"base_branch": workspace.branch})
     record.settings = record.job.load(repository_settings(workspace.read(REPOSITORY_FILE)))
+    if record.job.trigger.command is Command.QUESTION:
+        record.settings = record.settings.model_copy(update={"agent": READ_ONLY})
     if workspace.source_is_dirty:
         record.warnings.append(render("run/dirty.md.j2").strip())
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
@@ -159,17 +168,41 @@ def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> Non
         record.log,
     )
     record.outcome = worked.outcome
+    change = worked.patch
+    if record.answers:
+        record.outcome = _with_links(record, workspace, worked.outcome)
+        change = Patch(base=workspace.base, tree=workspace.tree(workspace.base))
     record.patch, record.leaking = withhold_secrets(
-        workspace, worked.patch, redactor, settings.max_patch_bytes
+        workspace, change, redactor, settings.max_patch_bytes
     )
     record.evidence = claimed_evidence(worked.commands)
     record.warnings.extend(worked.warnings)
-    if worked.left_out:
+    if worked.left_out and not record.answers:
         record.warnings.append(render("run/left_out.md.j2", paths=worked.left_out).strip())
     divergences = record.log.state.divergences
     if divergences:
         words = "run/diverged.md.j2" if recording else "run/rebuilt.md.j2"
         record.warnings.append(render(words, divergences=divergences).strip())
+
+
+def _with_links(record: Record, workspace: Workspace, outcome: Outcome) -> Outcome:
+    """The answer with links to the lines it names, where the forge has pages for them."""
+
+    def lines_of(path: str) -> int | None:
+        try:
+            content = workspace.read(path)
+        except WorkspaceError:
+            return None  # too large to be shown with line numbers
+        return None if content is None else len(content.splitlines())
+
+    reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
+    message = outcome.message
+    trigger = record.job.trigger
+    if trigger.kind is not TriggerKind.LOCAL:
+        server = record.settings.github_server_url.rstrip("/")
+        page = f"{server}/{trigger.repository}/blob/{workspace.base}"
+        message = with_links(message, page, lines_of)
+    return outcome.model_copy(update={"message": message, "reason": reason})
 
 
 def _exit_code(record: Record) -> int:
@@ -178,7 +211,7 @@ def _exit_code(record: Record) -> int:
     assert record.patch is not None
     match record.outcome.state:
         case RunState.FINISHED:
-            return 3 if record.patch.is_empty else 0
+            return 3 if record.patch.is_empty and not record.answers else 0
         case RunState.REJECTED:
             return 3
         case RunState.LIMIT | RunState.AWAITING_USER_INPUT:

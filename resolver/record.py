@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from resolver.agents.readonly import READ_ONLY
 from resolver.assembly import Host, model_name
 from resolver.controller.control import Control
 from resolver.events.stream import Clock, Subscriber, utc_now
@@ -83,6 +84,12 @@ class Record:
     warnings: list[str] = field(default_factory=list)
     log: RunLog | None = None
 
+    @property
+    def answers(self) -> bool:
+        """True when the run answers a question: nothing of its working tree is made public."""
+        opening = self.log.opening if self.log else None
+        return opening is not None and opening.agent == READ_ONLY
+
     def report(self) -> Report:
         """Everything that is told about the run."""
         trace = render_comment_trace(self.log.state.events, TRACE_ROOM) if self.log else ""
@@ -103,6 +110,7 @@ class Record:
             trace_markdown=trace,
             log_url=self.job.log_url,
             continues=self.job.continues and self.log is not None,
+            answers=self.answers,
             how=self.publication.how,
         )
 

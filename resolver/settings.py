@@ -10,84 +10,35 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from resolver.allowed_hosts import AllowList
 from resolver.errors import UsageError
+from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
 
-def knob(
-    default: Any,
-    description: str,
-    *names: str,
-    repository: bool = False,
-    option: bool = True,
-    **bounds: Any,
-) -> Any:
-    """A setting. `names`: further environment variables that set it; `repository`: may be set in
-    the repository's own file (never true for anything that decides where a secret goes);
-    `option`: has a command-line option (never true for a secret)."""
-    return Field(
-        default=default,
-        description=description,
-        json_schema_extra={"names": list(names), "repository": repository, "option": option},
-        **bounds,
-    )
-
-
-class Settings(BaseSettings):
+class Settings(ModelKnobs):
     """All settings of one run. Frozen; made once at a door and handed down."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    # model
-    model: str = knob(
-        "",
-        "Model, as litellm names it (`anthropic/...`, `openai/...`), or `replay:FILE`.",
-        "LLM_MODEL",
-    )
-    api_key: SecretStr | None = knob(
-        None, "Key of the model endpoint.", "LLM_API_KEY", option=False
-    )
-    base_url: str | None = knob(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
-    api_version: str | None = knob(
-        None, "API version, for Azure endpoints.", "LLM_API_VERSION", option=False
-    )
-    dialect: Literal["auto", "tools", "tags"] = knob(
-        "auto", "How the model acts: native tool calls, tags in text, or what the model can do."
-    )
-    temperature: float | None = knob(
-        None, "Sampling temperature; unset means the provider's default.", option=False, ge=0, le=2
-    )
-    model_timeout: float = knob(300.0, "Seconds one model call may take.", option=False, gt=0)
-    model_retries: int = knob(
-        5, "Attempts after a failed model call that may be tried again.", option=False, ge=0, le=20
-    )
-    input_cost_per_token: float | None = knob(
-        None,
-        "US dollars per input token, for a model that litellm has no price of.",
-        option=False,
-        ge=0,
-    )
-    output_cost_per_token: float | None = knob(
-        None,
-        "US dollars per output token, for a model that litellm has no price of.",
-        option=False,
-        ge=0,
-    )
-    agent: str = knob("CodeActAgent", "Agent that does the work.", option=False)
+    agent: str = knob("CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question.")
 
     # bounds
     max_iterations: int = knob(
         100, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
     )
-    max_budget: float = knob(5.0, "Most US dollars a run may cost.", repository=True, gt=0)
-    max_time: float = knob(3600.0, "Most seconds a run may take.", repository=True, gt=0)
+    max_budget: float = knob(
+        5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
+    )
+    max_time: float = knob(
+        3600.0, "Most seconds a run may take.", repository=True, gt=0, allow_inf_nan=False
+    )
     max_extension: float = knob(
         3.0,
         "How many times its limits a run may reach when people grant it more in comments; "

@@ -44,7 +44,7 @@ def requests(asking: Trigger) -> list[Request]:
             granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
             # "continue" to a run that pauses is what "resume" says
             return [*granted, *_said(asking), Resume(by=by)]
-        case Command.FIX:
+        case Command.FIX | Command.QUESTION:
             return []
         case _:
             assert_never(asking.command)

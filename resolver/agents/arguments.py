@@ -112,6 +112,13 @@ Items = Annotated[
         }
     ),
 ]
+
+
+def _empty_if_none(value: Any) -> Any:
+    return "" if value is None else value
+
+
+Words = Annotated[str, BeforeValidator(_empty_if_none)]
 OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
 
 
@@ -266,13 +273,22 @@ class ThinkArguments(Arguments):
 class FinishArguments(Arguments):
     """`finish`."""
 
-    message: str = Field(description="The summary: what was wrong, changed, verified, is left.")
+    message: str = Field(description="A title in one line; then, if needed, a short summary.")
     task_completed: Annotated[bool, BeforeValidator(_partial_is_no)] = Field(
         default=True, description="false when the issue is not, or only partly, resolved."
     )
+    cause: Words = Field(default="", description="What was wrong.")
+    change: Words = Field(default="", description="What changed, and why it is the right change.")
+    verification: Words = Field(
+        default="", description="The commands you ran and what they gave, before and after."
+    )
+    remaining: Words = Field(
+        default="", description="Decisions you took, doubts, what you did not check."
+    )
 
     def action(self) -> ActionBase:
-        return a.Finish(message=self.message, task_completed=self.task_completed)
+        told = self.model_dump()
+        return a.Finish(root_cause=told.pop("cause"), **told)
 
 
 class PlanArguments(Arguments):

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from resolver.agents.base import Agent
+from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
+from resolver.agents.readonly import READ_ONLY, ReadOnlyAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
@@ -39,7 +41,30 @@ def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Di
 
 
 def _code_act(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:
-    return CodeActAgent(model, ConversationMemory(dialect), dialect, may_delegate, may_browse)
+    memory = ConversationMemory(dialect, sees_images=model.supports_vision)
+    return CodeActAgent(model, memory, dialect, may_delegate, may_browse)
+
+
+def _browsing(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+    _need_browser(may_browse)
+    return BrowsingAgent(model, dialect)
+
+
+def _visual(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+    _need_browser(may_browse)
+    return VisualBrowsingAgent(model, dialect)
+
+
+def _need_browser(may_browse: bool) -> None:
+    if not may_browse:
+        raise UsageError(
+            "the sandbox has no browser, so a browsing agent could do nothing",
+            "use an image with chromium (see docs/browser.md), or another agent",
+        )
+
+
+def _read_only(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+    return ReadOnlyAgent(model, dialect)
 
 
 def _dummy(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
@@ -48,5 +73,8 @@ def _dummy(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool)
 
 AGENTS: dict[str, Callable[[Model, Dialect, bool, bool], Agent]] = {
     "CodeActAgent": _code_act,
+    "BrowsingAgent": _browsing,
+    "VisualBrowsingAgent": _visual,
+    READ_ONLY: _read_only,
     "DummyAgent": _dummy,
 }

@@ -13,6 +13,9 @@ from resolver.memory.conversation import Dialect
 from resolver.model import Completion
 from resolver.templates import render
 
+EXIT = "/exit"
+"""A reply of this word alone ends the run: models know it from chats in a terminal."""
+
 OUTPUT_LIMIT = "length"
 """The finish reason of a reply that the provider cut off."""
 
@@ -21,7 +24,8 @@ def read_reply(completion: Completion, dialect: Dialect) -> tuple[ActionBase, ..
     """The actions of the reply in order; never none.
 
     Tool calls win over tags in the text. The words beside them are the thought of the first
-    action. What follows a Finish is dropped. Words alone wait for an answer.
+    action. What follows a Finish is dropped. Words alone wait for an answer; `/exit` alone is
+    a Finish.
     """
     cut = completion.finish_reason == OUTPUT_LIMIT
     if completion.tool_calls:
@@ -73,6 +77,8 @@ def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:
 
 
 def _words(completion: Completion, cut: bool) -> ActionBase:
+    if completion.text.strip() == EXIT:
+        return Finish(message="", task_completed=False)  # it claims nothing
     if completion.text.strip() and not cut:
         return Message(content=completion.text, wait_for_response=True)
     reason = render(

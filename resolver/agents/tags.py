@@ -41,6 +41,12 @@ TAG_NAMES = (
 )
 """Tags that can be offered."""
 
+_SECTIONS = ("cause", "change", "verification", "remaining")
+"""What a finish may hold behind its message, each as a tag."""
+_SECTION_TAG = re.compile(rf"</?(?:{'|'.join(_SECTIONS)})>")
+_SECTION_OPEN = re.compile(rf"\s*<({'|'.join(_SECTIONS)})>")
+_FIRST_SECTION = re.compile(rf"(?:\A|\n)(<(?:{'|'.join(_SECTIONS)})>)")
+
 _TOOL_OF = {name: tool for name, (tool, _) in _CONTENT.items()}
 _BOXES = {"todo": "[ ]", "doing": "[>]", "done": "[x]"}
 
@@ -102,9 +108,8 @@ def write_tags(action: ActionBase) -> str:
             return write_block("plan", {}, f"\n{lines}\n")
         case a.Delegate(agent=agent, task=task):
             return write_block("delegate", {"agent": agent}, f"\n{task}\n")
-        case a.Finish(message=message, task_completed=completed):
-            attributes = {} if completed else {"task_completed": "false"}
-            return write_block("finish", attributes, f"\n{message}\n")
+        case a.Finish():
+            return _write_finish(action)
         case a.FileRead(path=path, view_range=lines):
             children = {} if lines is None else {"view_range": f"[{lines[0]}, {lines[1]}]"}
             return _write_editor("view", path, children)
@@ -120,6 +125,21 @@ def write_tags(action: ActionBase) -> str:
             return _write_editor(command, path, children)
         case _:
             raise KeyError(type(action).__name__)
+
+
+def _write_finish(action: a.Finish) -> str:
+    attributes = {} if action.task_completed else {"task_completed": "false"}
+    sections = {
+        "cause": action.root_cause,
+        "change": action.change,
+        "verification": action.verification,
+        "remaining": action.remaining,
+    }
+    if _SECTION_TAG.search("\n".join([action.message, *sections.values()])):
+        # in the content they could be taken for one another
+        return write_block("finish", attributes | sections, f"\n{action.message}\n")
+    told = "".join(f"\n<{k}>\n{text}\n</{k}>" for k, text in sections.items() if text)
+    return write_block("finish", attributes, f"\n{action.message}{told}\n")
 
 
 def _number(value: float) -> str:
@@ -144,11 +164,33 @@ def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
     else:
         tool, key = _CONTENT[block.name]
         pairs = [(key, _unwrapped(block))]
+    if block.name == "finish" and not arguments.keys() & set(_SECTIONS):
+        message, sections = _split_sections(_unwrapped(block))
+        pairs = [(key, message), *sections.items()]
     for key, value in pairs:
         if key in arguments:
             return (f"{key} is given twice in <{block.name}>",)
         arguments[key] = value
     return action_of(tool, arguments)
+
+
+def _split_sections(content: str) -> tuple[str, dict[str, str]]:
+    """The message of a finish and the sections after it. What is not clearly one belongs to the
+    message, so that nothing gets lost."""
+    begin = _FIRST_SECTION.search(content)
+    position = begin.start(1) if begin else len(content)
+    sections: dict[str, str] = {}
+    while match := _SECTION_OPEN.match(content, position):
+        name = match[1]
+        end = content.find(f"</{name}>", match.end())
+        if end < 0 or name in sections:
+            return content, {}
+        text = content[match.end() : end]
+        sections[name] = text.removeprefix("\n").removesuffix("\n")
+        position = end + len(f"</{name}>")
+    if begin is None or content[position:].strip():
+        return content, {}
+    return content[: begin.start()], sections
 
 
 def _unwrapped(block: Block) -> str:

@@ -1,18 +1,24 @@
 """`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from resolver.assembly import remote_access
+from resolver.assembly import REPLAY, SCRIPTED, model_config, remote_access
 from resolver.commands.options import settings_options
 from resolver.doors import github_forge, host_of, require_model
 from resolver.errors import ResolverError
+from resolver.llm.probe import probe
+from resolver.llm.registry import make_model
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.settings import Settings, load_settings
+
+ASKING_SECONDS = 60.0
+"""How long the model may take for one word: a large one on a cold machine needs it."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,17 @@ class Finding:
 
 @click.command()
 @click.option("--repository", help="OWNER/NAME to check the token against.")
+@click.option("--ask", is_flag=True, help="Make one tiny call to the model; costs a few tokens.")
 @settings_options
 @click.pass_obj
-def command(environment: Mapping[str, str], /, repository: str | None, **options: Any) -> int:
+def command(
+    environment: Mapping[str, str], /, repository: str | None, ask: bool, **options: Any
+) -> int:
     """Check that this machine and these settings can run Resolver. Changes nothing."""
     settings = load_settings(options, environment)
     findings = list(_examine(settings, environment, repository))
+    if ask and settings.model and not settings.model.startswith((REPLAY, SCRIPTED)):
+        findings.append(_asked("asking the model", lambda: _ask(settings)))
     for finding in findings:
         mark = "ok     " if finding.good else ("missing" if finding.required else "note   ")
         click.echo(f"{mark}  {finding.what}")
@@ -78,6 +89,11 @@ def _sandbox(settings: Settings, environment: Any) -> Iterator[Finding]:
 def _model(settings: Settings) -> str:
     require_model(settings)
     return settings.model
+
+
+def _ask(settings: Settings) -> str:
+    config = model_config(settings).model_copy(update={"retries": 0, "timeout": ASKING_SECONDS})
+    return probe(make_model(config, on_retry=lambda *_: None, sleep=time.sleep))
 
 
 def _remote(settings: Settings) -> str:

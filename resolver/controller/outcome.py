@@ -12,7 +12,8 @@ def outcome_of(state: State) -> Outcome:
     finish = state.finish
     limit = None
     if state.run_state is RunState.LIMIT and state.last_at is not None:
-        limit = bound_reached(state, state.last_at)
+        # With none reached, it is a call that the rest of the money would not have paid.
+        limit = bound_reached(state, state.last_at) or "budget"
     message = finish.message if finish else ""
     if state.run_state is RunState.AWAITING_USER_INPUT:
         message = _question(state)
@@ -21,6 +22,10 @@ def outcome_of(state: State) -> Outcome:
         reason=state.reason,
         limit=limit,
         message=message,
+        cause=finish.root_cause if finish else "",
+        change=finish.change if finish else "",
+        verification=finish.verification if finish else "",
+        remaining=finish.remaining if finish else "",
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED
         ),

@@ -132,6 +132,10 @@ class Finish(ActionBase):
     task_completed: bool = Field(
         default=True, description="Whether the agent holds the task to be done."
     )
+    root_cause: str = Field(default="", description="What was wrong.")
+    change: str = Field(default="", description="What was changed, and why that is right.")
+    verification: str = Field(default="", description="What was run, and what it gave.")
+    remaining: str = Field(default="", description="What is left: doubts, what was not checked.")
 
 
 class Reject(ActionBase):

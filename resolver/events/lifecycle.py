@@ -52,6 +52,15 @@ class ModelRetried(EventBase):
     reason: str = Field(description="What the endpoint said.")
 
 
+class ModelSwitched(EventBase):
+    """Another model is asked from now on."""
+
+    kind: Literal["model_switched"] = "model_switched"
+    from_model: str = Field(description="Name of the model that was asked before.")
+    to_model: str = Field(description="Name of the model that is asked now.")
+    reason: str = Field(description="Why: what the other one said, or which rule applies.")
+
+
 class Condensation(EventBase):
     """Events that the conversation forgets, and what stands in for them."""
 

@@ -54,6 +54,7 @@ Lifecycle = (
     | life.SystemPrompt
     | life.ModelReplied
     | life.ModelRetried
+    | life.ModelSwitched
     | life.Condensation
     | life.Warned
     | life.ReplayDiverged

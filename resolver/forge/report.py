@@ -17,6 +17,7 @@ class Ending(StrEnum):
 
     PULL_REQUEST = "pull_request"
     NO_CHANGE = "no_change"
+    ANSWER = "answer"
     REJECTED = "rejected"
     LIMIT = "limit"
     STUCK = "stuck"
@@ -30,7 +31,7 @@ class Ending(StrEnum):
     def is_final(self) -> bool:
         """True when running again with the same key must do nothing; the other endings may be
         tried again on purpose, and their comment is then rewritten in place."""
-        return self in {Ending.PULL_REQUEST, Ending.NO_CHANGE, Ending.REJECTED}
+        return self in {Ending.PULL_REQUEST, Ending.NO_CHANGE, Ending.ANSWER, Ending.REJECTED}
 
 
 class Failure(Noun):
@@ -83,6 +84,7 @@ class Report(Noun):
     continues: bool = Field(
         default=False, description="True when a comment can make it go on from its log."
     )
+    answers: bool = Field(default=False, description="True when it was a question about the code.")
     how: Literal["new", "added", "unchanged"] = Field(
         default="new", description="As in Publication: what became of an earlier pull request."
     )
@@ -96,7 +98,7 @@ class Report(Noun):
             return Ending.PULL_REQUEST
         state = self.outcome.state if self.outcome else RunState.ERROR
         if state is RunState.FINISHED:
-            return Ending.NO_CHANGE
+            return Ending.ANSWER if self.answers else Ending.NO_CHANGE
         if state is RunState.AWAITING_USER_INPUT:
             return Ending.WAITING
         if state in {RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}:

@@ -22,6 +22,14 @@ from resolver.trace.plain import duration, money
 TRACE_ROOM = 45_000
 """Room that a comment has for its trace, in UTF-16 units, next to everything else."""
 
+_SECTIONS = {
+    "cause": "What was wrong",
+    "change": "What changed",
+    "verification": "How it was verified",
+    "remaining": "What is left",
+}
+"""Parts of the agent's closing words, and their headings."""
+
 _STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
 
 
@@ -73,7 +81,8 @@ def pull_request_body(report: Report) -> str:
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     message = report.outcome.message if report.outcome else ""
     _, rest = _split_title(message)
-    body = rest or message
+    told = report.outcome is not None and any(getattr(report.outcome, x) for x in _SECTIONS)
+    body = rest if told else rest or message
     marker = "" if local else marker
     return _filled("comments/pull_request_body.md.j2", report, marker, body, with_trace=False)
 
@@ -120,6 +129,7 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "issue": issue,
         "closes": issue is not None and outcome is not None and _is_whole(report),
         "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
+        "sections": _sections(report, detail.message // len(_SECTIONS)),
         "summary_is_cut": utf16_length(message) > detail.message,
         "unfinished": outcome is not None and not _is_whole(report),
         "reason": _sentence(outcome.reason) if outcome else "",
@@ -150,6 +160,19 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "next_step": _capital(_sentence(failure.next_step if failure else "")),
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
+
+
+def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
+    """Headings and texts of what the agent told in parts; each text stands for itself."""
+    outcome, issue = report.outcome, report.trigger.subject
+    if outcome is None:
+        return []
+    given = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
+    return [
+        (heading, safe_markdown(text, own_issue=issue, limit=limit))
+        for heading, text in given
+        if text.strip()
+    ]
 
 
 def _more(report: Report) -> str:

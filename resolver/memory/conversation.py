@@ -6,12 +6,14 @@ prompt cache holds, and the cost of a step depends on what is new alone.
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
 from resolver.llm.base import THINKING
+from resolver.memory.pictures import Pictures, first_shown, images_of
 from resolver.memory.shown import action_text, note_text, result_text
 from resolver.memory.turns import History, Turn
 from resolver.model import JsonObject, RequestedToolCall
@@ -31,29 +33,35 @@ class ConversationMemory:
 
     dialect: "tools" gives tool calls with their results; "tags" gives plain text both ways.
     max_observation: most characters shown of one observation.
+    sees_images: whether the model takes images; a sentence stands for them otherwise.
     """
 
-    def __init__(self, dialect: Dialect = "tools", max_observation: int = MAX_OBSERVATION) -> None:
+    def __init__(
+        self,
+        dialect: Dialect = "tools",
+        max_observation: int = MAX_OBSERVATION,
+        sees_images: bool = False,
+    ) -> None:
         self._dialect = dialect
         self._limit = max_observation
         self._history = History()
         self._closed: list[JsonObject] = []
         self._closed_turns = 0
         self._summary_told = False
+        self._pictures = Pictures(sees_images)
+        self._closed_pictures = 0
 
     def messages(self, state: State) -> list[JsonObject]:
         """The messages to send next. The list is the caller's; the messages are shared and must
         not be changed."""
         if self._history.look(state):
-            self._closed, self._closed_turns, self._summary_told = [], 0, False
-        turns = self._history.turns
-        for turn in turns[self._closed_turns : -1]:
-            self._add_turn(self._closed, turn)
-        self._closed_turns = len(turns) - 1
-        told = self._summary_told
-        out = list(self._closed)
-        self._add_turn(out, turns[-1])
-        self._summary_told = told
+            self._begin_anew(0)
+        out = self._told()
+        first = first_shown(self._pictures.count)
+        if first != self._pictures.first:
+            self._begin_anew(first)
+            out = self._told()
+        self._pictures.count = self._closed_pictures
         system = self._history.system
         head = (
             [{"role": "system", "content": system.content}]
@@ -61,6 +69,24 @@ class ConversationMemory:
             else []
         )
         return head + out
+
+    def _begin_anew(self, first: int) -> None:
+        """Forget what was made so far. first: the first image to send."""
+        self._closed, self._closed_turns, self._summary_told = [], 0, False
+        self._pictures.first, self._pictures.count, self._closed_pictures = first, 0, 0
+
+    def _told(self) -> list[JsonObject]:
+        """All turns as messages; those that are over are made once. The count of images is left
+        with those of the last turn."""
+        turns = self._history.turns
+        for turn in turns[self._closed_turns : -1]:
+            self._add_turn(self._closed, turn)
+        self._closed_turns = len(turns) - 1
+        told, self._closed_pictures = self._summary_told, self._pictures.count
+        out = list(self._closed)
+        self._add_turn(out, turns[-1])
+        self._summary_told = told
+        return out
 
     def _add_turn(self, out: list[JsonObject], turn: Turn) -> None:
         forgotten = self._history.forgotten
@@ -72,7 +98,8 @@ class ConversationMemory:
             self._add_text_turn(out, turn)
         for note in turn.notes:
             if note.id not in forgotten:
-                _add_user(out, note_text(note, self._limit))
+                lines, parts = self._pictures.take(images_of(note))
+                _add_user(out, "\n".join([note_text(note, self._limit), *lines]), parts)
 
     def _add_summary(self, out: list[JsonObject]) -> None:
         if not self._summary_told and self._history.summary:
@@ -89,9 +116,20 @@ class ConversationMemory:
         said = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
         thinking = turn.reply.completion.thinking if turn.reply else ()
         out.append({**said, THINKING: list(thinking)} if thinking else said)
+        shown: list[JsonObject] = []
         for index, call in enumerate(calls):
-            content = result_text(turn, index, self._limit) or "[done]"
-            out.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+            content, parts = self._result(turn, index)
+            shown += parts
+            answer = {"role": "tool", "tool_call_id": call["id"], "content": content or "[done]"}
+            out.append(answer)
+        if shown:  # not every provider takes images in a tool's result
+            out.append({"role": "user", "content": shown})
+
+    def _result(self, turn: Turn, index: int) -> tuple[str, list[JsonObject]]:
+        """What came of the turn's call number `index`: its text, and images to be sent."""
+        result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
+        lines, parts = self._pictures.take(images_of(result) if result else ())
+        return "\n".join([result_text(turn, index, self._limit), *lines]), parts
 
     def _add_text_turn(self, out: list[JsonObject], turn: Turn) -> None:
         if turn.reply:
@@ -99,10 +137,10 @@ class ConversationMemory:
         for index, action in enumerate(turn.actions):
             if not turn.reply:
                 _add_assistant(out, f"{action.thought}\n{action_text(action)}".strip())
-            text = result_text(turn, index, self._limit)
+            text, parts = self._result(turn, index)
             if text:
                 number = f" {index + 1} of {len(turn.actions)}" if len(turn.actions) > 1 else ""
-                _add_user(out, f"OBSERVATION{number}:\n{text}")
+                _add_user(out, f"OBSERVATION{number}:\n{text}", parts)
 
 
 def _reply_text(reply: ModelReplied) -> str:
@@ -116,15 +154,22 @@ def _add_assistant(out: list[JsonObject], text: str) -> None:
     out.append({"role": "assistant", "content": text if text.strip() else "[empty reply]"})
 
 
-def _add_user(out: list[JsonObject], text: str) -> None:
+def _add_user(out: list[JsonObject], text: str, images: Sequence[JsonObject] = ()) -> None:
     """Add the text as a user message, or to the one at the end: some models want strict turns,
-    and none takes an empty one."""
+    and none takes an empty one. images: content parts that follow the text."""
     if not text.strip():
         return
-    if out and out[-1]["role"] == "user":
-        out[-1] = {"role": "user", "content": f"{out[-1]['content']}\n\n{text}"}
-    else:
-        out.append({"role": "user", "content": text})
+    before = out.pop()["content"] if out and out[-1]["role"] == "user" else ""
+    if isinstance(before, str) and not images:
+        content = f"{before}\n\n{text}" if before else text
+        out.append({"role": "user", "content": content})
+        return
+    parts = before if isinstance(before, list) else [_text_part(before)] if before else []
+    out.append({"role": "user", "content": [*parts, _text_part(text), *images]})
+
+
+def _text_part(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
 
 
 def _calls(turn: Turn) -> list[JsonObject]:

@@ -47,11 +47,9 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
     match observation:
         case o.CmdOutput():
             return _command_text(observation, limit)
-        case o.IPythonOutput(images=images, error=error):
-            facts = ["the cell raised an error"] if error else []
-            facts += [f"{len(images)} image(s), not shown"] if images else []
+        case o.IPythonOutput(error=error):
             body = _body(observation.content, limit, "Print less at a time.")
-            return "\n".join([body, *(f"[{fact}]" for fact in facts)])
+            return f"{body}\n[the cell raised an error]" if error else body
         case o.FileReadResult():
             return _body(observation.content, limit, "Read the rest with view_range.")
         case o.FileEditResult(diff=diff):

@@ -149,7 +149,7 @@ class Worker:
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery. Durable when it returns; a known delivery id changes nothing."""
-        if trigger.command is Command.FIX:
+        if trigger.command in {Command.FIX, Command.QUESTION}:
             self._enqueue_run(delivery, trigger.model_dump_json())
         else:
             with SetWorkflowID(delivery):

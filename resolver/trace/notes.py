@@ -44,6 +44,9 @@ def _told(event: Event) -> tuple[str, str, str]:
         case life.ModelRetried():
             wait = f"attempt {event.attempt}, after {duration(event.wait)}"
             return "retry", f"The model was asked again ({wait}): {event.reason}", ""
+        case life.ModelSwitched():
+            said = f"From here on {event.to_model} is asked, not {event.from_model}"
+            return "retry", f"{said}: {event.reason}", ""
         case life.ModelReplied():
             return "event", "The model replied, and the reply led to no action", _said(event)
         case life.Condensation():

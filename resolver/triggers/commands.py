@@ -59,6 +59,17 @@ _BOUNDARY = re.compile(
     r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ]|(?:and|but|please|then)\b)", re.I
 )
 _EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
+_ASKED = re.compile(r"(?:/ask\b|question[ \t]{0,3}:)[ \t:]{0,9}(?=\S)", re.I)
+# one sentence only: what follows a question is mostly a wish
+_QUESTION = re.compile(
+    r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
+    r"(?:(?![.!?;](?:\s|$))[^\n]){1,2000}\?",
+    re.I,
+)
+_WISH = re.compile(
+    r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
+    re.I,
+)
 _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
@@ -82,6 +93,9 @@ def read_instruction(text: str) -> Instruction:
     Amounts alone (`+$2`, `extend by 1 hour`) are a continue, too.
     """
     text = text.strip()
+    question = _question(text)
+    if question:
+        return Instruction(command=Command.QUESTION, words=question)
     named = _NAME.match(text)
     if named is None:
         return _bare_extension(text)
@@ -98,6 +112,14 @@ def read_instruction(text: str) -> Instruction:
     if _END.match(text, end):
         return Instruction(command=command, words=_words(text, end))
     return Instruction(words=text)
+
+
+def _question(text: str) -> str:
+    """The words of a question about the code, "" when it is anything else, or may be."""
+    asked = _ASKED.match(text)
+    if asked:
+        return text[asked.end() :].strip()
+    return text if _QUESTION.fullmatch(text) and not _WISH.search(text) else ""
 
 
 def _bare_extension(text: str) -> Instruction:

@@ -27,6 +27,7 @@ class ListeningModel:
     def __init__(self, *replies: Completion | Exception, supports_tools: bool = True) -> None:
         self.name = "listening"
         self.supports_tools = supports_tools
+        self.supports_vision = False
         self.asked: list[tuple[list[ChatMessage], list[ToolSpec] | None]] = []
         self._replies = list(replies)
 
@@ -184,12 +185,12 @@ def test_the_system_prompt_names_the_tools_of_its_dialect() -> None:
 def test_an_unknown_agent_is_a_usage_error_that_lists_the_known() -> None:
     with pytest.raises(UsageError) as caught:
         make_agent("CodeAgent", ReplayModel([]), "auto")
-    assert "CodeActAgent, DummyAgent" in caught.value.next_step
+    assert "CodeActAgent, BrowsingAgent, VisualBrowsingAgent" in caught.value.next_step
 
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:
-    for name in ("CodeActAgent", "DummyAgent"):
-        assert make_agent(name, ReplayModel([]), "auto").name == name
+    for name in ("CodeActAgent", "BrowsingAgent", "VisualBrowsingAgent", "DummyAgent"):
+        assert make_agent(name, ReplayModel([]), "auto", may_browse=True).name == name
 
 
 def test_auto_takes_tool_calls_where_the_model_has_them() -> None:

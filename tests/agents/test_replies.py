@@ -59,6 +59,24 @@ def test_words_alone_wait_for_an_answer(dialect: Dialect) -> None:
     assert action == a.Message(content="Shall I go on?", wait_for_response=True)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_exit_alone_ends_the_run_and_claims_nothing(dialect: Dialect) -> None:
+    assert read_reply(reply(" /exit\n"), dialect) == (a.Finish(message="", task_completed=False),)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_exit_in_a_sentence_is_words(dialect: Dialect) -> None:
+    (action,) = read_reply(reply("The program ends with /exit"), dialect)
+    assert isinstance(action, a.Message)
+
+
+def test_both_dialects_in_one_reply_run_the_native_calls_alone() -> None:
+    text = "First\n<finish>x</finish>"
+    first, second = read_reply(reply(text, LS, LS), "tags")
+    assert isinstance(first, a.CmdRun) and isinstance(second, a.CmdRun)
+    assert first.thought == text
+
+
 def test_tags_are_never_run_where_tool_calls_are_the_way() -> None:
     (action,) = read_reply(reply("<execute_bash>curl evil</execute_bash>"), "tools")
     assert isinstance(action, a.Invalid)
@@ -94,8 +112,17 @@ def test_only_the_last_call_of_a_cut_reply_is_suspected() -> None:
     assert isinstance(last, a.Invalid) and "output limit" in last.reason
 
 
+words = st.lists(
+    st.sampled_from(
+        ["<execute_bash>", "</execute_bash>", "<finish>", "</finish>", "/exit", "ls", "\n", "```",
+         "<cause>", "</cause>", "&lt;", "</think>", "<execute_bsh>", "</execute_bsh>"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
 @given(
-    st.text(max_size=40),
+    st.text(max_size=40) | words,
     st.lists(st.tuples(st.text(max_size=9), st.text(max_size=20)), max_size=3),
     st.sampled_from(["stop", "length", "", "tool_calls"]),
     st.sampled_from(DIALECTS),

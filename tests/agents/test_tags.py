@@ -28,6 +28,12 @@ tricky = st.lists(
 ).map("".join)  # fmt: skip
 content = text | tricky
 solid = content.filter(lambda t: bool(t.strip()))
+sections = st.lists(
+    st.sampled_from(
+        ["<cause>", "</cause>", "<remaining>", "</remaining>", "\n", "x", "<change", " "]
+    ),
+    max_size=8,
+).map("".join)
 actions = st.one_of(
     st.builds(
         a.CmdRun,
@@ -38,7 +44,17 @@ actions = st.one_of(
     st.builds(a.CmdRun, command=content, is_input=st.just(True)),
     st.builds(a.IPythonRunCell, code=solid),
     st.builds(a.Think, content=content),
-    st.builds(a.Finish, message=content, task_completed=st.booleans()),
+    st.builds(
+        a.Finish,
+        message=content,
+        task_completed=st.booleans(),
+        root_cause=content | sections,
+        change=content | sections,
+        verification=content,
+        remaining=content,
+    ),
+    st.builds(a.Finish, message=content | sections),
+    st.builds(a.BrowseInteractive, code=solid),
     st.builds(
         a.FileRead,
         path=path,
@@ -170,6 +186,33 @@ def test_the_end_word_lets_content_hold_its_own_tag() -> None:
     assert only(reply) == a.CmdRun(command='echo "</execute_bash>"')
 
 
+def test_a_finish_holds_its_parts_as_tags_behind_the_message() -> None:
+    reply = (
+        '<finish task_completed="false">\nMend it\n\nIn short.\n<cause>\nA < B.\n</cause>\n\n'
+        "<verification>\nRan\n\n- a\n- b\n</verification>\n</finish>"
+    )
+    assert only(reply) == a.Finish(
+        message="Mend it\n\nIn short.",
+        task_completed=False,
+        root_cause="A < B.",
+        verification="Ran\n\n- a\n- b",
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Done\n<cause>never closed",
+        "Done\n<cause>a</cause>\nand more",
+        "Done\n<cause>a</cause>\n<cause>b</cause>",
+        "The tag <cause>a</cause> is new",
+        "Done\n<reason>a</reason>",
+    ],
+)
+def test_what_is_not_clearly_a_part_stays_in_the_message(content: str) -> None:
+    assert only(f"<finish>\n{content}\n</finish>") == a.Finish(message=content)
+
+
 def test_a_last_block_cut_by_a_stop_sequence_is_taken() -> None:
     assert only("Look:\n<execute_bash>\nls\n") == a.CmdRun(command="ls", thought="Look:")
 
@@ -203,6 +246,14 @@ def test_attributes_are_coerced() -> None:
         ("<execute_bash></execute_bash>", "empty"),
         ("<execute_browse> </execute_browse>", "code is empty"),
         ("<delegate> </delegate>", "task is empty"),
+        ('<finish task_completed="perhaps">x</finish>', "task_completed"),
+        ("<execute_basch>\nls\n</execute_basch>", "did you mean 'execute_bash'"),
+        ("<str_replace_edit>\n<path>x</path>\n</str_replace_edit>", "'str_replace_editor'"),
+        ("&lt;x&gt;\n<finsh>\ndone\n</finsh>", "did you mean 'finish'"),
+        ("<execute_bash>\nls\n</execute_bsh>\n<finish>x</finish>", "not closed"),
+        ("</execute_bash>", "closes nothing"),
+        ('<str_replace_editor command="view" path="x" path="y"/>', "given twice"),
+        ("<plan>\n[x] a\n" + "[ ] b\n" * 50 + "</plan>", "at most 50 items"),
         ("<execute_python>\n1\n</execute_python>", "did you mean"),
         ('<str_replace_editor command="view">x</str_replace_editor>', "nothing but"),
         ('<str_replace_editor command="view"></str_replace_editor>', "path is missing"),

@@ -93,6 +93,17 @@ def reason(tool: str, /, raw: str | None = None, **arguments: object) -> str:
             {"message": "ok", "task_completed": "partial"},
             a.Finish(message="ok", task_completed=False),
         ),
+        (
+            "finish",
+            {
+                "message": "ok",
+                "cause": "c",
+                "change": "d",
+                "verification": "v",
+                "remaining": None,
+            },
+            a.Finish(message="ok", root_cause="c", change="d", verification="v"),
+        ),
     ],
 )
 def test_a_call_becomes_its_action(
@@ -132,6 +143,11 @@ def test_a_call_becomes_its_action(
             "view_range",
         ),
         ("think", {"thought": "\ud800"}, "surrogate"),
+        ("finish", {"message": "x", "verification": ["pytest"]}, "verification: "),
+        ("finish", {"message": "x", "verified": "pytest"}, "did you mean 'verification'"),
+        ("str_replace_edit", {"path": "x"}, "did you mean 'str_replace_editor'"),
+        ("functions.execute_bash", {"command": "ls"}, "did you mean 'execute_bash'"),
+        ("finish" * 10**5, {}, "there is no tool"),
         ("plan", {"items": [{"title": " "}]}, "an item has no title"),
         ("plan", {"items": [{"title": "x", "status": "maybe"}]}, "items"),
         ("plan", {"items": ["x"] * 51}, "at most 50 items"),
@@ -143,8 +159,15 @@ def test_a_wrong_call_is_taught(tool: str, arguments: dict[str, object], words: 
 
 
 @pytest.mark.parametrize(
-    "raw", ["{", "[1]", "null", '"x"', "{'command': 'ls'}", "[" * 5000, "9" * 5000]
-)
+    "raw",
+    [
+        "{", "[1]", "null", '"x"', "{'command': 'ls'}", "[" * 5000, "9" * 5000,
+        '"{\\"command\\": \\"ls\\"}"', '["ls"]', '{"command": "ls",}', '{command: "ls"}',
+        '{"command": "ls", "is_input": True}', '{"command": None}', 'command="ls"',
+        '{"command": "ls"} {"command": "pwd"}', '```json\n{"command": "ls"}\n```',
+        "<execute_bash>ls</execute_bash>", '{"command": "' + "x" * 10**6, "\x00",
+    ],
+)  # fmt: skip
 def test_arguments_that_are_no_json_object_are_taught(raw: str) -> None:
     told = reason("execute_bash", raw)
     assert "JSON" in told
@@ -172,7 +195,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=6,
 )
-names = st.sampled_from([*TOOLS, "web"]) | st.text(max_size=20)
+names = st.sampled_from([*TOOLS, "web", "finsh", "bash"]) | st.text(max_size=20)
 fields = st.sampled_from(sorted({f for t in TOOLS.values() for f in t.model_fields}))
 arguments = (
     st.dictionaries(fields | st.text(max_size=9), json_values, max_size=6).map(json.dumps)

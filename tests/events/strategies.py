@@ -27,7 +27,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: text,
     bool: st.booleans(),
     int: st.integers(0, 10**6),
-    float: st.floats(min_value=0, allow_nan=False),
+    float: st.floats(min_value=0, allow_nan=False, allow_infinity=False),
     type(None): st.none(),
     datetime: moments,
     Any: json_values,

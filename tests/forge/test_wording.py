@@ -47,7 +47,8 @@ def ended(ending: Ending) -> Report:
         outcome = reports.outcome(state=states[ending], reason="so it is", task_completed=False)
         return reports.report(outcome=outcome, trace_markdown=TRACE)
     pull = PULL if ending is Ending.PULL_REQUEST else None
-    return reports.report(pull_request=pull, trace_markdown=TRACE)
+    answers = ending is Ending.ANSWER
+    return reports.report(pull_request=pull, trace_markdown=TRACE, answers=answers)
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -68,6 +69,7 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
     [
         (Ending.PULL_REQUEST, ["#13", "https://github.com/octo/demo/pull/13", "How it was made"]),
         (Ending.NO_CHANGE, ["without changing anything", "Fixed the parser", "@agent"]),
+        (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
         (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
         (Ending.STUCK, ["going in circles", "so it is"]),
         (Ending.STOPPED, ["stopped", "a person cancelled it"]),
@@ -113,6 +115,28 @@ def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> No
         assert words in body
     assert "own words" in body
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
+
+
+def test_what_the_agent_told_in_parts_has_its_headings() -> None:
+    parts = {
+        "cause": "It subtracted. @octocat",
+        "change": "```\nnever closed",
+        "verification": "`pytest`: 3 passed",
+        "remaining": "<script>x</script>",
+    }
+    outcome = reports.outcome(message="Make add add", **parts)
+    body = pull_request_body(reports.report(outcome=outcome))
+    headings = ("What was wrong", "What changed", "How it was verified", "What is left")
+    places = [body.index(f"**{heading}**") for heading in headings]
+    assert places == sorted(places) and is_closed(body)
+    assert "It subtracted." in body and "left no summary" not in body
+    assert "```html\n<script>x</script>\n```" in body and " @octocat" not in body
+    assert "Make add add" not in body  # it is the title
+
+
+def test_without_parts_the_message_is_the_description() -> None:
+    body = pull_request_body(reports.report(outcome=reports.outcome(message="Mend it\n\nWell.")))
+    assert "Well." in body and "**What was wrong**" not in body
 
 
 def test_the_agents_own_runs_are_never_called_verified() -> None:

@@ -185,7 +185,7 @@ def test_a_command_that_still_runs_has_no_exit_code() -> None:
     ("result", "words"),
     [
         (o.IPythonOutput(content="Boom", error=True), "Boom\n[the cell raised an error]"),
-        (o.IPythonOutput(images=("data:",)), "1 image(s), not shown"),
+        (o.IPythonOutput(images=("data:",)), "[image 1: not shown, since you can't see"),
         (o.FileReadResult(path="x", content="1 a"), "1 a"),
         (o.FileEditResult(path="x", diff="-a\n+b"), "-a\n+b"),
         (o.FileWriteResult(path="x"), "[no output]"),

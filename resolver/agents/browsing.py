@@ -1,0 +1,87 @@
+"""The agents that use a browser and nothing else: by the accessibility tree alone, and by pictures
+of the page beside it.
+"""
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.tags import offered_tags, write_tags
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.templates import render
+
+TOOLS = ("think", "browser", "finish")
+
+_TAKEN = (
+    a.BrowseInteractive,
+    a.Think,
+    a.Finish,
+    a.Message,
+    a.Invalid,
+    a.CondensationRequest,
+)
+_EXAMPLES = {
+    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
+    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
+    "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
+    "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
+}
+_PICTURE = "screenshot("
+
+
+class BrowsingAgent(CodeActAgent):
+    """Works on web pages, and reports. It sees the accessibility tree.
+
+    What it asks for beside its tools is refused with words, and not done.
+    """
+
+    name = "BrowsingAgent"
+    template = "agent/browsing.md.j2"
+    visual = False
+
+    def __init__(self, model: Model, dialect: Dialect) -> None:
+        self._sees = self.visual and model.supports_vision
+        super().__init__(model, ConversationMemory(dialect, sees_images=self._sees), dialect)
+        self._tools = TOOLS
+
+    def system_prompt(self) -> SystemPrompt:
+        """Its own house rules and, in the tag dialect, its tools as text."""
+        text = render(
+            self.template,
+            dialect=self._dialect,
+            visual=self.visual,
+            sees=self._sees,
+            examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
+        )
+        tools = TOOLS if self._dialect == "tools" else offered_tags(TOOLS)
+        return SystemPrompt(content=text.strip(), tools=tools, dialect=self._dialect)
+
+    def step(self, state: State) -> ActionBase:
+        """The next action, as the base has it."""
+        action = super().step(state)
+        if isinstance(action, _TAKEN):
+            return self._with_picture(action)
+        tools = TOOLS if self._dialect == "tools" else offered_tags(TOOLS)
+        reason = render("agent/not_offered.md.j2", tools=tools).strip()
+        return a.Invalid(
+            reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
+        )
+
+    def _with_picture(self, action: ActionBase) -> ActionBase:
+        """A browser action ends with a picture on which the elements' ids are drawn."""
+        if not self._sees or not isinstance(action, a.BrowseInteractive):
+            return action
+        if _PICTURE in action.code:
+            return action
+        code = f"{action.code.rstrip()}\nscreenshot(marks=True)"
+        return action.model_copy(update={"code": code})
+
+
+class VisualBrowsingAgent(BrowsingAgent):
+    """Sees a picture of the page as well, where its model sees; else it says that it does not."""
+
+    name = "VisualBrowsingAgent"
+    template = "agent/visual_browsing.md.j2"
+    visual = True

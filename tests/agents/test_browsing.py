@@ -1,0 +1,145 @@
+"""The agents that use a browser and nothing else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
+from resolver.agents.registry import make_agent
+from resolver.agents.tags import parse_tags
+from resolver.errors import UsageError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, Source
+from resolver.events.lifecycle import ModelReplied
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import Dialect
+from resolver.model import Completion, RequestedToolCall
+
+DIALECTS: list[Dialect] = ["tools", "tags"]
+PICTURE = "data:image/jpeg;base64,AAAA"
+CODE = "goto('http://127.0.0.1:8000/')"
+IN_TAGS = f"<execute_browse>{CODE}</execute_browse>"
+
+
+class Seeing:
+    """A model that takes images, gives its replies in turn, and keeps what it was sent."""
+
+    name = "seeing"
+    supports_tools = True
+
+    def __init__(self, replies: Sequence[Completion], sees: bool = True) -> None:
+        self.supports_vision = sees
+        self._replies = list(replies)
+        self.messages: list[ChatMessage] = []
+
+    def complete(
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
+    ) -> Completion:
+        self.messages, self.tools = messages, tools
+        return self._replies.pop(0)
+
+
+def call(name: str, arguments: str) -> Completion:
+    calls = (RequestedToolCall(id="c", name=name, arguments=arguments),)
+    return Completion(model="m", tool_calls=calls, text="I look.")
+
+
+def stepped(
+    agent: type[BrowsingAgent], dialect: Dialect, *replies: Completion, sees: bool = True
+) -> tuple[list[ActionBase], Seeing]:
+    """What the agent does with the replies, each browser action answered with a picture."""
+    stream, state = EventStream(MemoryStore()), State()
+    stream.subscribe("state", state.apply, essential=True)
+    model = Seeing(replies, sees)
+
+    def record(completion: Completion) -> None:
+        stream.add(ModelReplied(completion=completion))
+
+    made = agent(RecordedModel(model, record), dialect)
+    stream.add(made.system_prompt())
+    stream.add(a.Message(content="Look at the page", source=Source.USER))
+    taken: list[ActionBase] = []
+    for _ in replies:
+        action = stream.add(made.step(state))  # type: ignore[type-var]
+        taken.append(action)  # type: ignore[arg-type]
+        if isinstance(action, a.BrowseInteractive):
+            stream.add(o.BrowserOutput(content="[1] link", screenshot=PICTURE, cause=action.id))
+    return taken, model
+
+
+def pictures(messages: list[dict[str, Any]]) -> list[str]:
+    return [
+        part["image_url"]["url"]
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "image_url"
+    ]
+
+
+def browse(dialect: Dialect) -> Completion:
+    if dialect == "tools":
+        return call("browser", f'{{"code": "{CODE}"}}')
+    return Completion(model="m", text=IN_TAGS)
+
+
+def test_it_is_offered_a_browser_and_nothing_else() -> None:
+    _, model = stepped(BrowsingAgent, "tools", call("think", '{"thought": "x"}'))
+    assert [x["function"]["name"] for x in model.tools or ()] == ["think", "browser", "finish"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_not_its_tool_is_not_done(dialect: Dialect) -> None:
+    reply = (
+        call("execute_bash", '{"command": "ls"}')
+        if dialect == "tools"
+        else Completion(model="m", text="<execute_bash>ls</execute_bash>")
+    )
+    ((action,), _) = stepped(BrowsingAgent, dialect, reply)
+    assert isinstance(action, a.Invalid) and "not one of your tools" in action.reason
+    assert action.reply is not None and bool(action.tool_call) is (dialect == "tools")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_visual_one_gets_a_picture_with_marks_after_each_action(dialect: Dialect) -> None:
+    (first, _), model = stepped(VisualBrowsingAgent, dialect, browse(dialect), browse(dialect))
+    assert isinstance(first, a.BrowseInteractive)
+    assert first.code == f"{CODE}\nscreenshot(marks=True)"
+    assert pictures(model.messages) == [PICTURE]
+    assert "picture of the window" in model.messages[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "sees"), [(BrowsingAgent, True), (BrowsingAgent, False), (VisualBrowsingAgent, False)]
+)
+def test_without_pictures_it_works_with_the_tree(agent: type[BrowsingAgent], sees: bool) -> None:
+    (first, _), model = stepped(agent, "tools", browse("tools"), browse("tools"), sees=sees)
+    assert isinstance(first, a.BrowseInteractive) and first.code == CODE
+    assert not pictures(model.messages)
+    assert "[1] link" in model.messages[-1]["content"]
+
+
+def test_a_visual_one_whose_model_does_not_see_is_told_to_say_so() -> None:
+    agent = VisualBrowsingAgent(ReplayModel([]), "tools")
+    assert "this model can't see images" in agent.system_prompt().content
+    assert "can't see" not in BrowsingAgent(ReplayModel([]), "tools").system_prompt().content
+
+
+@pytest.mark.parametrize("agent", [BrowsingAgent, VisualBrowsingAgent])
+def test_its_examples_are_ones_the_parser_takes(agent: type[BrowsingAgent]) -> None:
+    prompt = agent(ReplayModel([]), "tags").system_prompt()
+    assert prompt.tools == ("think", "execute_browse", "finish")
+    actions = parse_tags(prompt.content.split("# How to act")[1])
+    assert {type(x) for x in actions} == {a.BrowseInteractive, a.Think, a.Finish}
+
+
+@pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent"])
+def test_without_a_browser_there_is_no_such_agent(name: str) -> None:
+    with pytest.raises(UsageError, match="no browser"):
+        make_agent(name, ReplayModel([]), "auto")

@@ -1,0 +1,31 @@
+"""The agent that answers questions: what it is offered, and what it refuses."""
+
+import pytest
+
+from resolver.agents.registry import make_agent
+from resolver.agents.tags import write_tags
+from resolver.events import actions as a
+from resolver.events.state import State
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import Dialect
+from resolver.model import Completion
+
+
+def test_no_tool_that_edits_is_offered() -> None:
+    tools = make_agent("ReadOnlyAgent", ReplayModel([]), "tools").system_prompt().tools
+    assert "str_replace_editor" not in tools
+    assert {"execute_bash", "finish"} <= set(tools)
+
+
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
+def test_the_prompt_says_how_to_act_in_its_dialect(dialect: Dialect) -> None:
+    prompt = make_agent("ReadOnlyAgent", ReplayModel([]), dialect).system_prompt()
+    assert ("<execute_bash>" in prompt.content) == (dialect == "tags")
+
+
+def test_an_edit_is_refused_with_words() -> None:
+    text = write_tags(a.FileWrite(path="a.py", content="x = 1\n"))
+    model = ReplayModel([Completion(model="m", text=text)])
+    action = make_agent("ReadOnlyAgent", model, "tags").step(State())
+    assert isinstance(action, a.Invalid)
+    assert "not one of your tools" in action.reason

@@ -1,0 +1,151 @@
+"""Images in a conversation: paired, bounded, and never a reason to change what was sent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import Source
+from resolver.events.lifecycle import Condensation
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.pictures import DROPPED_AT_ONCE, MAX_CHARACTERS, MOST, first_shown
+from tests.memory.logs import Log, started
+
+DIALECTS: list[Dialect] = ["tools", "tags"]
+
+
+def url(number: int = 0) -> str:
+    return f"data:image/png;base64,{number:04}"
+
+
+def plot(*images: str) -> o.IPythonOutput:
+    return o.IPythonOutput(content="plotted", images=images)
+
+
+def looked(log: Log, *images: str) -> None:
+    log.turn(a.IPythonRunCell(code="plot()"), plot(*images))
+
+
+def sent(messages: list[dict[str, Any]]) -> list[str]:
+    return [
+        part["image_url"]["url"]
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "image_url"
+    ]
+
+
+def words(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(str(message["content"]) for message in messages)
+
+
+def memory(dialect: Dialect = "tools", sees: bool = True) -> ConversationMemory:
+    return ConversationMemory(dialect, sees_images=sees)
+
+
+def test_images_follow_the_results_of_all_calls_of_a_reply() -> None:
+    log = started()
+    reply = log.reply(("execute_ipython_cell", "{}"), ("str_replace_editor", "{}"))
+    first = log.add(a.IPythonRunCell(code="x", reply=reply))
+    log.add(plot(url(1)).model_copy(update={"cause": first}))
+    second = log.add(a.FileRead(path="a.png", reply=reply))
+    log.add(o.FileReadResult(content="PNG", path="a.png", images=(url(2),), cause=second))
+    messages = memory().messages(log.state)
+    assert [m["role"] for m in messages[2:]] == ["assistant", "tool", "tool", "user"]
+    assert messages[3]["content"] == "plotted\n[image 1: shown below]"
+    assert messages[4]["content"] == "PNG\n[image 2: shown below]"
+    told = [part.get("text") for part in messages[5]["content"]]
+    assert told == ["Image 1:", None, "Image 2:", None]
+    assert sent(messages) == [url(1), url(2)]
+
+
+def test_in_tags_an_image_follows_its_observation() -> None:
+    log = started()
+    looked(log, url(1))
+    (text, name, image) = memory("tags").messages(log.state)[-1]["content"]
+    assert text["text"] == "OBSERVATION:\nplotted\n[image 1: shown below]"
+    assert (name["text"], image["image_url"]["url"]) == ("Image 1:", url(1))
+
+
+def test_a_browser_s_picture_is_one() -> None:
+    log = started()
+    log.turn(a.BrowseInteractive(code="x"), o.BrowserOutput(content="t", screenshot=url(3)))
+    assert sent(memory().messages(log.state)) == [url(3)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_said_after_an_image_stands_behind_it(dialect: Dialect) -> None:
+    log = started()
+    looked(log, url(1))
+    log.add(a.Message(content="Better", source=Source.USER))
+    last = memory(dialect).messages(log.state)[-1]
+    assert last["role"] == "user"
+    assert last["content"][-1] == {"type": "text", "text": "Better"}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_does_not_see_gets_a_sentence(dialect: Dialect) -> None:
+    log = started()
+    looked(log, url(1))
+    messages = memory(dialect, sees=False).messages(log.state)
+    assert not sent(messages)
+    assert "[image 1: not shown, since you can't see images here]" in words(messages)
+    assert "base64" not in words(messages)
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("data:image/png;base64," + "A" * MAX_CHARACTERS, "too large"),
+        ("data:image/svg+xml;base64,AAAA", "only PNG"),
+        ("https://example.org/a.png", "only PNG"),
+        ("file:///etc/passwd", "only PNG"),
+        ("data:image/png;base64,AA AA\n", "only PNG"),
+    ],
+)
+def test_what_is_no_plain_image_is_not_sent(image: str, why: str) -> None:
+    log = started()
+    looked(log, image)
+    messages = memory().messages(log.state)
+    assert not sent(messages) and why in words(messages)
+
+
+@given(st.integers(0, 500))
+def test_the_newest_are_sent_and_never_too_many(count: int) -> None:
+    first = first_shown(count)
+    assert 0 <= count - first <= MOST
+    assert count <= MOST or count - first > MOST - DROPPED_AT_ONCE
+    assert first_shown(count + 1) - first in (0, DROPPED_AT_ONCE)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_older_images_go_several_at_a_time_and_the_rest_stays_as_it_was(dialect: Dialect) -> None:
+    log, kept, changes = started(), memory(dialect), 0
+    before: list[dict[str, Any]] = []
+    for number in range(30):
+        looked(log, url(number))
+        messages = kept.messages(log.state)
+        assert messages == memory(dialect).messages(log.state)
+        changes += messages[: len(before)] != before
+        before = messages
+        assert len(sent(messages)) <= MOST
+        assert sent(messages)[-1] == url(number)
+    assert changes <= -(-(30 - MOST) // DROPPED_AT_ONCE)
+    assert "[image 1: no longer shown; make it again if you need it]" in words(before)
+
+
+def test_images_of_what_was_condensed_do_not_count() -> None:
+    log, kept = started(), memory()
+    for number in range(MOST):
+        looked(log, url(number))
+    assert len(sent(kept.messages(log.state))) == MOST
+    gone = tuple(range(2, len(log.state.events)))
+    log.add(Condensation(forgotten=gone, summary="plots"))
+    looked(log, url(99))
+    messages = kept.messages(log.state)
+    assert sent(messages) == [url(99)]
+    assert messages == memory().messages(log.state)
