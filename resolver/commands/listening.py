@@ -1,7 +1,10 @@
-"""What the commands that serve have in common: a socket that listens, and a log on stderr."""
+"""What the commands that serve have in common: a socket, the web server's settings, a log."""
 
 import logging
 import socket
+from typing import Any
+
+import uvicorn
 
 from resolver.errors import UsageError
 from resolver.security.logging import RewritingFilter
@@ -27,6 +30,25 @@ def address_of(listening: socket.socket) -> str:
     """HOST:PORT as it stands in a URL."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def server_settings(app: Any, connections: int, **more: Any) -> uvicorn.Config:
+    """A web server that says nothing of itself and logs what went wrong alone.
+
+    app: an ASGI application. connections: open at a time; what comes beyond is answered 503.
+    """
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        limit_concurrency=connections,
+        **more,
+    )
 
 
 def log_to_stderr(redactor: Redactor) -> None:

@@ -18,7 +18,7 @@ import click
 import uvicorn
 from starlette.types import ASGIApp
 
-from resolver.commands.listening import address_of, listen, log_to_stderr
+from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
 from resolver.doors import environment_secrets, host_of
 from resolver.errors import UsageError
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN
@@ -143,18 +143,11 @@ def serve(
 def _config(
     app: ASGIApp, tls_cert: str | None, tls_key: str | None, connections: int
 ) -> uvicorn.Config:
-    return uvicorn.Config(
+    return server_settings(
         app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        http="h11",
-        ws="none",
-        lifespan="off",
+        connections,
         ssl_certfile=tls_cert,
         ssl_keyfile=tls_key,
-        limit_concurrency=connections,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

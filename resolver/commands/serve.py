@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
-from resolver.commands.listening import address_of, listen, log_to_stderr
+from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
 from resolver.commands.options import settings_options
 from resolver.doors import environment_secrets, require_model, trigger_of
 from resolver.errors import UsageError
@@ -128,18 +128,7 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
     """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
+    config = server_settings(app, MOST_CONNECTIONS, timeout_graceful_shutdown=DRAIN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])
 
 

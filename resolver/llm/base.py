@@ -42,13 +42,11 @@ class Model(Protocol):
         """The model's next reply. Raises ModelError."""
 
 
-class RecordedModel:
-    """A model whose every reply is reported, so that the run's record holds it."""
+class WrappedModel:
+    """Another model, but for what a subclass does around a call."""
 
-    def __init__(self, model: Model, on_reply: Callable[[Completion], None]) -> None:
-        """on_reply: called before the reply is handed to the caller."""
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._on_reply = on_reply
 
     @property
     def name(self) -> str:
@@ -61,6 +59,15 @@ class RecordedModel:
     @property
     def supports_vision(self) -> bool:
         return self._model.supports_vision
+
+
+class RecordedModel(WrappedModel):
+    """A model whose every reply is reported, so that the run's record holds it."""
+
+    def __init__(self, model: Model, on_reply: Callable[[Completion], None]) -> None:
+        """on_reply: called before the reply is handed to the caller."""
+        super().__init__(model)
+        self._on_reply = on_reply
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resolver.errors import ModelError
-from resolver.llm.base import ChatMessage, Model, ToolSpec
+from resolver.llm.base import ChatMessage, Model, ToolSpec, WrappedModel
 from resolver.model import Completion
 
 logger = logging.getLogger("resolver.llm")
@@ -16,7 +16,7 @@ Redact = Callable[[str], str]
 """Replaces the secrets in a text."""
 
 
-class FiledModel:
+class FiledModel(WrappedModel):
     """A model whose calls are written to `folder`, one JSON file each, numbered from 1.
 
     redact: applied to every text that is written. Files are for their owner alone. What can't be
@@ -24,21 +24,9 @@ class FiledModel:
     """
 
     def __init__(self, model: Model, folder: Path, redact: Redact) -> None:
-        self._model = model
+        super().__init__(model)
         self._folder = folder
         self._redact = redact
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def supports_tools(self) -> bool:
-        return self._model.supports_tools
-
-    @property
-    def supports_vision(self) -> bool:
-        return self._model.supports_vision
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
