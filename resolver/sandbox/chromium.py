@@ -40,7 +40,10 @@ _STEADY: Final = (
     # away, keeping sites from each other's secrets, has no use here: there are none.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter"
+    ",NetworkTimeServiceQuerying,CertificateTransparencyComponentUpdater,CaptivePortalLoginPage"
     ",AcceptCHFrame,HttpsUpgrades,PaintHolding",
+    # It asks for updates all the same: then of nobody.
+    "--component-updater=url-source=http://127.0.0.1:9/",
     "--js-flags=--max-old-space-size=1024",
 )  # fmt: skip
 

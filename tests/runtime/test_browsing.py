@@ -8,6 +8,7 @@ from resolver.events.actions import BrowseInteractive, BrowseURL, CmdRun
 from resolver.events.observations import BrowserOutput, ErrorObservation
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
+from tests.runtime.outside import NAME, let_out, serving_outside
 
 SERVE = """mkdir -p /tmp/site && cd /tmp/site && echo '<title>Inside</title>
 <button onclick="this.textContent=`pressed`">Press</button>' > index.html
@@ -45,3 +46,23 @@ def test_a_sandbox_without_chromium_says_what_to_do(new_machine: Callable[..., M
         answer = sandbox.execute(BrowseURL(url="http://127.0.0.1:1/"))
     assert isinstance(answer, ErrorObservation) and answer.code == "browse"
     assert "There is no Chromium in this sandbox" in answer.content
+
+
+def closed_in(entry: str, new_machine: Callable[..., Machine]) -> Runtime:
+    """A sandbox that may reach this one place."""
+    policy = let_out(entry)
+    return Runtime(new_machine("local", egress=policy.allowed.entries), 60, policy)
+
+
+@pytest.mark.chromium
+def test_a_page_outside_is_reached_through_the_proxy_and_nothing_else_is_asked_for(
+    chromium_program: str, new_machine: Callable[..., Machine]
+) -> None:
+    with serving_outside() as outside, closed_in(outside.entry, new_machine) as sandbox:
+        page = sandbox.execute(BrowseURL(url=f"{outside.url}/landed"))
+        assert isinstance(page, BrowserOutput) and not page.error, page.content
+        refused = sandbox.execute(BrowseURL(url="http://evil.test/"))
+        assert "the host is not on the allow-list" in refused.content
+        sandbox.execute(BrowseInteractive(code="noop(5000)"))
+    told = sandbox.take_connections()
+    assert {(c.host, c.allowed) for c in told} == {(NAME, True), ("evil.test", False)}
