@@ -69,7 +69,8 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
     assert run(["trace", f"{url}#another"], {}) == 1
     told = capsys.readouterr().err
     assert "has no events of a run 'another'" in told
-    assert "trace/run 1" in told
+    if database == "sqlite":  # the other one has runs of other tests, and not all are named
+        assert "trace/run 1" in told
     assert PASSWORD not in told
 
 
