@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -38,6 +39,9 @@ from resolver.setup.environment import Environment, Repository, Wishes, choose_e
 from resolver.setup.images import BUILD_SECONDS
 from resolver.setup.plan import find_setup
 from resolver.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from docker import DockerClient
 
 REPLAY = "replay:"
 SCRIPTED = "scripted:"
@@ -194,17 +198,17 @@ def open_environment(
     wishes = Wishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
     if kind == "local":
         return Environment("", find_setup(workspace.read, settings.setup))
-    blobs = workspace.blobs()
     repository = Repository(
-        workspace.read, workspace.context, blobs, workspace.tree(workspace.base)
+        workspace.read,
+        workspace.context,
+        workspace.blobs,
+        lambda: workspace.tree(workspace.base),
     )
-    if kind == "remote":
-        return choose_environment(wishes, repository, None)
-    engine = connect_engine(host.environment, BUILD_SECONDS)
-    try:
-        return choose_environment(wishes, repository, engine)
-    finally:
-        engine.close()
+
+    def engine() -> "DockerClient":
+        return connect_engine(host.environment, BUILD_SECONDS)
+
+    return choose_environment(wishes, repository, engine if kind == "docker" else None)
 
 
 def open_runtime(settings: Settings, kind: str, run: str, host: Host, image: str) -> Runtime:

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resolver.controller.controller import Executor
+from resolver.controller.recovery import OUTSIDE
 from resolver.controller.replay import Difference, difference
 from resolver.events.actions import (
-    BrowseInteractive,
-    BrowseURL,
     CmdRun,
     FileEdit,
     FileRead,
     FileWrite,
     IPythonRunCell,
-    McpCall,
 )
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
@@ -28,7 +26,6 @@ from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOut
 from resolver.runtime.runtime import ERROR_CODES
 
 REDONE = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
-OUTSIDE = (BrowseURL, BrowseInteractive, McpCall)
 
 _SANDBOX_ERRORS = frozenset(ERROR_CODES.values())
 

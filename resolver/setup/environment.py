@@ -2,7 +2,8 @@
 image for the next run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 class Repository:
     """What is looked at in the commit that the work starts from.
 
-    blobs: object id by path of every file. tree: object id of the whole.
+    blobs: gives the object id by path of every file. tree: gives the object id of the whole. Both
+    are asked for only where something depends on them.
     """
 
     read: Read
     context: Context
-    blobs: Mapping[str, str]
-    tree: str
+    blobs: Callable[[], Mapping[str, str]]
+    tree: Callable[[], str]
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,11 @@ class Environment:
 
 
 def choose_environment(
-    wishes: Wishes, repository: Repository, engine: "DockerClient | None"
+    wishes: Wishes, repository: Repository, engine: "Callable[[], DockerClient] | None"
 ) -> Environment:
-    """Decide, and build or pull what is missing. engine: None where the sandbox is no container
-    of an engine that is reached from here; then nothing is built or kept.
+    """Decide, and build or pull what is missing. engine: connects to it, which is done only
+    where an image is built or kept; None where the sandbox is no container of an engine that is
+    reached from here.
 
     Raises UsageError, and SandboxError when the image can't be had.
     """
@@ -86,12 +89,20 @@ def choose_environment(
                 "work with --runtime docker, or name an image",
             )
         return Environment(wanted, plan)
-    image = _built(wanted, wishes, repository, engine) if isinstance(wanted, Build) else wanted
-    if plan is None or not wishes.keep:
-        return Environment(image, plan)
-    image_settings(engine, image)  # pulled, so that it has an id
-    key = setup_key(plan, image_id(engine, image), repository.blobs)
-    kept = prepared_image(engine, key)
+    if isinstance(wanted, Build):
+        _require_leave(wanted, wishes)
+    keeps = plan is not None and wishes.keep
+    if not keeps and not isinstance(wanted, Build):
+        return Environment(wanted, plan)
+    with closing(engine()) as client:
+        image = wanted
+        if isinstance(image, Build):
+            image = build_image(client, image, repository.tree(), repository.context)
+        if plan is None or not wishes.keep:
+            return Environment(image, plan)
+        image_settings(client, image)  # pulled, so that it has an id
+        key = setup_key(plan, image_id(client, image), repository.blobs())
+        kept = prepared_image(client, key)
     return Environment(kept or image, plan, key, kept is not None)
 
 
@@ -126,11 +137,10 @@ def set_up(
     return made
 
 
-def _built(build: Build, wishes: Wishes, repository: Repository, engine: "DockerClient") -> str:
+def _require_leave(build: Build, wishes: Wishes) -> None:
     if not wishes.builds:
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",
             "a build runs the repository's own commands with the engine's network: "
             "allow it with RESOLVER_BUILDS=true, or name an image",
         )
-    return build_image(engine, build, repository.tree, repository.context)

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from resolver.errors import SandboxError, UsageError, WorkspaceError
-from resolver.setup.environment import Repository, Wishes, choose_environment
+from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
 from resolver.setup.images import BUILT, Build, build_image, remove_old_images, wanted_image
 from resolver.workspace.context import DOCKERFILE_NAME, context_tar
 from resolver.workspace.git import HostGit
@@ -63,11 +63,15 @@ def test_a_wish_that_can_t_be_met_is_said_so(
 
 
 def test_a_build_needs_the_operator_s_leave() -> None:
-    repository = Repository({"Dockerfile": b"FROM x"}.get, lambda *_: iter(()), {}, "t")
-    engine = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
+    files = {"Dockerfile": b"FROM x"}
+    repository = Repository(files.get, lambda *_: iter(()), dict, lambda: "t")
+
+    def engine() -> docker.DockerClient:
+        pytest.fail("the engine was asked")
+
     with pytest.raises(UsageError, match="building is not allowed"):
         choose_environment(Wishes("dockerfile:Dockerfile"), repository, engine)
-    engine.close()
+    assert choose_environment(Wishes("a:1"), repository, engine) == Environment("a:1")
 
 
 def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) -> None:
