@@ -1,18 +1,25 @@
 """Puts the parts of a run together from the settings: model, agent, sandbox."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import yaml
 
 from resolver.agents.base import Agent
+from resolver.agents.offer import Offer
 from resolver.agents.registry import make_agent
 from resolver.controller.delegation import Delegates, reply_in
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, SystemPrompt
+from resolver.events.lifecycle import (
+    ModelReplied,
+    ModelRetried,
+    ModelSwitched,
+    ServiceReplied,
+    SystemPrompt,
+)
 from resolver.events.log import Event
 from resolver.events.reading import read_log
 from resolver.events.state import State
@@ -82,8 +89,14 @@ def model_name(settings: Settings) -> str:
     return settings.model
 
 
-ModelOn = Callable[[EventStream], Model]
-"""Makes a model whose replies and retries become events of the stream."""
+AGENT = "agent"
+"""The service whose replies are the steps of a run."""
+
+
+class ModelOn(Protocol):
+    """Makes a model whose replies and retries become events of the stream."""
+
+    def __call__(self, stream: EventStream, service: str = AGENT) -> Model: ...
 
 
 def model_config(settings: Settings) -> ModelConfig:
@@ -124,9 +137,12 @@ def open_models(
     def money_left() -> float:
         return state.limits.max_budget - state.priced
 
-    def model_on(stream: EventStream) -> Model:
+    def model_on(stream: EventStream, service: str = AGENT) -> Model:
         def on_reply(completion: Completion) -> None:
-            stream.add(ModelReplied(completion=completion))
+            if service == AGENT:
+                stream.add(ModelReplied(completion=completion))
+            else:
+                stream.add(ServiceReplied(service=service, completion=completion))
 
         def on_retry(attempt: int, wait: float, reason: str) -> None:
             stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason))
@@ -161,25 +177,17 @@ def _script(settings: Settings) -> Model | None:
     return scripted_model(Path(settings.model.removeprefix(SCRIPTED)), model_name(settings))
 
 
-def open_agent(settings: Settings, model: Model, may_browse: bool) -> Agent:
-    """The agent that the settings name. It may hand work to others (see `open_delegates`)."""
-    return make_agent(
-        settings.agent, model, dialect=settings.dialect, may_delegate=True, may_browse=may_browse
-    )
+def open_agent(settings: Settings, model: Model, offer: Offer) -> Agent:
+    """The agent that the settings name."""
+    return make_agent(settings.agent, model, settings.dialect, offer)
 
 
-def open_delegates(settings: Settings, model_on: ModelOn, may_browse: bool) -> Delegates:
-    """What makes the agents that the run's own hands work to."""
+def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Delegates:
+    """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        model = model_on(stream)
-        return make_agent(
-            name,
-            model,
-            dialect=settings.dialect,
-            may_delegate=may_delegate,
-            may_browse=may_browse,
-        )
+        theirs = replace(offer, delegates=may_delegate)
+        return make_agent(name, model_on(stream), settings.dialect, theirs)
 
     return make
 

@@ -47,10 +47,14 @@ class Command(StrEnum):
 
     FIX = "fix"
     QUESTION = "question"
+    REVIEW = "review"
+    HELP = "help"
     CONTINUE = "continue"
     STOP = "stop"
     PAUSE = "pause"
     RESUME = "resume"
+    APPROVE = "approve"
+    DENY = "deny"
 
 
 class Snapshot(Recorded):
@@ -89,6 +93,10 @@ class Trigger(Recorded):
     actor: Actor = Field(description="Who asked.")
     instruction: str = Field(default="", description="The words that follow the mention.")
     command: Command = Field(default=Command.FIX, description="What is asked for.")
+    named: str = Field(
+        default="",
+        description="Name after a slash: an agent or a task skill; its arguments are the words.",
+    )
     extension: Extension = Field(default=Extension(), description="What is granted along with it.")
     at: datetime = Field(description="Text written or edited after this moment is not used.")
     comment_id: int | None = Field(default=None, description="The comment to react to.")
@@ -168,6 +176,17 @@ class Tokens(Recorded):
             output=self.output + other.output,
             cached=self.cached + other.cached,
         )
+
+
+class McpTool(Recorded):
+    """A tool of an MCP server, as it is offered to a model."""
+
+    server: str = Field(description="Name of the server, as the settings have it.")
+    name: str = Field(description="The tool's own name.")
+    description: str = Field(default="", description="What the server says of it; bounded.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="JSON schema of its arguments."
+    )
 
 
 class RequestedToolCall(Recorded):

@@ -8,12 +8,14 @@ knobs marked `repository`), defaults.
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
+import yaml
 from pydantic import SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from resolver.agent_knobs import AgentKnobs
 from resolver.allowed_hosts import AllowList
 from resolver.errors import UsageError
 from resolver.knobs import ModelKnobs, knob
@@ -22,7 +24,7 @@ from resolver.model import Limits
 REPOSITORY_FILE = ".github/resolver.yml"
 
 
-class Settings(ModelKnobs):
+class Settings(ModelKnobs, AgentKnobs):
     """All settings of one run. Frozen; made once at a door and handed down."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -301,16 +303,28 @@ def _choose(
     for variable in variable_names(name, field):
         text = environment.get(variable, "").strip()
         if text:
-            return variable, _split(field, text)
+            return variable, _read(variable, field, text)
     if name in repository and extra(field)["repository"]:
         return f"{REPOSITORY_FILE}, {name}", repository[name]
     return None
 
 
-def _split(field: FieldInfo, text: str) -> Any:
+def _read(variable: str, field: FieldInfo, text: str) -> Any:
+    """The text of a variable as its knob takes it: a list by its commas and lines, a table as
+    YAML. Raises UsageError."""
     if field.annotation == tuple[str, ...]:
         return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
-    return text
+    if get_origin(field.annotation) is not dict:
+        return text
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise UsageError(
+            f"{variable}{where}: not YAML: {getattr(error, 'problem', error)}",
+            "write it as in docs/settings.md",
+        ) from None
 
 
 def _check_repository_names(repository: Mapping[str, Any]) -> None:

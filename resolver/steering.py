@@ -1,7 +1,6 @@
 """What a comment asks of a run at work, as requests to it. Who may ask is decided here."""
 
 from collections.abc import Collection
-from typing import assert_never
 
 from resolver.controller.control import Control, Extend, Pause, Request, Resume, Say, Stop
 from resolver.model import Command, Extension, Trigger
@@ -44,10 +43,8 @@ def requests(asking: Trigger) -> list[Request]:
             granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
             # "continue" to a run that pauses is what "resume" says
             return [*granted, *_said(asking), Resume(by=by)]
-        case Command.FIX | Command.QUESTION:
-            return []
         case _:
-            assert_never(asking.command)
+            return []  # new work
 
 
 def _said(asking: Trigger) -> list[Request]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resolver import __version__
+from resolver.agents.offer import Offer
 from resolver.agents.task_prompt import render_task
 from resolver.assembly import (
     Host,
@@ -175,7 +176,8 @@ def _run_agent(
     settings, recording = _as_begun(job, opening, log.state)
     redactor = Redactor((*settings.secrets, *job.host.secrets))
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
-    agent = open_agent(settings, model_on(log.stream), runtime.browser)
+    offer = Offer(delegates=True, browser=runtime.browser)
+    agent = open_agent(settings, model_on(log.stream), offer)
     controller = AgentController(
         agent=agent,
         stream=log.stream,
@@ -185,7 +187,7 @@ def _run_agent(
         now=job.now,
         control=job.control,
         most=settings.ceiling,
-        delegates=open_delegates(settings, model_on, runtime.browser),
+        delegates=open_delegates(settings, model_on, offer),
     )
     if job.recording and recording is job.recording:
         check = ReplayCheck(job.recording, opening, log.stream, runtime.root)

@@ -1,5 +1,6 @@
 """The default agent: a model that acts by writing code, one step at a time."""
 
+from resolver.agents.offer import NOTHING, Offer
 from resolver.agents.replies import next_action, read_reply
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import offered_tags
@@ -20,8 +21,7 @@ class CodeActAgent:
         (`resolver.llm.base.RecordedModel`). When it is not there, only the reply's first action
         is taken, and it carries `reply=None`.
     memory: makes the messages; its dialect is `dialect`.
-    may_delegate: whether it is offered to hand work to another agent.
-    may_browse: whether it is offered a browser.
+    offer: what it may use beside the sandbox.
     """
 
     name = "CodeActAgent"
@@ -31,13 +31,12 @@ class CodeActAgent:
         model: Model,
         memory: ConversationMemory,
         dialect: Dialect,
-        may_delegate: bool = False,
-        may_browse: bool = False,
+        offer: Offer = NOTHING,
     ) -> None:
         self._model = model
         self._memory = memory
         self._dialect = dialect
-        self._tools = offered_tools(may_delegate, may_browse)
+        self._tools = offered_tools(offer.delegates, offer.browser)
 
     def system_prompt(self) -> SystemPrompt:
         """The house rules and, in the tag dialect, the tools as text."""

@@ -7,6 +7,7 @@ from resolver.agents.base import Agent
 from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
+from resolver.agents.offer import NOTHING, Offer
 from resolver.agents.readonly import READ_ONLY, ReadOnlyAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
@@ -17,20 +18,16 @@ def make_agent(
     name: str,
     model: Model,
     dialect: Literal["auto", "tools", "tags"],
-    *,
-    may_delegate: bool = False,
-    may_browse: bool = False,
+    offer: Offer = NOTHING,
 ) -> Agent:
     """The agent of that name. Raises UsageError that lists the known ones.
 
     dialect: "auto" takes native tool calls where the model has them.
-    may_delegate: whether the agent is offered to hand work to another one.
-    may_browse: whether it is offered a browser.
     """
     make = AGENTS.get(name)
     if make is None:
         raise UsageError(f"there is no agent {name!r}", f"the agents are: {', '.join(AGENTS)}")
-    return make(model, choose_dialect(model, dialect), may_delegate, may_browse)
+    return make(model, choose_dialect(model, dialect), offer)
 
 
 def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Dialect:
@@ -40,38 +37,38 @@ def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Di
     return wanted
 
 
-def _code_act(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:
+def _code_act(model: Model, dialect: Dialect, offer: Offer) -> Agent:
     memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-    return CodeActAgent(model, memory, dialect, may_delegate, may_browse)
+    return CodeActAgent(model, memory, dialect, offer)
 
 
-def _browsing(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
-    _need_browser(may_browse)
+def _browsing(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+    _need_browser(offer)
     return BrowsingAgent(model, dialect)
 
 
-def _visual(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
-    _need_browser(may_browse)
+def _visual(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+    _need_browser(offer)
     return VisualBrowsingAgent(model, dialect)
 
 
-def _need_browser(may_browse: bool) -> None:
-    if not may_browse:
+def _need_browser(offer: Offer) -> None:
+    if not offer.browser:
         raise UsageError(
             "the sandbox has no browser, so a browsing agent could do nothing",
             "use an image with chromium (see docs/browser.md), or another agent",
         )
 
 
-def _read_only(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+def _read_only(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001
     return ReadOnlyAgent(model, dialect)
 
 
-def _dummy(model: Model, dialect: Dialect, may_delegate: bool, may_browse: bool) -> Agent:  # noqa: ARG001
+def _dummy(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001
     return DummyAgent()  # it asks no model
 
 
-AGENTS: dict[str, Callable[[Model, Dialect, bool, bool], Agent]] = {
+AGENTS: dict[str, Callable[[Model, Dialect, Offer], Agent]] = {
     "CodeActAgent": _code_act,
     "BrowsingAgent": _browsing,
     "VisualBrowsingAgent": _visual,

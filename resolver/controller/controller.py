@@ -6,8 +6,8 @@ log that was cut off at any event `run` goes on where it was.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from resolver.agents.base import Agent
 from resolver.agents.replies import has_more
@@ -60,6 +60,10 @@ class Condenser(Protocol):
     def condense(self, state: State) -> Condensation | None: ...
 
 
+Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
+NOTHING_HOSTED: Hosted = {}
+
+
 class AgentController:
     """Runs one agent to an end or a limit.
 
@@ -71,6 +75,8 @@ class AgentController:
     most: the largest totals to which a person's request may extend the limits; None is no bound.
     max_pause: seconds that a pause may last; then the run is stopped, and can be continued.
     delegates: makes the agents of delegates; None refuses to delegate.
+    hosted: what the host does itself and not the sandbox, by the type of the action. It raises
+        nothing: a failure is an ErrorObservation.
     parent: the controller of the run that this one is a delegate of; requests go by its rules.
     """
 
@@ -87,6 +93,7 @@ class AgentController:
         most: Limits | None = None,
         max_pause: float = MAX_PAUSE,
         delegates: delegation.Delegates | None = None,
+        hosted: Hosted = NOTHING_HOSTED,
         parent: "AgentController | None" = None,
     ) -> None:
         self._agent = agent
@@ -96,6 +103,7 @@ class AgentController:
         self._condenser = condenser
         self._now = now
         self._delegates = delegates
+        self._hosted = hosted
         level = Level(stream, state)
         self._requests: Requests = (
             parent._requests.below(level)
@@ -201,6 +209,8 @@ class AgentController:
                 self._refuse(action, reason, "invalid")
             case a.CondensationRequest():
                 self._condense_or_fail()
+            case _ if type(action) in self._hosted:
+                self._observe(action, self._hosted[type(action)](action))
             case _ if not isinstance(action, SANDBOX_ACTIONS):
                 kind = getattr(action, "kind", "")
                 self._refuse(action, render("agent/unavailable.md.j2", kind=kind), "unavailable")
@@ -258,6 +268,7 @@ class AgentController:
             self._condenser,
             self._now,
             delegates=self._delegates,
+            hosted=self._hosted,
             parent=self,
         )
         outcome = child.run()

@@ -10,7 +10,13 @@ from resolver.agents.base import Agent
 from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events.base import Source
-from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
+from resolver.events.lifecycle import (
+    DelegateEvent,
+    LimitsExtended,
+    ModelReplied,
+    Resumed,
+    ServiceReplied,
+)
 from resolver.events.log import Event, parse_event, stored_line
 from resolver.events.observations import DelegateResult
 from resolver.events.state import State
@@ -54,7 +60,7 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
 
 def reply_in(event: Event) -> Completion | None:
     """The reply of a model that the event records, at whatever level; None when it records none."""
-    if isinstance(event, ModelReplied):
+    if isinstance(event, ModelReplied | ServiceReplied):
         return event.completion
     return reply_in(parse_event(event.event)) if isinstance(event, DelegateEvent) else None
 

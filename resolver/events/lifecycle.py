@@ -43,6 +43,15 @@ class ModelReplied(EventBase):
     completion: Completion = Field(description="The reply as it came.")
 
 
+class ServiceReplied(EventBase):
+    """A reply to a question that is not the agent's: of the condenser, of the judge of risks. It
+    costs money, and is no step."""
+
+    kind: Literal["service_replied"] = "service_replied"
+    service: str = Field(description="Who asked: condenser, judge.")
+    completion: Completion = Field(description="The reply as it came.")
+
+
 class ModelRetried(EventBase):
     """A call to the model failed and is tried again."""
 

@@ -53,6 +53,7 @@ Lifecycle = (
     life.RunStarted
     | life.SystemPrompt
     | life.ModelReplied
+    | life.ServiceReplied
     | life.ModelRetried
     | life.ModelSwitched
     | life.Condensation

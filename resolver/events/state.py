@@ -134,6 +134,9 @@ class State:
                 self.limits = limits
                 self.warned = {w for w in self.warned if not w.startswith("limit:")}
             case life.ModelReplied(completion=completion):
+                self.iterations += 1
+                self._count(completion)
+            case life.ServiceReplied(completion=completion):
                 self._count(completion)
             case life.DelegateEvent():
                 self._apply_nested(event)
@@ -159,7 +162,6 @@ class State:
                 pass
 
     def _count(self, completion: Completion) -> None:
-        self.iterations += 1
         self.tokens = self.tokens + completion.tokens
         before = self.metrics.get(completion.model, ModelMetrics())
         self.metrics[completion.model] = before.plus(completion)
@@ -176,7 +178,8 @@ class State:
             path, data = (*path, data["delegate"]), data["event"]
         self.level = len(path)
         match data["kind"]:
-            case "model_replied":
+            case "model_replied" | "service_replied" as kind:
+                self.iterations += kind == "model_replied"
                 self._count(Completion.model_validate(data["completion"], extra="allow"))
             case "delegate":
                 self.level += 1

@@ -49,6 +49,9 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "retry", f"{said}: {event.reason}", ""
         case life.ModelReplied():
             return "event", "The model replied, and the reply led to no action", _said(event)
+        case life.ServiceReplied():
+            said = event.completion.text or event.completion.reasoning
+            return "event", f"The model answered the {event.service}", said
         case life.Condensation():
             forgotten = plural(len(event.forgotten), "event")
             return "memory", f"{forgotten} left the conversation to make room", event.summary

@@ -29,7 +29,7 @@ from resolver.workspace.publish import (
     write_branch,
     write_commit,
 )
-from resolver.workspace.tree import SYMLINK, read_blobs, read_patch, read_sizes, read_tree
+from resolver.workspace.tree import GITLINK, SYMLINK, read_blobs, read_patch, read_sizes, read_tree
 
 DIFF_LIMIT = 50_000_000
 """Most bytes of a diff that are kept when the caller names no limit."""
@@ -192,6 +192,16 @@ class Workspace:
         if read_sizes(self.git, [blob])[blob] > limit:
             raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
         return self.git.run("cat-file", "blob", blob)
+
+    def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
+        """Content of a file at the default branch, where only people with write access have
+        written; as `read`."""
+        return self.read(path, limit=limit)
+
+    def trusted_paths(self) -> tuple[str, ...]:
+        """Paths of the files at the default branch, symlinks and submodules left out."""
+        regular = (e for e in read_tree(self.git, self.base) if e.mode not in {SYMLINK, GITLINK})
+        return tuple(e.path.decode("utf-8", "surrogateescape") for e in regular)
 
     def symlinks(self, tree: str) -> dict[bytes, bytes]:
         """Every symlink of a tree (or commit) with its target, both as raw bytes."""

@@ -1,6 +1,7 @@
 """The browser as the model is offered it, in both dialects."""
 
 from resolver.agents.codeact import CodeActAgent
+from resolver.agents.offer import Offer
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of_call
@@ -33,7 +34,9 @@ def test_no_code_is_explained() -> None:
 def test_it_is_offered_only_where_there_is_one() -> None:
     assert "browser" in offered_tools(False, True) and "browser" not in offered_tools(True)
     for may in (True, False):
-        agent = CodeActAgent(ReplayModel([]), ConversationMemory("tags"), "tags", may_browse=may)
+        agent = CodeActAgent(
+            ReplayModel([]), ConversationMemory("tags"), "tags", Offer(browser=may)
+        )
         prompt = agent.system_prompt()
         assert ("execute_browse" in prompt.tools) is may
         assert ("<execute_browse>" in prompt.content) is may

@@ -7,6 +7,7 @@ from itertools import count
 
 from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
+from resolver.agents.offer import Offer
 from resolver.agents.registry import make_agent
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController
@@ -107,7 +108,7 @@ class Scene:
         return RecordedModel(self.model, record)
 
     def delegate(self, name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return make_agent(name, self.model_on(stream), "tools", may_delegate=may_delegate)
+        return make_agent(name, self.model_on(stream), "tools", Offer(delegates=may_delegate))
 
     def go(
         self,
@@ -120,7 +121,7 @@ class Scene:
         """Run it; without `agent` a CodeActAgent on the replies."""
         if agent is None:
             model = self.model_on(self.stream)
-            agent = CodeActAgent(model, ConversationMemory(), "tools", may_delegate=True)
+            agent = CodeActAgent(model, ConversationMemory(), "tools", Offer(delegates=True))
         opening = (agent.system_prompt(), a.Message(content="fix it", source=Source.USER))
         if self.state.run_state is RunState.LOADING:
             missing = [e for e in opening if type(e) not in {type(x) for x in self.store}]
