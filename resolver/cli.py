@@ -13,6 +13,7 @@ from resolver.trace.plain import for_terminal
 
 COMMANDS = {
     "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
+    "init": "Write the workflow and the settings of a repository after a look at it.",
     "action": "Run as a GitHub Action, on the event that started the job.",
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
     "sandbox": "Serve sandboxes to runs on other machines.",

@@ -1,0 +1,120 @@
+"""`resolver init`: the workflow and the settings of a repository."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resolver.cli import run
+from resolver.settings import load_settings
+from resolver.templates import render
+
+TOOLS = Path(sys.executable).parent
+DOCS = Path(__file__).parents[2] / "docs"
+ACTION = ("--action", "octo/resolver@0123456789abcdef0123456789abcdef01234567")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    root = tmp_path / "demo"
+    subprocess.run(["git", "init", "-q", "-b", "trunk", str(root)], check=True)
+    origin = ["remote", "add", "origin", "git@github.example.com:octo/demo.git"]
+    subprocess.run(["git", "-C", str(root), *origin], check=True)
+    (root / "pyproject.toml").write_text('[project]\nname = "demo"\n')
+    return root
+
+
+def init(root: Path, *options: str) -> int:
+    return run(["init", str(root), *options], {})
+
+
+def test_it_writes_a_workflow_and_settings_and_says_what_is_left_to_do(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(checkout, *ACTION) == 0
+    shown = capsys.readouterr().out
+    assert "wrote .github/workflows/agent.yml" in shown
+    assert "https://github.example.com/octo/demo/settings/secrets/actions" in shown
+    assert "LLM_API_KEY" in shown and "commit them to trunk" in shown and "AGENTS.md" in shown
+    settings = yaml.safe_load((checkout / ".github/resolver.yml").read_text())
+    assert load_settings({}, {}, settings).setup.strip() == "pip install -e ."
+    status = subprocess.run(
+        ["git", "-C", str(checkout), "status", "--porcelain", "-uall"],
+        capture_output=True,
+        text=True,
+    )
+    assert status.stdout.count(".github/") == 2
+
+
+def test_the_workflow_passes_the_published_checkers(checkout: Path) -> None:
+    assert init(checkout, *ACTION, "--mention", "@bot", "--label", "fix me") == 0
+    workflow = checkout / ".github/workflows/agent.yml"
+    for command in (
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", str(workflow)],
+        ["zizmor", "--offline", "--no-progress", str(workflow)],
+    ):
+        result = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+    inputs = yaml.safe_load(workflow.read_text())["jobs"]["resolve"]["steps"][0]["with"]
+    assert (inputs["mention"], inputs["label"], inputs["egress"]) == ("@bot", "fix me", "packages")
+
+
+def test_files_that_are_there_are_left_alone(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = checkout / ".github/resolver.yml"
+    settings.parent.mkdir()
+    settings.write_text("image: mine\n")
+    init(checkout, *ACTION)
+    assert settings.read_text() == "image: mine\n"
+    assert "left alone (--force writes over it) .github/resolver.yml" in capsys.readouterr().out
+    init(checkout, *ACTION, "--force")
+    assert settings.read_text() != "image: mine\n"
+    capsys.readouterr()
+    init(checkout, *ACTION)
+    assert capsys.readouterr().out.count("unchanged") == 2
+
+
+def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
+    (checkout / ".agents").mkdir()
+    (checkout / ".agents/setup.sh").write_text("make deps\n")
+    init(checkout, *ACTION)
+    text = (checkout / ".github/resolver.yml").read_text()
+    assert "setup" not in yaml.safe_load(text) and ".agents/setup.sh" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--action OWNER/resolver@REF"),
+        (("--action", "octo/resolver"), "is no OWNER/NAME@REF"),
+        ((*ACTION, "--mention", "x') || true"), "can't stand in a workflow"),
+        ((*ACTION, "--label", "a\nb: c"), "can't stand in a workflow"),
+    ],
+)
+def test_what_can_not_be_written_is_a_clear_error(
+    checkout: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert init(checkout, *arguments) == 2
+    assert said in capsys.readouterr().err
+    assert not (checkout / ".github").exists()
+
+
+def test_a_folder_without_git_is_a_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path, *ACTION) == 2
+    assert "not in a git repository" in capsys.readouterr().err
+
+
+def test_the_page_about_the_action_shows_the_same_workflow() -> None:
+    written = render(
+        "init/workflow.yml.j2",
+        action="OWNER/resolver@v0.1.0",
+        mention="@agent",
+        label="agent",
+        installs=False,
+    )
+    assert f"```yaml\n{written}```" in (DOCS / "action.md").read_text()
