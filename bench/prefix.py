@@ -32,7 +32,9 @@ from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condenser import WindowCondenser
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.importance import Importance
+from resolver.memory.condensers.making import Condensing
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.model import Completion, Limits, RequestedToolCall
 
@@ -100,7 +102,8 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
         stream.subscribe("telemetry", note)
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
         agent = CodeActAgent(recorded, ConversationMemory(dialect), dialect)
-        controller = AgentController(agent, stream, state, Sandbox(), WindowCondenser(), utc_now)
+        condensing = Condensing(Importance(Bound()))
+        controller = AgentController(agent, stream, state, Sandbox(), lambda _: condensing, utc_now)
         stream.add(agent.system_prompt())
         stream.add(Message(content="Go on until you are done.", source=Source.USER))
         outcome = controller.run()

@@ -29,7 +29,9 @@ from resolver.events.state import State
 from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condenser import WindowCondenser
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.importance import Importance
+from resolver.memory.condensers.making import Condensing
 from resolver.memory.conversation import ConversationMemory
 from resolver.model import Completion, Limits, RequestedToolCall
 from resolver.security.redaction import Redactor
@@ -91,7 +93,8 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     model = RecordedModel(ScriptedModel(steps), record)
     agent = CodeActAgent(model, ConversationMemory("tools"), "tools")
     sandbox = FreeSandbox()
-    controller = AgentController(agent, stream, state, sandbox, WindowCondenser(), utc_now)
+    condensing = Condensing(Importance(Bound()))
+    controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)
     stream.add(agent.system_prompt())
     stream.add(Message(content="Go on until you are done.", source=Source.USER))
     outcome = controller.run()

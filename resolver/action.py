@@ -24,16 +24,17 @@ from resolver.doors import (
 )
 from resolver.errors import UsageError
 from resolver.forge.wording import comment_body
-from resolver.model import Command, Trigger
+from resolver.model import Trigger
 from resolver.output import Output
 from resolver.pipeline import resolve
 from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.settings import load_settings
+from resolver.steering import STARTS
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
-from resolver.triggers.parse import Ignored
+from resolver.triggers.ignored import Ignored
 from resolver.watching import watched
 
 OUTPUT = "resolver-output"
@@ -56,7 +57,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     run = run_id(trigger.key, trigger.at)
     asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
     console.print(Text(for_terminal(asked)), soft_wrap=True)
-    if trigger.command not in {Command.FIX, Command.QUESTION}:
+    if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = about_issue(trigger, forge)
             answered = answer_in_job(trigger, run, forge, settings)

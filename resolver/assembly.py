@@ -1,37 +1,19 @@
-"""Puts the parts of a run together from the settings: model, agent, sandbox."""
+"""Puts the parts of a run together from the settings: agent, sandbox. Models are in services.py."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import yaml
 
 from resolver.agents.base import Agent
 from resolver.agents.offer import Offer
-from resolver.agents.registry import make_agent
-from resolver.controller.delegation import Delegates, reply_in
+from resolver.agents.registry import make_agent, model_of
+from resolver.controller.delegation import Delegates
 from resolver.errors import UsageError
-from resolver.events.lifecycle import (
-    ModelReplied,
-    ModelRetried,
-    ModelSwitched,
-    ServiceReplied,
-    SystemPrompt,
-)
-from resolver.events.log import Event
-from resolver.events.reading import read_log
-from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.llm.base import Model, RecordedModel
-from resolver.llm.completion_files import FiledModel, Redact
-from resolver.llm.config import ModelConfig
-from resolver.llm.registry import Others, make_models
-from resolver.llm.replay import ReplayModel
-from resolver.llm.router import parse_rule
-from resolver.llm.scripted import scripted_model
-from resolver.model import Completion
+from resolver.llm.base import Model
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
@@ -41,6 +23,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
+from resolver.services import ModelOn
 from resolver.settings import REPOSITORY_FILE, Settings
 from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
 from resolver.setup.images import BUILD_SECONDS
@@ -50,9 +33,6 @@ from resolver.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from docker import DockerClient
 
-REPLAY = "replay:"
-SCRIPTED = "scripted:"
-
 
 @dataclass(frozen=True)
 class Host:
@@ -61,120 +41,13 @@ class Host:
     environment: for the engine's address and the local sandbox's PATH.
     cache: folder for the toolbox.
     secrets: values that must never be written anywhere, beside those of the settings.
+    notes: folder for what runs note of repositories; None where nothing is kept.
     """
 
     environment: Mapping[str, str]
     cache: Path
     secrets: tuple[str, ...] = ()
-
-
-def recording_of(settings: Settings) -> list[Event]:
-    """The events of the log that `replay:FILE` names; empty when the model is a live one."""
-    if not settings.model.startswith(REPLAY):
-        return []
-    recording = list(read_log(Path(settings.model.removeprefix(REPLAY))))
-    if not any(isinstance(event, ModelReplied) for event in recording):
-        raise UsageError(
-            f"{settings.model.removeprefix(REPLAY)} holds no reply of a model",
-            "give an events.jsonl of an earlier run",
-        )
-    return recording
-
-
-def model_name(settings: Settings) -> str:
-    """The model as a person is told it: a recording or a script without its folder."""
-    for kind in (REPLAY, SCRIPTED):
-        if settings.model.startswith(kind):
-            return kind + Path(settings.model.removeprefix(kind)).name
-    return settings.model
-
-
-AGENT = "agent"
-"""The service whose replies are the steps of a run."""
-
-
-class ModelOn(Protocol):
-    """Makes a model whose replies and retries become events of the stream."""
-
-    def __call__(self, stream: EventStream, service: str = AGENT) -> Model: ...
-
-
-def model_config(settings: Settings) -> ModelConfig:
-    """The model that the settings name, and how it is asked."""
-    return ModelConfig(
-        model=settings.model,
-        api_key=settings.api_key,
-        base_url=settings.base_url,
-        api_version=settings.api_version,
-        region=settings.model_region,
-        project=settings.model_project,
-        temperature=settings.temperature,
-        reasoning_effort=settings.reasoning_effort,
-        seed=settings.seed,
-        stop=settings.stop_words,
-        stream=settings.model_stream,
-        timeout=settings.model_timeout,
-        retries=settings.model_retries,
-        input_cost_per_token=settings.input_cost_per_token,
-        output_cost_per_token=settings.output_cost_per_token,
-    )
-
-
-def open_models(
-    settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
-) -> ModelOn:
-    """The models of the run's own stream and of its delegates' streams. The replies of a recording
-    or a script are given in their order, whoever asks.
-
-    state: the run's, for the money that is left. run, redact: for the files of the calls.
-    """
-    written = _replay(settings, recording) if recording else _script(settings)
-    folder = Path(settings.completions_dir) / run if settings.completions_dir else None
-    config = model_config(settings)
-    rules = tuple(parse_rule(text) for text in settings.model_rules)
-    others = Others(settings.fallback_models, rules)
-
-    def money_left() -> float:
-        return state.limits.max_budget - state.priced
-
-    def model_on(stream: EventStream, service: str = AGENT) -> Model:
-        def on_reply(completion: Completion) -> None:
-            if service == AGENT:
-                stream.add(ModelReplied(completion=completion))
-            else:
-                stream.add(ServiceReplied(service=service, completion=completion))
-
-        def on_retry(attempt: int, wait: float, reason: str) -> None:
-            stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason))
-
-        def on_switch(before: str, now: str, reason: str) -> None:
-            stream.add(ModelSwitched(from_model=before, to_model=now, reason=reason))
-
-        model = written or make_models(
-            config,
-            others,
-            on_retry=on_retry,
-            on_switch=on_switch,
-            sleep=time.sleep,
-            money_left=money_left,
-            share_left=lambda: money_left() / state.limits.max_budget,
-        )
-        return RecordedModel(FiledModel(model, folder, redact) if folder else model, on_reply)
-
-    return model_on
-
-
-def _replay(settings: Settings, recording: Sequence[Event]) -> Model:
-    replies = [reply for event in recording if (reply := reply_in(event)) is not None]
-    prompts = [e for e in recording if isinstance(e, SystemPrompt)]
-    tools = not prompts or prompts[0].dialect == "tools"
-    return ReplayModel(replies, name=settings.model, supports_tools=tools)
-
-
-def _script(settings: Settings) -> Model | None:
-    if not settings.model.startswith(SCRIPTED):
-        return None
-    return scripted_model(Path(settings.model.removeprefix(SCRIPTED)), model_name(settings))
+    notes: Path | None = None
 
 
 def open_agent(settings: Settings, model: Model, offer: Offer) -> Agent:
@@ -187,7 +60,8 @@ def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Deleg
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         theirs = replace(offer, delegates=may_delegate)
-        return make_agent(name, model_on(stream), settings.dialect, theirs)
+        asked = model_on(stream, agent=name, model=model_of(name, offer.definitions))
+        return make_agent(name, asked, settings.dialect, theirs)
 
     return make
 
@@ -205,12 +79,13 @@ def open_environment(
     """The image that the sandbox is made from and the setup that is run in it."""
     wishes = Wishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
     if kind == "local":
-        return Environment("", find_setup(workspace.read, settings.setup))
+        return Environment("", find_setup(workspace.read_trusted, settings.setup))
+    trusted = workspace.trusted
     repository = Repository(
-        workspace.read,
-        workspace.context,
-        workspace.blobs,
-        lambda: workspace.tree(workspace.base),
+        trusted.read,
+        trusted.context,
+        trusted.blobs,
+        lambda: trusted.tree(trusted.base),
     )
 
     def engine() -> "DockerClient":

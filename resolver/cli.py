@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Write the workflow and the settings of a repository after a look at it.",
     "action": "Run as a GitHub Action, on the event that started the job.",
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
+    "costs": "Show what the server's runs have cost, by repository and month.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "replay": "Do an event log's actions again, or go on from one of its events.",
     "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",

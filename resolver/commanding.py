@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resolver.archive import fetch_last, keep
-from resolver.continuing import Earlier, take_up
+from resolver.continuing import DECIDES, NOTHING_WAITS, Earlier, take_up, waits
 from resolver.doors import github_forge
 from resolver.errors import ForgeError, LogError, Refused, Stopped, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Report, failure_of
+from resolver.helping import tell_help
 from resolver.model import Command, Continuation, Trigger, TriggerKind
 from resolver.record import Job, Record
 from resolver.scratch import scratch_folder
@@ -26,6 +27,9 @@ logger = logging.getLogger("resolver.commanding")
 
 GOES_ON = frozenset({Command.CONTINUE, Command.RESUME})
 """The commands that start a run where none is at work."""
+
+TAKES_UP = GOES_ON | DECIDES
+"""The commands that go on from an earlier run's log."""
 
 LOOKS = 1.5
 """How many times the watcher's interval a job waits for the run at work to take a command."""
@@ -86,18 +90,32 @@ def answer_in_job(
     """What comes of a command that has started a job of its own, where the run that it may be for
     is at work in another job; None when this job is to do a run."""
     refused = refusal(trigger, None, forge, settings)
+    if trigger.command is Command.HELP and refused is None:
+        tell_help(trigger, forge, settings)
+        return Answered("What can be asked is told in a comment.", "help")
     goes_on = trigger.command in GOES_ON
     if refused is not None and goes_on:
         return None  # as any request for a run, it is refused on the way
-    if taken_elsewhere(trigger, forge, settings.control_poll):
+    steers = trigger.command is not Command.HELP
+    if steers and taken_elsewhere(trigger, forge, settings.control_poll):
         return Answered("The run at work has taken it.", "taken")
     if refused is not None:
         tell_refused(trigger, run, refused, forge, settings)
         return Answered(refused.what, "refused", refused.exit_code)
-    if goes_on:
+    if goes_on or (trigger.command in DECIDES and _archived_run_waits(trigger, run, settings)):
         return None
     tell_nothing_at_work(trigger, forge, settings)
     return Answered("No run is at work on this.", "nothing")
+
+
+def _archived_run_waits(trigger: Trigger, run: str, settings: Settings) -> bool:
+    with scratch_folder() as folder:
+        try:
+            earlier = last_archived(trigger, run, settings, Path(folder))
+        except (WorkspaceError, LogError) as error:
+            logger.warning("%s", error.what)
+            return False
+        return earlier is not None and waits(earlier)
 
 
 def tell_refused(
@@ -112,8 +130,12 @@ def tell_refused(
 def tell_nothing_at_work(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
     """One line, because the person waits for something to stop or to pause."""
     forge.acknowledge(trigger)
-    stops = trigger.command is Command.STOP
-    text = render("comments/nothing_at_work.md.j2", stops=stops, mention=settings.mention)
+    text = render(
+        "comments/nothing_at_work.md.j2",
+        stops=trigger.command is Command.STOP,
+        decides=trigger.command in DECIDES,
+        mention=settings.mention,
+    )
     forge.say(trigger, text.strip())
 
 
@@ -143,13 +165,18 @@ def continued(
     trigger: Trigger, earlier: Earlier | None, settings: Settings, log: Path
 ) -> tuple[Continuation | None, tuple[str, ...]]:
     """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
-    that can't be used, the notice that this is a new run."""
+    that can't be used, the notice that this is a new run. Raises Refused for a decision about
+    nothing: it never starts work."""
+    if earlier is None and trigger.command in DECIDES:
+        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
     if earlier is None:
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
         source = source_of(settings, trigger.repository)
         return take_up(trigger, earlier, source, log), ()
     except LogError as error:
+        if trigger.command in DECIDES:
+            raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
         return None, (no_log(error),)
 
 
@@ -161,7 +188,7 @@ def no_log(error: LogError | WorkspaceError) -> str:
 def go_on_from_archive(job: Job, settings: Settings) -> Job:
     """The job, going on from the last run's log where it was asked to and the repository keeps
     one; where it keeps none it is told."""
-    if job.trigger.command not in GOES_ON:
+    if job.trigger.command not in TAKES_UP:
         return job
     with scratch_folder() as folder:
         try:

@@ -8,11 +8,26 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from resolver.errors import LogError
+from resolver.consent import Decision
+from resolver.errors import LogError, Refused
 from resolver.events.reading import read_log
 from resolver.events.state import State
-from resolver.model import Continuation, Extension, Limits, Publication, PullRequest, Trigger
+from resolver.model import (
+    Command,
+    Continuation,
+    Extension,
+    Limits,
+    Publication,
+    PullRequest,
+    RunState,
+    Trigger,
+)
 from resolver.runlog import opening_of
+
+DECIDES = frozenset({Command.APPROVE, Command.DENY})
+"""The commands that are about an action that waits."""
+
+NOTHING_WAITS = "an action that waits is shown in a comment of the run"
 
 MOST_OUTCOME = 5_000_000
 """Bytes of an outcome.json that is read."""
@@ -45,7 +60,8 @@ def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Conti
     """Make `log` begin with the earlier run's, and say how to go on from there.
 
     source: where the repository is cloned from, which is no matter for a log to decide.
-    Raises LogError when the earlier log is no sound log of a run on the same issue.
+    Raises LogError when the earlier log is no sound log of a run on the same issue, Refused when a
+    decision is about nothing.
     """
     events = list(read_log(earlier.log))
     opening = opening_of(events, earlier.log)
@@ -58,14 +74,37 @@ def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Conti
         )
     if opening.task.source.casefold() != source.casefold():
         raise LogError(f"the log of run {earlier.run} is about another server's {about.repository}")
+    state = State.fold(events)
+    decides = trigger.command in DECIDES
+    if decides and state.run_state is not RunState.AWAITING_CONFIRMATION:
+        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
     _copy_whole_lines(earlier.log, log, len(events))
     return Continuation(
         run=earlier.run,
-        words=trigger.instruction,
+        words="" if decides else trigger.instruction,
         by=trigger.actor.login,
-        extension=allowance(State.fold(events), opening.limits, trigger.extension),
+        decision=_decision(trigger) if decides else None,
+        extension=allowance(state, opening.limits, trigger.extension),
         publication=published(earlier.outcome),
     )
+
+
+def _decision(trigger: Trigger) -> Decision:
+    return Decision(
+        approved=trigger.command is Command.APPROVE,
+        by=trigger.actor.login,
+        at=trigger.at,
+        reason=trigger.instruction,
+    )
+
+
+def waits(earlier: Earlier) -> bool:
+    """Whether the run has ended waiting for a person to agree to an action."""
+    try:
+        state = State.fold(read_log(earlier.log))
+    except LogError:
+        return False
+    return state.run_state is RunState.AWAITING_CONFIRMATION
 
 
 def allowance(state: State, new: Limits, asked: Extension) -> Extension:

@@ -16,12 +16,13 @@ from resolver.assembly import Host
 from resolver.errors import Stopped, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
-from resolver.model import Actor, Trigger, TriggerKind
+from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.security.logging import RewritingFilter
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.trace.plain import for_terminal
-from resolver.triggers.parse import Ignored, parse_event
+from resolver.triggers.ignored import Ignored
+from resolver.triggers.parse import parse_event
 
 SHORTEST_SECRET = 12
 """Characters a value of the environment needs to count as a secret."""
@@ -38,6 +39,7 @@ def host_of(environment: Mapping[str, str]) -> Host:
         environment=environment,
         cache=Path(cache) / "resolver",
         secrets=environment_secrets(environment),
+        notes=default_output(environment, "notes"),
     )
 
 
@@ -71,14 +73,17 @@ def parse_target(target: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def command_line_trigger(repository: str, number: int, now: datetime) -> Trigger:
-    """A person with a token asks for issue `number` of OWNER/NAME, now."""
+def command_line_trigger(
+    repository: str, number: int, now: datetime, command: Command = Command.FIX
+) -> Trigger:
+    """A person with a token asks something of issue or pull request `number` of OWNER/NAME, now."""
     return Trigger(
         key=f"command_line:{repository.lower()}#{number}:{now:%Y%m%d%H%M%S%f}",
         kind=TriggerKind.COMMAND_LINE,
         repository=repository,
         number=number,
         actor=Actor(login=""),
+        command=command,
         at=now,
     )
 

@@ -2,8 +2,10 @@
 
     ResolverError                 1
     +-- UsageError                2   the command line or the settings are wrong
+    |   +-- FrontmatterError      2   the head of a skill's or an agent's file is wrong
     +-- Refused                   5   permission or policy says no
     |   +-- PolicyViolation       5   the change touches what it may not touch
+    |   +-- OverBudget            5   the money of the month or the day is used up
     +-- LimitReached              4   iterations, money or time are used up
     +-- WorkspaceError            1   git on the host failed
     |   +-- BranchTaken           1   the branch exists with something else on it
@@ -46,6 +48,19 @@ class UsageError(ResolverError):
     exit_code = 2
 
 
+class FrontmatterError(UsageError):
+    """The YAML head of a Markdown file (a skill, an agent) can't be read or has a wrong field.
+
+    path: the file, from the repository's root. line: from 1, in that file. what: without the two;
+    the message begins with them.
+    """
+
+    def __init__(self, path: str, line: int, what: str) -> None:
+        super().__init__(f"{path}:{line}: {what}", "Correct the lines between the two `---`.")
+        self.path = path
+        self.line = line
+
+
 class Refused(ResolverError):
     """Somebody without the right asked, or a policy forbids the action."""
 
@@ -54,6 +69,10 @@ class Refused(ResolverError):
 
 class PolicyViolation(Refused):
     """The change touches something that must not be published; the patch is kept."""
+
+
+class OverBudget(Refused):
+    """What the runs of a month or a day may cost together is used up before this one began."""
 
 
 class LimitReached(ResolverError):

@@ -1,9 +1,12 @@
-"""How a setting is declared, and the settings of the model."""
+"""How a setting is declared, and the settings of the models and of what they may cost."""
 
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 def knob(
@@ -23,6 +26,42 @@ def knob(
         json_schema_extra={"names": list(names), "repository": repository, "option": option},
         **bounds,
     )
+
+
+class ServiceKnobs(BaseModel):
+    """How one service asks its model; None is as the run's own model is asked. The word of a model
+    alone is its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    model: str | None = Field(default=None, min_length=1)
+    api_key: SecretStr | None = None
+    base_url: str | None = None
+    api_version: str | None = None
+    region: str | None = None
+    project: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    stream: bool | None = None
+    timeout: float | None = Field(default=None, gt=0)
+    retries: int | None = Field(default=None, ge=0, le=20)
+    input_cost_per_token: float | None = Field(default=None, ge=0)
+    output_cost_per_token: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _word_is_the_model(cls, value: Any) -> Any:
+        return {"model": value} if isinstance(value, str) else value
+
+    @field_validator("base_url")
+    @classmethod
+    def _base_url_is_an_address(cls, value: str | None) -> str | None:
+        address = urlsplit(value or "")
+        if value is not None and (address.scheme not in ("http", "https") or not address.hostname):
+            raise ValueError("it is not an http:// or https:// address")
+        return value
 
 
 class ModelKnobs(BaseSettings):
@@ -53,7 +92,7 @@ class ModelKnobs(BaseSettings):
     temperature: float | None = knob(
         None, "Sampling temperature; unset means the provider's default.", option=False, ge=0, le=2
     )
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = knob(
+    reasoning_effort: Effort | None = knob(
         None,
         "How much the model thinks before it answers; unset means the provider's default.",
         option=False,
@@ -95,9 +134,31 @@ class ModelKnobs(BaseSettings):
     )
     model_rules: tuple[str, ...] = knob(
         (),
-        "Rules that choose another model before each call, the first that applies: "
-        "`images=MODEL`, `context>TOKENS=MODEL`, `budget<SHARE=MODEL`.",
+        "Rules that choose another model, the first that applies: `service:NAME=MODEL`, "
+        "`agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`, `budget<SHARE=MODEL`.",
         option=False,
+    )
+    services: dict[str, ServiceKnobs] = knob(
+        {},
+        "Models of single services (`agent`, `condenser`, `judge`) or agents "
+        "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. See models.md.",
+        option=False,
+    )
+    max_monthly_budget: float | None = knob(
+        None,
+        "Most US dollars that the runs of one repository may cost in a month (UTC) on a server; "
+        "no bound unless given.",
+        option=False,
+        gt=0,
+        allow_inf_nan=False,
+    )
+    max_daily_budget: float | None = knob(
+        None,
+        "Most US dollars that all runs of a server together may cost in a day (UTC); no bound "
+        "unless given.",
+        option=False,
+        gt=0,
+        allow_inf_nan=False,
     )
     completions_dir: str = knob(
         "",

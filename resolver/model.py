@@ -10,19 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-
-class Noun(BaseModel):
-    """A frozen value. Unknown fields are a mistake of ours and are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64")
-
-
-class Recorded(Noun):
-    """A noun that stands in event logs. Fields that a newer version added are kept, not lost."""
-
-    model_config = ConfigDict(extra="allow", ser_json_inf_nan="strings")
+from resolver.consent import Decision
+from resolver.nouns import Noun as Noun
+from resolver.nouns import Recorded as Recorded
+from resolver.pull import PublishedReview, Pull
 
 
 class TriggerKind(StrEnum):
@@ -30,6 +23,8 @@ class TriggerKind(StrEnum):
 
     ISSUE_COMMENT = "issue_comment"
     ISSUE_LABELED = "issue_labeled"
+    REVIEW_COMMENT = "review_comment"
+    REVIEW_SUBMITTED = "review_submitted"
     COMMAND_LINE = "command_line"
     LOCAL = "local"
 
@@ -103,6 +98,9 @@ class Trigger(Recorded):
     snapshot: Snapshot | None = Field(
         default=None, description="The words at the time; None when the forge is asked for them."
     )
+    head: str = Field(
+        default="", description="Newest commit of the pull request at the time, where it is known."
+    )
 
     @property
     def subject(self) -> int | None:
@@ -146,6 +144,9 @@ class Task(Recorded):
     )
     base_branch: str = Field(description="Branch the change is made against.")
     source: str = Field(description="URL or path to clone from; never holds a credential.")
+    pull: Pull | None = Field(
+        default=None, description="The pull request, where the work is on one; else None."
+    )
 
 
 class Limits(Recorded):
@@ -161,6 +162,28 @@ class PlanItem(Recorded):
 
     title: str = Field(description="What is to be done.")
     status: Literal["todo", "doing", "done"] = Field(default="todo", description="How far it is.")
+
+
+class Place(Recorded):
+    """Lines of the code that an agent points at, and what is known of them.
+
+    Made by the agent that looks for places, read by who handed it the work and by the answer.
+    """
+
+    path: str = Field(description="From the repository's root.")
+    start: int | None = Field(default=None, description="First line, from 1; None: the file.")
+    end: int | None = Field(default=None, description="Last line, inclusive.")
+    symbol: str = Field(default="", description="Name of what is there.")
+    why: str = Field(default="", description="Why it matters, in the agent's words.")
+    known: bool = Field(
+        default=True, description="False when the base has no such file, or no such lines."
+    )
+
+    @property
+    def where(self) -> str:
+        """As `src/a.py:3-9`."""
+        lines = "" if self.end in (None, self.start) else f"-{self.end}"
+        return self.path if self.start is None else f"{self.path}:{self.start}{lines}"
 
 
 class Tokens(Recorded):
@@ -222,11 +245,12 @@ class Completion(Recorded):
 
 
 class RunState(StrEnum):
-    """States of a run. The last seven are ends; AWAITING_USER_INPUT is one where nobody answers."""
+    """States of a run. The last seven are ends; the two AWAITING ones are where nobody answers."""
 
     LOADING = "loading"
     RUNNING = "running"
     AWAITING_USER_INPUT = "awaiting_user_input"
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
     PAUSED = "paused"
     FINISHED = "finished"
     REJECTED = "rejected"
@@ -248,6 +272,7 @@ class Outcome(Noun):
     change: str = Field(default="", description="What it changed, and why.")
     verification: str = Field(default="", description="What it ran, and what that gave.")
     remaining: str = Field(default="", description="What it holds to be left.")
+    places: tuple[Place, ...] = Field(default=(), description="Where it says the code must change.")
     task_completed: bool = False
     iterations: int = 0
     tokens: Tokens = Tokens()
@@ -320,6 +345,7 @@ class Publication(Noun):
     commit: str | None = None
     pull_request: PullRequest | None = None
     comment_url: str | None = None
+    review: PublishedReview | None = None
     how: Literal["new", "added", "unchanged"] = Field(
         default="new",
         description="Whether pull request and branch are new, or had a commit (or none) added.",
@@ -339,6 +365,9 @@ class Continuation(Noun):
     extension: Extension = Extension()
     publication: Publication = Field(
         default=Publication(), description="What the earlier run made public: it is added to."
+    )
+    decision: Decision | None = Field(
+        default=None, description="What was said about the action that the earlier run waited for."
     )
 
 

@@ -20,7 +20,16 @@ from resolver.trace.markdown import render_markdown
 OUTCOME = "outcome.json"
 EVENTS = "events.jsonl"
 REQUEST = "request.json"
-_FILES = (EVENTS, REQUEST, OUTCOME, "patch.diff", "trace.md", "trace.html", "pull_request.md")
+_FILES = (
+    EVENTS,
+    REQUEST,
+    OUTCOME,
+    "patch.diff",
+    "trace.md",
+    "trace.html",
+    "pull_request.md",
+    "review.md",
+)
 
 
 class Request(Noun):
@@ -118,6 +127,10 @@ class Output:
     def write_pull_request(self, pull_request: PullRequest) -> None:
         """The pull request's text for a person; outcome.json has it for programs."""
         self.pull_request.write_text(f"# {pull_request.title}\n\n{pull_request.body}")
+
+    def write_review(self, text: str) -> None:
+        """review.md: the review for a person, with its comments."""
+        (self.folder / "review.md").write_text(text)
 
     def write_traces(self, events: Iterable[Event]) -> None:
         """trace.md and trace.html."""

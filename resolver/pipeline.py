@@ -6,18 +6,23 @@ log. `resolve` is the one door: it never raises.
 
 import logging
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from resolver import work
-from resolver.agents.readonly import READ_ONLY
-from resolver.assembly import recording_of, repository_settings
+from resolver.asking import waiting
+from resolver.assembly import repository_settings
+from resolver.calling import Callee, agent_for, denied_models, read_agents
 from resolver.controller.outcome import outcome_of
-from resolver.errors import PolicyViolation, ResolverError, Stopped, WorkspaceError
+from resolver.errors import PolicyViolation, ResolverError, Stopped
+from resolver.events.actions import Delegate
 from resolver.forge.base import Forge
-from resolver.forge.places import with_links
 from resolver.forge.report import Failure, failure_of
+from resolver.knowledge import note_store, read_knowledge
+from resolver.leaving import told_of_change, told_of_notes
+from resolver.linking import linker
+from resolver.memory.notes import notes_of
 from resolver.model import (
-    Command,
     Outcome,
     Patch,
     RunState,
@@ -27,9 +32,11 @@ from resolver.model import (
 from resolver.output import Request
 from resolver.publishing import publish
 from resolver.record import Job, Record
-from resolver.resume import change_limits, go_on, take_up
+from resolver.resume import change_limits, decide, go_on, take_up
+from resolver.reviewing import legible, publish_review, with_remarks
 from resolver.runlog import RunLog
 from resolver.scratch import scratch_folder
+from resolver.services import recording_of
 from resolver.settings import REPOSITORY_FILE
 from resolver.templates import render
 from resolver.triggers.permission import authorize
@@ -92,10 +99,13 @@ def _travel(record: Record, forge: Forge) -> None:
     task = _task(record, forge)
     with scratch_folder() as folder:
         workspace = _clone(record, task, folder / "clone.git")
+        _cut_budget(record)
         assert record.task is not None
         task = record.task
-        _work(record, task, workspace, folder)
+        _work(record, forge, task, workspace, folder)
         record.exit_code = _exit_code(record)
+        if record.exit_code == 0 and record.reviews:
+            publish_review(record, forge, workspace)
         if record.answers:
             return
         if record.exit_code == 0 and record.publication.pull_request is None:
@@ -133,26 +143,62 @@ def _open_log(record: Record) -> RunLog:
 def _clone(record: Record, task: Task, folder: Path) -> Workspace:
     """The host's own clone; the repository's settings are read from it."""
     started = time.monotonic()
-    workspace = Workspace.clone(
-        task.source,
-        folder,
-        branch=task.base_branch or None,
-        commit=record.base,
-        depth=record.settings.clone_depth,
-        credential=record.credential(),
-    )
+    workspace = _cloned(record, task, folder)
     record.base = workspace.base
-    record.task = task.model_copy(update={"base_branch": workspace.branch})
-    record.settings = record.job.load(repository_settings(workspace.read(REPOSITORY_FILE)))
-    if record.job.trigger.command is Command.QUESTION:
-        record.settings = record.settings.model_copy(update={"agent": READ_ONLY})
+    if workspace.pull is None:
+        record.task = task.model_copy(update={"base_branch": workspace.branch})
+    else:
+        record.task = task.model_copy(update={"pull": legible(workspace.pull)})
+    trusted = workspace.read_trusted(REPOSITORY_FILE)
+    record.settings = record.job.load(repository_settings(trusted))
+    if workspace.pull is not None:
+        # What its setup runs is somebody's unmerged code: no later run begins with what it left.
+        record.settings = record.settings.model_copy(update={"keep_setup": False})
+    record.agents = read_agents(workspace, record.settings)
+    record.warnings.extend(record.agents.problems)
+    opening = record.log.opening if record.log else None
+    begun = opening.agent if opening else record.settings.agent
+    asked = opening.task.trigger if opening else record.job.trigger
+    record.knowledge = read_knowledge(
+        workspace, record.settings, asked, record.job.host, record.credential(), folder.parent
+    )
+    record.warnings.extend(record.knowledge.library.problems)
+    skills = [Callee(*task) for task in record.knowledge.tasks]
+    agent = agent_for(record.job.trigger, begun, record.agents, skills)
+    record.settings = record.settings.model_copy(update={"agent": agent})
     if workspace.source_is_dirty:
         record.warnings.append(render("run/dirty.md.j2").strip())
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
     return workspace
 
 
-def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> None:
+def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
+    depth, credential = record.settings.clone_depth, record.credential()
+    if task.pull is not None:
+        return Workspace.clone_pull(
+            task.source, folder, task.pull, depth=depth, credential=credential
+        )
+    return Workspace.clone(
+        task.source,
+        folder,
+        branch=task.base_branch or None,
+        commit=record.base,
+        depth=depth,
+        credential=credential,
+    )
+
+
+def _cut_budget(record: Record) -> None:
+    """Bound the run by the money that its operator has left for it."""
+    left = record.job.purse(record.settings)
+    log = record.log
+    record.most_money = (log.spent_before(record.job.run) if log else 0.0) + left
+    if left < record.settings.max_budget:
+        record.settings = record.settings.model_copy(update={"max_budget": left})
+        record.warnings.append(render("run/budget_cut.md.j2", left=left).strip())
+
+
+def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder: Path) -> None:
     job = record.job
     settings = record.settings
     recording = recording_of(settings)
@@ -160,48 +206,72 @@ def _work(record: Record, task: Task, workspace: Workspace, folder: Path) -> Non
     if record.log is None:
         record.log = _open_log(record)
     else:
-        change_limits(record.log, job.bounds)
-        go_on(record.log, job.run, job.continuation, settings.ceiling)
+        change_limits(record.log, _bounds(record, record.log))
+        go_on(record.log, job.run, job.continuation, record.ceiling)
+        decide(record.log, job.run, job.continuation, job.control)
     worked = work.work(
-        work.Job(job.run, task, settings, recording, job.host, folder, job.now, job.control),
+        work.Job(
+            run=job.run,
+            task=task,
+            settings=settings,
+            recording=recording,
+            host=job.host,
+            folder=folder,
+            now=job.now,
+            control=job.control,
+            most=record.ceiling,
+            agents=record.agents.agents,
+            knowledge=record.knowledge,
+            waiting=waiting(record, forge),
+        ),
         workspace,
         record.log,
     )
     record.outcome = worked.outcome
     change = worked.patch
     if record.answers:
-        record.outcome = _with_links(record, workspace, worked.outcome)
+        record.outcome = _with_links(record, workspace, with_remarks(record, worked.outcome))
         change = Patch(base=workspace.base, tree=workspace.tree(workspace.base))
     record.patch, record.leaking = withhold_secrets(
         workspace, change, redactor, settings.max_patch_bytes
     )
     record.evidence = claimed_evidence(worked.commands)
     record.warnings.extend(worked.warnings)
+    record.warnings.extend(_left_for_later(record, record.log))
     if worked.left_out and not record.answers:
         record.warnings.append(render("run/left_out.md.j2", paths=worked.left_out).strip())
+    handed = (e.agent for e in record.log.state.events if isinstance(e, Delegate))
+    record.warnings.extend(denied_models(record.agents, {settings.agent, *handed}))
     divergences = record.log.state.divergences
     if divergences:
         words = "run/diverged.md.j2" if recording else "run/rebuilt.md.j2"
         record.warnings.append(render(words, divergences=divergences).strip())
 
 
+def _left_for_later(record: Record, log: RunLog) -> Iterator[str]:
+    """What a person is told of the run's notes, and of a change to what agents are told."""
+    job, patch = record.job, record.patch
+    notes = notes_of(log.state.events)
+    if record.settings.notes == "store":
+        store = note_store(record.settings, job.host)
+        at = log.state.last_at or job.now()
+        yield from filter(None, [told_of_notes(notes, store, job.trigger.repository, job.run, at)])
+    if patch is not None and not record.answers:
+        yield from filter(None, [told_of_change(patch, notes)])
+
+
+def _bounds(record: Record, log: RunLog) -> Mapping[str, float]:
+    """The bounds that are set anew for a run that goes on."""
+    budget = record.job.bounds.get("max_budget", log.state.limits.max_budget)
+    cut = {"max_budget": record.most_money} if budget > record.most_money else {}
+    return {**record.job.bounds, **cut}
+
+
 def _with_links(record: Record, workspace: Workspace, outcome: Outcome) -> Outcome:
     """The answer with links to the lines it names, where the forge has pages for them."""
-
-    def lines_of(path: str) -> int | None:
-        try:
-            content = workspace.read(path)
-        except WorkspaceError:
-            return None  # too large to be shown with line numbers
-        return None if content is None else len(content.splitlines())
-
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
-    message = outcome.message
-    trigger = record.job.trigger
-    if trigger.kind is not TriggerKind.LOCAL:
-        server = record.settings.github_server_url.rstrip("/")
-        page = f"{server}/{trigger.repository}/blob/{workspace.base}"
-        message = with_links(message, page, lines_of)
+    told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
+    message = linker(record, workspace)(told)
     return outcome.model_copy(update={"message": message, "reason": reason})
 
 
@@ -214,7 +284,7 @@ def _exit_code(record: Record) -> int:
             return 3 if record.patch.is_empty and not record.answers else 0
         case RunState.REJECTED:
             return 3
-        case RunState.LIMIT | RunState.AWAITING_USER_INPUT:
+        case RunState.LIMIT | RunState.AWAITING_USER_INPUT | RunState.AWAITING_CONFIRMATION:
             return 4
         case _:
             return 1

@@ -27,7 +27,8 @@ from resolver.runtime.runtime import ERROR_CODES
 
 REDONE = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
 
-_SANDBOX_ERRORS = frozenset(ERROR_CODES.values())
+_DONE_ALL_THE_SAME = frozenset({*ERROR_CODES.values(), "mcp"})
+"""Codes of errors that come from where the action was done."""
 
 _Key = tuple[int, ...]
 
@@ -174,5 +175,5 @@ def _with_delegates(
 
 
 def _was_done(observation: EventBase) -> bool:
-    """An error that is not the sandbox's own means that the action was not let through to it."""
-    return not isinstance(observation, ErrorObservation) or observation.code in _SANDBOX_ERRORS
+    """An error with another code means that the action was not let through."""
+    return not isinstance(observation, ErrorObservation) or observation.code in _DONE_ALL_THE_SAME

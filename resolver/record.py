@@ -4,15 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resolver.agents.readonly import READ_ONLY
-from resolver.assembly import Host, model_name
+from resolver.agents.definitions import Definitions
+from resolver.agents.registry import answers, model_of
+from resolver.agents.reviewer import REVIEWER
+from resolver.assembly import Host
+from resolver.controller.confirmation import waiting_in
 from resolver.controller.control import Control
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.report import Failure, Report
 from resolver.forge.wording import TRACE_ROOM
+from resolver.knowledge import Knowledge
 from resolver.model import (
     Continuation,
     Evidence,
+    Limits,
     Outcome,
     Patch,
     Publication,
@@ -23,10 +28,20 @@ from resolver.model import (
 from resolver.output import Output
 from resolver.runlog import RunLog
 from resolver.security.redaction import Redactor
+from resolver.services import model_name
 from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace
 from resolver.workspace.git import Credential
+
+Purse = Callable[[Settings], float]
+"""US dollars that a run with these settings may cost of what its operator has left for it, from
+which its own earlier cost is not taken off. Raises OverBudget when too little is left."""
+
+
+def bottomless(_: Settings) -> float:
+    """Nothing but the run's own limits bounds it."""
+    return float("inf")
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,7 @@ class Job:
     control: where people's requests to the run at work arrive.
     continues: the log is kept where a later comment finds it, and the run can go on from it.
     notices: what people should know of how it was started, told as warnings.
+    purse: asked once, when the settings of the repository are known.
     """
 
     trigger: Trigger
@@ -60,6 +76,7 @@ class Job:
     control: Control = field(default_factory=Control)
     continues: bool = False
     notices: tuple[str, ...] = ()
+    purse: Purse = bottomless
     progress: Subscriber | None = None
     log_url: str = ""
     now: Clock = utc_now
@@ -83,12 +100,35 @@ class Record:
     exit_code: int = 0
     warnings: list[str] = field(default_factory=list)
     log: RunLog | None = None
+    most_money: float = float("inf")
+    """US dollars that the log as a whole may come to, whatever people grant it."""
+    agents: Definitions = field(default_factory=Definitions)
+    """The repository's own agents."""
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """What its agents are told beside the task."""
 
     @property
     def answers(self) -> bool:
         """True when the run answers a question: nothing of its working tree is made public."""
         opening = self.log.opening if self.log else None
-        return opening is not None and opening.agent == READ_ONLY
+        return opening is not None and answers(opening.agent, self.agents.agents)
+
+    @property
+    def ceiling(self) -> Limits:
+        """The most that comments can extend the bounds of the run to."""
+        most = self.settings.ceiling
+        return most.model_copy(update={"max_budget": min(most.max_budget, self.most_money)})
+
+    @property
+    def reviews(self) -> bool:
+        """True when the run's agent reviews a pull request: what it noted becomes a review."""
+        opening = self.log.opening if self.log else None
+        return opening is not None and opening.agent == REVIEWER and opening.task.pull is not None
+
+    @property
+    def model(self) -> str:
+        """The model that the run's agent asks, as a person is told it."""
+        return model_of(self.settings.agent, self.agents.agents) or model_name(self.settings)
 
     def report(self) -> Report:
         """Everything that is told about the run."""
@@ -96,7 +136,7 @@ class Record:
         return Report(
             trigger=self.job.trigger,
             run=self.job.run,
-            model=model_name(self.settings),
+            model=self.model,
             mention=self.settings.mention,
             task=self.task,
             outcome=self.outcome,
@@ -104,12 +144,14 @@ class Record:
             evidence=self.evidence,
             branch=self.publication.branch,
             pull_request=self.publication.pull_request,
+            review=self.publication.review,
             failure=self.failure,
             draft=self.settings.draft or not (self.outcome and self.outcome.task_completed),
             warnings=(*self.job.notices, *self.warnings),
             trace_markdown=trace,
             log_url=self.job.log_url,
             continues=self.job.continues and self.log is not None,
+            wanted=waiting_in(self.log.state) if self.log else None,
             answers=self.answers,
             how=self.publication.how,
         )
@@ -127,7 +169,7 @@ class Record:
         return outcome_json(
             run=self.job.run,
             trigger=self.job.trigger,
-            model=model_name(self.settings),
+            model=self.model,
             base=self.base,
             outcome=self.outcome,
             patch=self.patch,
@@ -137,6 +179,7 @@ class Record:
             failure=self.failure,
             exit_code=self.exit_code,
             divergences=self.log.state.divergences if self.log else [],
+            spent=self.log.state if self.log else None,
         )
 
     def redactor(self) -> Redactor:

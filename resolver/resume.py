@@ -7,11 +7,18 @@ import hashlib
 from collections.abc import Mapping
 
 from resolver import __version__
+from resolver.controller.control import Approve, Control, Deny
 from resolver.controller.controller import ENDS
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
 from resolver.events.base import Source
-from resolver.events.lifecycle import LimitsExtended, Resumed
+from resolver.events.lifecycle import (
+    ConfirmationAnswered,
+    DelegateEvent,
+    LimitsExtended,
+    Resumed,
+)
+from resolver.events.log import Event, parse_event
 from resolver.events.observations import AgentStateChanged
 from resolver.model import Continuation, Limits, RunState
 from resolver.runlog import RunLog
@@ -63,6 +70,28 @@ def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits
         log.stream.add(Message(content=words_of(continuation), source=Source.USER))
     if stopped:
         log.stream.add(AgentStateChanged(state=RunState.RUNNING))
+
+
+def decide(log: RunLog, run: str, continuation: Continuation | None, control: Control) -> None:
+    """Ask of the run what a person has decided about the action that it waits for, unless it was
+    taken before this process was cut off. Words without a decision mean no."""
+    if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
+        return
+    if any(_is_answer(event) for event in log.state.events[log.begun(run) :]):
+        return
+    decision, words = continuation.decision, continuation.words.strip()
+    if decision is not None and decision.approved:
+        control.send(Approve(by=decision.by, at=decision.at))
+    elif decision is not None:
+        control.send(Deny(by=decision.by, at=decision.at, reason=decision.reason))
+    elif words:
+        control.send(Deny(by=continuation.by, reason=words))
+
+
+def _is_answer(event: Event) -> bool:
+    while isinstance(event, DelegateEvent):
+        event = parse_event(event.event)
+    return isinstance(event, ConfirmationAnswered)
 
 
 def words_of(continuation: Continuation) -> str:

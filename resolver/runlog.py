@@ -1,6 +1,7 @@
 """The event log of one run, opened: file, stream, the state folded from it, and what the log says
 of the run as a whole."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -70,10 +71,11 @@ class RunLog:
     def begun(self, run: str) -> int:
         """Position of the event with which `run` took the log up, or started it; the log's length
         when it has not."""
-        for position, event in enumerate(self.state.events):
-            if isinstance(event, RunStarted | Resumed) and event.run == run:
-                return position
-        return len(self.state.events)
+        return begun_in(self.state.events, run)
+
+    def spent_before(self, run: str) -> float:
+        """US dollars that the log had cost before `run` took it up, where prices are known."""
+        return State.fold(self.state.events[: begun_in(self.state.events, run)]).priced
 
     def intended_branch(self, run: str) -> str | None:
         """The branch that `run` was about to write when it was cut off."""
@@ -105,6 +107,21 @@ def opening_of(events: list[Event], path: Path) -> RunStarted:
             f"use Resolver {first.version}, which wrote it, or start a new run",
         )
     return first
+
+
+def begun_in(events: Sequence[Event], run: str) -> int:
+    """As `RunLog.begun`, of the events of a log."""
+    for position, event in enumerate(events):
+        if isinstance(event, RunStarted | Resumed) and event.run == run:
+            return position
+    return len(events)
+
+
+def spent_by(events: Sequence[Event], run: str) -> tuple[float, int]:
+    """What `run` has cost since it took the log up: US dollars of the replies whose price is
+    known, and how many replies have none."""
+    whole, before = State.fold(events), State.fold(events[: begun_in(events, run)])
+    return whole.priced - before.priced, whole.unpriced - before.unpriced
 
 
 def can_go_on(path: Path) -> bool:

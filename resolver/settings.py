@@ -230,7 +230,9 @@ class Settings(ModelKnobs, AgentKnobs):
     def secrets(self) -> tuple[str, ...]:
         """Every secret value there is, for the redactor."""
         values = (self.api_key, self.github_token, self.webhook_secret, self.remote_token)
-        return tuple(v.get_secret_value() for v in values if v and v.get_secret_value())
+        services = (service.api_key for service in self.services.values())
+        given = (v.get_secret_value() for v in (*values, *services) if v)
+        return tuple(value for value in (*given, *self.mcp_secrets) if value)
 
     @classmethod
     def settings_customise_sources(
@@ -284,9 +286,10 @@ def load_settings(
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
+        name, *within = [str(part) for part in first["loc"]] or [""]
+        where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
         raise UsageError(
-            f"{origin.get(name, name)}: {first['msg'].removeprefix('Value error, ')}",
+            f"{where}: {first['msg'].removeprefix('Value error, ')}",
             "see docs/settings.md for the values it takes",
         ) from None
 

@@ -2,12 +2,28 @@
 
 from collections.abc import Collection
 
-from resolver.controller.control import Control, Extend, Pause, Request, Resume, Say, Stop
+from resolver.controller.control import (
+    Approve,
+    Control,
+    Deny,
+    Extend,
+    Pause,
+    Request,
+    Resume,
+    Say,
+    Stop,
+)
+from resolver.errors import Refused
 from resolver.model import Command, Extension, Trigger
 from resolver.triggers.permission import PermissionReader, authorize
 
-STEERS = frozenset({Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE})
+STEERS = frozenset(
+    {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
+)
 """The commands that are for a run at work, when there is one."""
+
+STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW})
+"""The commands that ask for a run of their own."""
 
 
 def authorize_steering(
@@ -15,11 +31,17 @@ def authorize_steering(
 ) -> None:
     """Raise Refused unless the person may ask this of the run that `running` has started.
 
-    The same people as may start one; who has asked for a run may always stop it.
+    The same people as may start one; who has asked for a run may always stop it, and no bot
+    decides about an action that waits.
     """
     own = running is not None and running.actor.login.casefold() == asking.actor.login.casefold()
     if asking.command is Command.STOP and own and asking.actor.login:
         return
+    if asking.command in {Command.APPROVE, Command.DENY} and asking.actor.is_bot:
+        raise Refused(
+            f"{asking.actor.login} is a bot, and an action waits for a person",
+            "ask a person with write access to decide",
+        )
     authorize(asking, reader, allowed)
 
 
@@ -43,6 +65,10 @@ def requests(asking: Trigger) -> list[Request]:
             granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
             # "continue" to a run that pauses is what "resume" says
             return [*granted, *_said(asking), Resume(by=by)]
+        case Command.APPROVE:
+            return [Approve(by=by, at=asking.at), *_said(asking)]
+        case Command.DENY:
+            return [Deny(by=by, at=asking.at, reason=asking.instruction)]
         case _:
             return []  # new work
 

@@ -1,9 +1,10 @@
 """outcome.json: the result of a run for programs. Field names are stable."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resolver.events.lifecycle import ReplayDiverged
+from resolver.events.state import ModelMetrics, State
 from resolver.forge.report import Failure
 from resolver.model import Evidence, Outcome, Patch, Publication, RunState, Trigger
 
@@ -12,6 +13,7 @@ FORMAT = 1
 _STATES = {
     "refused": RunState.REFUSED,
     "policy": RunState.REFUSED,
+    "over_budget": RunState.REFUSED,
     "limit": RunState.LIMIT,
     "stopped": RunState.STOPPED,
 }
@@ -31,10 +33,12 @@ def outcome_json(
     failure: Failure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
+    spent: State | None,
 ) -> dict[str, Any]:
     """Every field is always there; null or empty where a run did not come so far.
 
     earlier: what was public already of the work that the run went on with.
+    spent: for what each model and each service cost.
     """
     state, reason = _state(outcome, failure, publication)
     published = publication.model_dump(mode="json")
@@ -57,19 +61,37 @@ def outcome_json(
         "branch": publication.branch,
         "pull_request": published["pull_request"],
         "comment_url": publication.comment_url,
+        "review": published["review"],
         "repeated": publication.repeated,
         "earlier": earlier.model_dump(mode="json", include={"branch", "commit", "pull_request"}),
         "iterations": outcome.iterations if outcome else 0,
         "cost": outcome.cost if outcome else 0.0,
         "tokens": (outcome.tokens if outcome else Outcome(state=state).tokens).model_dump(),
+        "models": _metrics(spent.metrics if spent else {}),
+        "services": _metrics(spent.services if spent else {}),
         "seconds": outcome.seconds if outcome else 0.0,
         "task_completed": outcome.task_completed if outcome else False,
         "message": outcome.message if outcome else "",
+        "places": [p.model_dump() for p in outcome.places] if outcome else [],
         "files": [f.model_dump() for f in patch.files] if patch else [],
         "evidence": evidence.model_dump(mode="json"),
         "divergences": [
             d.model_dump(include={"recorded_id", "field", "recorded", "found"}) for d in divergences
         ],
+    }
+
+
+def _metrics(metrics: Mapping[str, ModelMetrics]) -> dict[str, dict[str, Any]]:
+    """By name; `cost` is null when the price of one of the replies is not known."""
+    return {
+        name: {
+            "calls": each.calls,
+            "cost": None if each.unpriced else each.priced,
+            "priced": each.priced,
+            "tokens": each.tokens.model_dump(),
+            "seconds": each.seconds,
+        }
+        for name, each in metrics.items()
     }
 
 

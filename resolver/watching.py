@@ -67,7 +67,9 @@ class Watch:
 
     def _asked(self, number: int, comment: NewComment) -> Trigger | None:
         """What a comment asks of the run; None when it is nothing for a run at work."""
-        if comment.id <= (self.trigger.comment_id or 0) or comment.created_at < self.trigger.at:
+        asked_here = self.trigger.kind is TriggerKind.ISSUE_COMMENT
+        first = self.trigger.comment_id or 0 if asked_here else 0
+        if comment.id <= first or comment.created_at < self.trigger.at:
             return None
         asked = command_of(
             comment.body,
@@ -85,7 +87,11 @@ class Watch:
             repository=self.trigger.repository,
             number=number,
             issue=self.trigger.subject if number != self.trigger.subject else None,
-            actor=Actor(login=comment.author, id=comment.author_id),
+            actor=Actor(
+                login=comment.author,
+                id=comment.author_id,
+                is_bot=comment.author_type == "Bot",
+            ),
             instruction=asked.words,
             command=asked.command,
             extension=asked.extension,

@@ -1,24 +1,29 @@
 """The middle of the straight line: sandbox started, agent run, change taken out."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from resolver import __version__
+from resolver.agents.definitions import AgentDefinition
 from resolver.agents.offer import Offer
+from resolver.agents.registry import answers, model_of
+from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
 from resolver.assembly import (
     Host,
-    model_name,
     open_agent,
     open_delegates,
     open_environment,
-    open_models,
     open_runtime,
     runtime_kind,
 )
+from resolver.condensing import open_condensers
+from resolver.confirming import Waiting, open_confirmation
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
@@ -29,20 +34,27 @@ from resolver.controller.replay import (
     ReplayCheck,
     roots_of,
 )
-from resolver.events.actions import Message
+from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import RunStarted, SystemPrompt
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import Clock
-from resolver.memory.condenser import WindowCondenser
-from resolver.memory.instructions import read_instructions
-from resolver.model import CheckedCommand, Outcome, Patch, RunState, Task
+from resolver.forge.invisible import with_invisible_shown
+from resolver.knowledge import Knowledge
+from resolver.leaving import NOTES_FILE, propose
+from resolver.locating.hosted import answering
+from resolver.locating.index import CodeIndex
+from resolver.mcp_run import McpOfRun, open_mcp
+from resolver.memory.notes import notes_of
+from resolver.model import CheckedCommand, Limits, Outcome, Patch, RunState, Task
 from resolver.rebuild import Recorded, Relocated, redo
+from resolver.remarks import note_comment
 from resolver.runlog import RunLog
 from resolver.runtime.connections import connections_told
 from resolver.runtime.runtime import Runtime
 from resolver.security.redaction import Redactor
+from resolver.services import model_name, open_models
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
 from resolver.workspace.workspace import Workspace
@@ -55,7 +67,9 @@ BUNDLE_FACTOR = 4
 class Job:
     """What the middle of the line needs of its beginning.
 
-    control: where people's requests to the run at work arrive.
+    control: where people's requests to the run at work arrive. most: what they can extend the
+    limits to. agents: the repository's own. knowledge: what its agents are told beside the task.
+    waiting: how a person is asked about an action.
     """
 
     run: str
@@ -66,6 +80,10 @@ class Job:
     folder: Path
     now: Clock
     control: Control
+    most: Limits
+    agents: tuple[AgentDefinition, ...] = ()
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    waiting: Waiting = field(default_factory=Waiting)
 
 
 @dataclass(frozen=True)
@@ -102,11 +120,21 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
         runtime = opened.runtime
         job.control.interrupt_with(runtime.interrupt)
         executor = rebuild(earlier, runtime, log) if earlier else runtime
-        outcome = _run_agent(job, opening, workspace, executor, runtime, log)
+        redact = Redactor((*job.settings.secrets, *job.host.secrets)).redact_text
+        environment = job.host.environment
+        with (
+            open_mcp(job.settings, environment, job.recording, runtime, log, redact) as mcp,
+            CodeIndex(workspace.git, workspace.base) as index,
+        ):
+            job.control.interrupt_with(partial(_interrupt, mcp, index, runtime))
+            outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
         if outcome.state is RunState.STOPPED:
             runtime.interrupt()
         patch, left_out = _take_change(job, workspace, runtime, log)
-    return Worked(outcome, patch, tuple(log.state.commands), left_out, opened.warnings)
+        if _proposes_notes(job, outcome, patch, workspace, runtime, log):
+            patch, left_out = _take_change(job, workspace, runtime, log)
+    warnings = (*opened.warnings, *mcp.warnings)
+    return Worked(outcome, patch, tuple(log.state.commands), left_out, warnings)
 
 
 def _begin(job: Job, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
@@ -117,9 +145,11 @@ def _begin(job: Job, workspace: Workspace, kind: str, log: RunLog) -> RunStarted
             task=job.task,
             base=workspace.base,
             agent=job.settings.agent,
-            model=model_name(job.settings),
+            model=model_of(job.settings.agent, job.agents) or model_name(job.settings),
             runtime=kind,
             limits=job.settings.limits,
+            condenser=job.settings.condenser,
+            condenser_max_tokens=job.settings.condenser_max_tokens,
         )
     )
 
@@ -172,22 +202,45 @@ def _run_agent(
     executor: Executor,
     runtime: Runtime,
     log: RunLog,
+    mcp: McpOfRun,
+    index: CodeIndex,
 ) -> Outcome:
     settings, recording = _as_begun(job, opening, log.state)
     redactor = Redactor((*settings.secrets, *job.host.secrets))
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
-    offer = Offer(delegates=True, browser=runtime.browser)
-    agent = open_agent(settings, model_on(log.stream), offer)
+    offer = Offer(
+        delegates=True,
+        browser=runtime.browser,
+        index=True,
+        mcp=mcp.tools,
+        definitions=job.agents,
+        lines_of=workspace.lines_of,
+        recall=True,
+        remember=settings.notes != "off",
+    )
+    wanted = model_of(settings.agent, job.agents)
+    model = model_on(log.stream, agent=settings.agent, model=wanted)
+    agent = open_agent(settings, model, offer)
     controller = AgentController(
         agent=agent,
         stream=log.stream,
         state=log.state,
         executor=executor,
-        condenser=WindowCondenser(),
+        condensers=open_condensers(settings, model_on, job.recording),
         now=job.now,
         control=job.control,
-        most=settings.ceiling,
+        most=job.most,
         delegates=open_delegates(settings, model_on, offer),
+        hosted={
+            **mcp.hosted,
+            **answering(index),
+            **job.knowledge.hosted(log.state),
+            ReviewComment: note_comment(workspace.pull),
+        },
+        confirmation=open_confirmation(settings, runtime.root, model_on, job.waiting),
+        recaller=job.knowledge.recaller(
+            (*roots_of(log.state.events), runtime.root), log.stream, job.recording
+        ),
     )
     if job.recording and recording is job.recording:
         check = ReplayCheck(job.recording, opening, log.stream, runtime.root)
@@ -195,28 +248,57 @@ def _run_agent(
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        instructions = read_instructions(workspace.read)
-        reachable = settings.allow_list.described
-        prompt = render_task(job.task, workspace.base, runtime.root, instructions, reachable)
+        prompt = _task_words(job, settings, workspace, runtime.root)
         log.stream.add(Message(content=prompt, source=Source.USER))
     return controller.run()
+
+
+def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str) -> str:
+    return render_task(
+        job.task,
+        workspace.base,
+        root,
+        settings.allow_list.described,
+        asks=answers(settings.agent, job.agents),
+        reviews=settings.agent == REVIEWER,
+        diff=with_invisible_shown(workspace.pull_diff()),
+    )
 
 
 def _as_begun(job: Job, opening: RunStarted, state: State) -> tuple[Settings, Sequence[Event]]:
     """The settings with the agent and the dialect that the log was begun with, and the recording
     without the replies that the log has already."""
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
-    given = sum(reply_in(event) is not None for event in state.events)
+    given = Counter(reply[0] for event in state.events if (reply := reply_in(event)) is not None)
     if prompt is None:
-        return job.settings, job.recording
+        return job.settings.model_copy(update={"agent": opening.agent}), job.recording
     begun = {"agent": opening.agent, "dialect": prompt.dialect}
     left: list[Event] = []
     for event in job.recording:
-        if given and reply_in(event) is not None:
-            given -= 1
+        reply = reply_in(event)
+        if reply is not None and given[reply[0]] > 0:
+            given[reply[0]] -= 1
         else:
             left.append(event)
     return job.settings.model_copy(update=begun), left
+
+
+def _interrupt(mcp: McpOfRun, index: CodeIndex, runtime: Runtime) -> None:
+    mcp.interrupt()
+    index.interrupt()
+    runtime.interrupt()
+
+
+def _proposes_notes(
+    job: Job, outcome: Outcome, patch: Patch, workspace: Workspace, runtime: Runtime, log: RunLog
+) -> bool:
+    """Whether the run's notes were added to what it changed. They go along with a change and are
+    none by themselves."""
+    notes = notes_of(log.state.events)
+    finished = outcome.state is RunState.FINISHED and not patch.is_empty
+    if job.settings.notes != "propose" or not notes or not finished:
+        return False
+    return bool(propose(notes, workspace.read(NOTES_FILE), runtime, log.stream))
 
 
 def _take_change(
@@ -229,7 +311,8 @@ def _take_change(
     change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:
-        bundle = job.folder / "change.bundle"
+        bundle = job.folder / f"{change['tree']}.bundle"
+        bundle.unlink(missing_ok=True)
         runtime.fetch(change["bundle"], bundle, limit)
     patch = workspace.receive(bundle, change["commit"], change["tree"])
     files = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"

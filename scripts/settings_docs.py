@@ -23,7 +23,7 @@ def default_of(field: FieldInfo) -> str:
     value: Any = field.default
     if field.annotation == SecretStr | None:
         return "*secret*"
-    if value in (None, "", ()):
+    if value in (None, "", (), {}):
         return ""
     if isinstance(value, tuple):
         return "<br>".join(f"`{v}`" for v in value)

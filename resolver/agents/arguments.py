@@ -3,133 +3,25 @@
 Both dialects end here, and the offered JSON schemas are made from these models.
 """
 
-import json
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from resolver.agents.argument_types import (
+    Arguments,
+    Items,
+    Line,
+    Lines,
+    OptionalText,
+    Seconds,
+    Words,
+    partial_is_no,
+)
+from resolver.agents.code_arguments import ExploreArguments, PlacesArguments, SearchArguments
+from resolver.agents.memory_arguments import RecallArguments, RememberArguments
+from resolver.agents.review_arguments import RemarkArguments, SubmitArguments
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import PlanItem
-
-MAX_TIMEOUT = 3600.0
-"""Seconds; the most a model may ask for."""
-
-
-def _none_if_blank(value: Any) -> Any:
-    blank = isinstance(value, str) and value.strip().lower() in {"", "null", "none"}
-    return None if blank else value
-
-
-def _line_pair(value: Any) -> Any:
-    """A range as models write it: a list, or "[1, 40]", "1,40", "1-40"."""
-    value = _none_if_blank(value)
-    if not isinstance(value, str):
-        return value
-    parts = value.strip().strip("[]()").split("," if "," in value else "-", 1)
-    return [part.strip() for part in parts]
-
-
-def _partial_is_no(value: Any) -> Any:
-    return False if isinstance(value, str) and value.strip().lower() == "partial" else value
-
-
-Seconds = Annotated[
-    Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)] | None,
-    BeforeValidator(_none_if_blank),
-    WithJsonSchema({"type": "number"}),
-]
-Lines = Annotated[
-    tuple[int, int] | None,
-    BeforeValidator(_line_pair),
-    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
-]
-Line = Annotated[
-    Annotated[int, Field(ge=0)] | None,
-    BeforeValidator(_none_if_blank),
-    WithJsonSchema({"type": "integer"}),
-]
-_PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
-_MARKS = {" ": "todo", "x": "done", "X": "done"}
-_STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
-"""Words for a status that models have learnt elsewhere."""
-
-MOST_ITEMS = 50
-
-
-def _plan_items(value: Any) -> Any:
-    """A plan as models write it: objects, titles, or text with one item a line, as `[x] title`."""
-    if isinstance(value, str):
-        value = _json_list(value) or [_plan_line(x) for x in value.splitlines() if x.strip()]
-    if not isinstance(value, list):
-        return value
-    return [_plan_item(item) for item in value]
-
-
-def _json_list(text: str) -> list[Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
-
-
-def _plan_line(line: str) -> dict[str, str]:
-    box = _PLAN_LINE.fullmatch(line.strip())
-    if box is None:
-        return {"title": line}
-    return {"title": box[2], "status": _MARKS.get(box[1], "doing")}
-
-
-def _plan_item(item: Any) -> Any:
-    if isinstance(item, str):
-        item = {"title": item}
-    if not isinstance(item, dict) or not isinstance(item.get("title"), str):
-        return item
-    title = " ".join(item["title"].split())
-    if not title:
-        raise ValueError("an item has no title")
-    status = item.get("status", "todo")
-    known = _STATUSES.get(status, status) if isinstance(status, str) else status
-    return {**item, "title": title, "status": known}
-
-
-Items = Annotated[
-    Annotated[tuple[PlanItem, ...], Field(max_length=MOST_ITEMS)],
-    BeforeValidator(_plan_items),
-    WithJsonSchema(
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "title": {"type": "string"},
-                    "status": {"type": "string", "enum": ["todo", "doing", "done"]},
-                },
-                "required": ["title", "status"],
-            },
-        }
-    ),
-]
-
-
-def _empty_if_none(value: Any) -> Any:
-    return "" if value is None else value
-
-
-Words = Annotated[str, BeforeValidator(_empty_if_none)]
-OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
-
-
-class Arguments(BaseModel):
-    """Arguments of one tool."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
-
-    def action(self) -> ActionBase:
-        """The action these arguments ask for."""
-        raise NotImplementedError
 
 
 class BashArguments(Arguments):
@@ -274,7 +166,7 @@ class FinishArguments(Arguments):
     """`finish`."""
 
     message: str = Field(description="A title in one line; then, if needed, a short summary.")
-    task_completed: Annotated[bool, BeforeValidator(_partial_is_no)] = Field(
+    task_completed: Annotated[bool, BeforeValidator(partial_is_no)] = Field(
         default=True, description="false when the issue is not, or only partly, resolved."
     )
     cause: Words = Field(default="", description="What was wrong.")
@@ -327,6 +219,13 @@ TOOLS: dict[str, type[Arguments]] = {
     "plan": PlanArguments,
     "delegate": DelegateArguments,
     "browser": BrowserArguments,
+    "recall": RecallArguments,
+    "remember": RememberArguments,
     "finish": FinishArguments,
+    "search_code": SearchArguments,
+    "explore_code": ExploreArguments,
+    "report_places": PlacesArguments,
+    "review_comment": RemarkArguments,
+    "submit_review": SubmitArguments,
 }
 """Every tool that can be offered. A tool with nothing behind it in a run is not."""

@@ -3,7 +3,8 @@ of the page beside it.
 """
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.tags import offered_tags, write_tags
+from resolver.agents.offered import or_refused
+from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -14,14 +15,6 @@ from resolver.templates import render
 
 TOOLS = ("think", "browser", "finish")
 
-_TAKEN = (
-    a.BrowseInteractive,
-    a.Think,
-    a.Finish,
-    a.Message,
-    a.Invalid,
-    a.CondensationRequest,
-)
 _EXAMPLES = {
     "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
     "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
@@ -38,6 +31,7 @@ class BrowsingAgent(CodeActAgent):
     """
 
     name = "BrowsingAgent"
+    answers = True
     template = "agent/browsing.md.j2"
     visual = False
 
@@ -55,18 +49,12 @@ class BrowsingAgent(CodeActAgent):
             sees=self._sees,
             examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
         )
-        tools = TOOLS if self._dialect == "tools" else offered_tags(TOOLS)
-        return SystemPrompt(content=text.strip(), tools=tools, dialect=self._dialect)
+        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
 
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it."""
-        action = super().step(state)
-        if isinstance(action, _TAKEN):
-            return self._with_picture(action)
-        tools = TOOLS if self._dialect == "tools" else offered_tags(TOOLS)
-        reason = render("agent/not_offered.md.j2", tools=tools).strip()
-        return a.Invalid(
-            reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
+        return self._with_picture(
+            or_refused(super().step(state), TOOLS, self._names(), edits=False)
         )
 
     def _with_picture(self, action: ActionBase) -> ActionBase:

@@ -1,7 +1,8 @@
 """The default agent: a model that acts by writing code, one step at a time."""
 
+from resolver.agents.mcp_tools import TAG, native_names, native_specs, tools_text
 from resolver.agents.offer import NOTHING, Offer
-from resolver.agents.replies import next_action, read_reply
+from resolver.agents.replies import mcp_tools_of, next_action, read_reply
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import offered_tags
 from resolver.agents.tools import offered_tools, tool_specs
@@ -12,6 +13,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.model import JsonObject
 
 
 class CodeActAgent:
@@ -25,6 +27,8 @@ class CodeActAgent:
     """
 
     name = "CodeActAgent"
+    answers = False
+    """Whether its words are its result, and no change is."""
 
     def __init__(
         self,
@@ -36,13 +40,14 @@ class CodeActAgent:
         self._model = model
         self._memory = memory
         self._dialect = dialect
-        self._tools = offered_tools(offer.delegates, offer.browser)
+        self._tools = offered_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
+        self._colleagues = offer.colleagues
+        self._mcp = offer.mcp
 
     def system_prompt(self) -> SystemPrompt:
         """The house rules and, in the tag dialect, the tools as text."""
-        text = system_text(self._dialect, "delegate" in self._tools, "browser" in self._tools)
-        tools = self._tools if self._dialect == "tools" else offered_tags(self._tools)
-        return SystemPrompt(content=text, tools=tools, dialect=self._dialect)
+        text = system_text(self._dialect, self._tools, self._colleagues)
+        return self._prompt(text)
 
     def step(self, state: State) -> ActionBase:
         """The next action of the last reply; when there is none left, of a new one.
@@ -54,7 +59,7 @@ class CodeActAgent:
         if rest is not None:
             return rest
         before = len(state.events)
-        specs = list(tool_specs(self._tools)) if self._dialect == "tools" else None
+        specs = list(self._specs()) if self._dialect == "tools" else None
         try:
             completion = self._model.complete(self._memory.messages(state), specs)
         except ContextWindowExceeded:
@@ -62,7 +67,26 @@ class CodeActAgent:
                 raise
             return CondensationRequest()
         action = next_action(state, self._dialect, before)
-        return action if action is not None else read_reply(completion, self._dialect)[0]
+        if action is not None:
+            return action
+        return read_reply(completion, self._dialect, mcp_tools_of(state))[0]
+
+    def _prompt(self, text: str) -> SystemPrompt:
+        """Its system prompt, with what it is told of the tools of MCP servers behind `text`."""
+        text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
+        return SystemPrompt(
+            content=text, tools=self._names(), dialect=self._dialect, mcp_tools=self._mcp
+        )
+
+    def _specs(self) -> tuple[JsonObject, ...]:
+        own = tool_specs(self._tools, self._colleagues, self.answers)
+        return (*own, *native_specs(self._mcp))
+
+    def _names(self) -> tuple[str, ...]:
+        """Its tools, as it writes them."""
+        if self._dialect == "tools":
+            return (*self._tools, *native_names(self._mcp))
+        return (*offered_tags(self._tools), *((TAG,) if self._mcp else ()))
 
 
 def _is_unanswered(state: State) -> bool:

@@ -1,7 +1,8 @@
 """The agent that answers questions about the code: it reads and runs, and no change is kept."""
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.tags import offered_tags, write_tags
+from resolver.agents.offered import or_refused
+from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -14,7 +15,6 @@ READ_ONLY = "ReadOnlyAgent"
 
 TOOLS = ("execute_bash", "execute_ipython_cell", "think", "plan", "finish")
 
-_REFUSED = (a.FileWrite, a.FileEdit, a.Delegate, a.BrowseInteractive)
 _EXAMPLES = {
     "bash": a.CmdRun(command="grep -rn 'def parse' src && sed -n 40,80p src/parser.py"),
     "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
@@ -30,6 +30,7 @@ class ReadOnlyAgent(CodeActAgent):
     """
 
     name = READ_ONLY
+    answers = True
 
     def __init__(self, model: Model, dialect: Dialect) -> None:
         memory = ConversationMemory(dialect, sees_images=model.supports_vision)
@@ -40,17 +41,8 @@ class ReadOnlyAgent(CodeActAgent):
         """Its own house rules and, in the tag dialect, its tools as text."""
         examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
         text = render("agent/readonly.md.j2", dialect=self._dialect, examples=examples)
-        return SystemPrompt(content=text.strip(), tools=self._offered(), dialect=self._dialect)
+        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
 
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it."""
-        action = super().step(state)
-        if not isinstance(action, _REFUSED):
-            return action
-        reason = render("agent/not_offered.md.j2", tools=self._offered()).strip()
-        return a.Invalid(
-            reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
-        )
-
-    def _offered(self) -> tuple[str, ...]:
-        return TOOLS if self._dialect == "tools" else offered_tags(TOOLS)
+        return or_refused(super().step(state), TOOLS, self._names(), edits=False)

@@ -3,6 +3,8 @@
 The same reply always gives the same actions: a resumed run reads the rest of a reply again.
 """
 
+from collections.abc import Sequence
+
 from resolver.agents.tags import parse_tags
 from resolver.agents.tool_calls import action_of_call
 from resolver.events.actions import Finish, Invalid, Message, Think
@@ -10,7 +12,7 @@ from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion
+from resolver.model import Completion, McpTool
 from resolver.templates import render
 
 EXIT = "/exit"
@@ -20,8 +22,12 @@ OUTPUT_LIMIT = "length"
 """The finish reason of a reply that the provider cut off."""
 
 
-def read_reply(completion: Completion, dialect: Dialect) -> tuple[ActionBase, ...]:
+def read_reply(
+    completion: Completion, dialect: Dialect, mcp: Sequence[McpTool] = ()
+) -> tuple[ActionBase, ...]:
     """The actions of the reply in order; never none.
+
+    mcp: the tools of MCP servers that were offered, as the log has them.
 
     Tool calls win over tags in the text. The words beside them are the thought of the first
     action. What follows a Finish is dropped. Words alone wait for an answer; `/exit` alone is
@@ -31,13 +37,13 @@ def read_reply(completion: Completion, dialect: Dialect) -> tuple[ActionBase, ..
     if completion.tool_calls:
         last = len(completion.tool_calls) - 1
         actions = [
-            action_of_call(call, cut and index == last)
+            action_of_call(call, cut and index == last, mcp)
             for index, call in enumerate(completion.tool_calls)
         ]
         thought = completion.text.strip()
         actions[0] = actions[0].model_copy(update={"thought": thought})
         return _until_finish(actions)
-    actions = list(parse_tags(completion.text, cut))
+    actions = list(parse_tags(completion.text, cut, mcp))
     if dialect == "tools" and any(not isinstance(action, Think) for action in actions):
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:
@@ -52,7 +58,7 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
         if isinstance(event, ModelReplied):
-            actions = read_reply(event.completion, dialect)
+            actions = read_reply(event.completion, dialect, mcp_tools_of(state))
             if taken >= len(actions):
                 return None
             return actions[taken].model_copy(update={"reply": event.id})
@@ -64,9 +70,18 @@ def has_more(state: State) -> bool:
     """Whether the last reply asks for actions that were not taken yet. False without a model."""
     if not state.iterations:
         return False
-    prompts = (event for event in state.events if isinstance(event, SystemPrompt))
-    prompt = next(prompts, None)
+    prompt = _prompt_of(state)
     return prompt is not None and next_action(state, prompt.dialect) is not None
+
+
+def mcp_tools_of(state: State) -> tuple[McpTool, ...]:
+    """The tools of MCP servers that the model was offered, from the log."""
+    prompt = _prompt_of(state)
+    return prompt.mcp_tools if prompt else ()
+
+
+def _prompt_of(state: State) -> SystemPrompt | None:
+    return next((event for event in state.events if isinstance(event, SystemPrompt)), None)
 
 
 def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:

@@ -1,7 +1,11 @@
 """The system prompt: the house rules, and the tag dialect where there are no native tools."""
 
-from resolver.agents.arguments import MAX_TIMEOUT
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from resolver.agents.argument_types import MAX_TIMEOUT
 from resolver.agents.tags import write_tags
+from resolver.agents.tools import Colleague
 from resolver.events import actions as a
 from resolver.memory.conversation import Dialect
 from resolver.model import PlanItem
@@ -37,6 +41,8 @@ _EXAMPLES = {
         agent="CodeActAgent",
         task="Find every caller of parse() in src/ and report file, line and what it passes.",
     ),
+    "recall": a.Recall(query="flaky tests"),
+    "remember": a.Remember(note="`make test` needs `make build` first; one suite takes 4 minutes."),
     "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
     "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
     "finish": a.Finish(
@@ -46,17 +52,32 @@ _EXAMPLES = {
         verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",
         remaining="I did not try it on Windows.",
     ),
+    "report": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
 }
 """Written by the same code that the parser is tested against, so they can't be wrong."""
 
 
-def system_text(dialect: Dialect, may_delegate: bool = False, may_browse: bool = False) -> str:
-    """The system prompt of the CodeAct agent."""
-    return render(
-        "agent/system.md.j2",
-        dialect=dialect,
-        may_delegate=may_delegate,
-        may_browse=may_browse,
-        examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
-        most_seconds=int(MAX_TIMEOUT),
-    ).strip()
+def system_text(
+    dialect: Dialect, tools: Collection[str], colleagues: Sequence[Colleague] = ()
+) -> str:
+    """The system prompt of the CodeAct agent with these tools.
+
+    colleagues: whom it may hand work to.
+    """
+    return render("agent/system.md.j2", dialect=dialect, **tag_words(tools, colleagues)).strip()
+
+
+def tag_words(
+    tools: Collection[str], colleagues: Sequence[Colleague] = (), *, answers: bool = False
+) -> dict[str, Any]:
+    """What the text about the tags is filled in with.
+
+    answers: the agent's words are its result, no change is.
+    """
+    return {
+        "tools": tools,
+        "colleagues": colleagues,
+        "answers": answers,
+        "examples": {name: write_tags(action) for name, action in _EXAMPLES.items()},
+        "most_seconds": int(MAX_TIMEOUT),
+    }

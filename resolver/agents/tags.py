@@ -5,14 +5,18 @@ block can't be read, none is run.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from resolver.agents.arguments import TOOLS
+from resolver.agents.code_arguments import write_places, write_texts
 from resolver.agents.markup import Block, Fault, Grammar, find_blocks, write_block
+from resolver.agents.mcp_tools import TAG as MCP
+from resolver.agents.mcp_tools import call_of_tag, write_call
 from resolver.agents.tool_calls import action_of, did_you_mean
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import JsonObject
+from resolver.model import JsonObject, McpTool
 from resolver.templates import render
 
 _CONTENT = {
@@ -22,13 +26,20 @@ _CONTENT = {
     "think": ("think", "thought"),
     "plan": ("plan", "items"),
     "delegate": ("delegate", "task"),
+    "recall": ("recall", "query"),
+    "remember": ("remember", "note"),
     "execute_browse": ("browser", "code"),
     "browser": ("browser", "code"),
     "finish": ("finish", "message"),
+    "submit_review": ("submit_review", "summary"),
+    "search_code": ("search_code", "terms"),
+    "explore_code": ("explore_code", "start"),
 }
 """Tag to its tool and to the argument that its content is."""
 
 _EDITOR = "str_replace_editor"
+_REMARK = "review_comment"
+_PLACES = "report_places"
 TAG_NAMES = (
     "execute_bash",
     "execute_ipython",
@@ -37,7 +48,14 @@ TAG_NAMES = (
     "plan",
     "delegate",
     "execute_browse",
+    "recall",
+    "remember",
     "finish",
+    _REMARK,
+    "submit_review",
+    "search_code",
+    "explore_code",
+    _PLACES,
 )
 """Tags that can be offered."""
 
@@ -51,10 +69,11 @@ _TOOL_OF = {name: tool for name, (tool, _) in _CONTENT.items()}
 _BOXES = {"todo": "[ ]", "doing": "[>]", "done": "[x]"}
 
 GRAMMAR = Grammar(
-    names=(*_CONTENT, _EDITOR),
-    parents=(_EDITOR,),
-    children=tuple(TOOLS[_EDITOR].model_fields),
+    names=(*_CONTENT, _EDITOR, _REMARK, _PLACES),
+    parents=(_EDITOR, _REMARK, _PLACES),
+    children=(*TOOLS[_EDITOR].model_fields, "body", "suggestion", "message", "places"),
 )
+_WITH_MCP = replace(GRAMMAR, names=(*GRAMMAR.names, MCP))
 _ANY_OPEN = re.compile(r"^[ \t]*<([a-z_]+)(?: [^<>\n]*)?>", re.MULTILINE)
 _LEAST_ALIKE = 5
 
@@ -64,13 +83,15 @@ def offered_tags(tools: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in TAG_NAMES if _TOOL_OF.get(name, name) in tools)
 
 
-def parse_tags(text: str, cut: bool = False) -> tuple[ActionBase, ...]:
+def parse_tags(text: str, cut: bool = False, mcp: Sequence[McpTool] = ()) -> tuple[ActionBase, ...]:
     """The actions of a reply in order, the prose as thought of the first; () when it has none.
 
-    cut: the provider ended the reply at its output limit.
+    cut: the provider ended the reply at its output limit. mcp: the tools of MCP servers that were
+    offered; without them there is no such tag.
     """
-    thinking, rest = _split_reasoning(text)
-    found = find_blocks(rest, GRAMMAR, cut)
+    grammar = _WITH_MCP if mcp else GRAMMAR
+    thinking, rest = _split_reasoning(text, grammar)
+    found = find_blocks(rest, grammar, cut)
     if isinstance(found, Fault):
         return (_invalid([found.reason], cut),)
     if not found.blocks:
@@ -78,7 +99,7 @@ def parse_tags(text: str, cut: bool = False) -> tuple[ActionBase, ...]:
         return (_invalid([problem], cut),) if problem else ()
     actions: list[ActionBase] = []
     for block in found.blocks:
-        outcome = _action_of_block(block)
+        outcome = call_of_tag(block, mcp) if block.name == MCP else _action_of_block(block)
         if isinstance(outcome, tuple):
             return (_invalid(list(outcome), cut),)
         actions.append(outcome)
@@ -101,15 +122,34 @@ def write_tags(action: ActionBase) -> str:
             return write_block("execute_ipython", {}, f"\n{code}\n")
         case a.BrowseInteractive(code=code):
             return write_block("execute_browse", {}, f"\n{code}\n")
+        case a.McpCall():
+            return write_call(action)
         case a.Think(content=content):
             return write_block("think", {}, f"\n{content}\n")
+        case a.Recall(query=query):
+            return write_block("recall", {}, f"\n{query}\n")
+        case a.Remember(note=note):
+            return write_block("remember", {}, f"\n{note}\n")
         case a.PlanUpdate(items=items):
             lines = "\n".join(f"{_BOXES[item.status]} {item.title}" for item in items)
             return write_block("plan", {}, f"\n{lines}\n")
         case a.Delegate(agent=agent, task=task):
             return write_block("delegate", {"agent": agent}, f"\n{task}\n")
+        case a.Finish(verdict=verdict) if verdict:
+            told = {"verification": action.verification, "remaining": action.remaining}
+            marks = {"verdict": verdict} | {name: text for name, text in told.items() if text}
+            return write_block("submit_review", marks, f"\n{action.message}\n")
+        case a.Finish(places=places) if places:
+            return _write_places(action)
         case a.Finish():
             return _write_finish(action)
+        case a.CodeSearch(terms=terms, path=path):
+            below = {"path": path} if path else {}
+            return write_block("search_code", below, f"\n{write_texts(terms)}\n")
+        case a.CodeExplore(start=start):
+            return write_block("explore_code", _walk(action), f"\n{write_texts(start)}\n")
+        case a.ReviewComment():
+            return _write_remark(action)
         case a.FileRead(path=path, view_range=lines):
             children = {} if lines is None else {"view_range": f"[{lines[0]}, {lines[1]}]"}
             return _write_editor("view", path, children)
@@ -142,6 +182,30 @@ def _write_finish(action: a.Finish) -> str:
     return write_block("finish", attributes, f"\n{action.message}{told}\n")
 
 
+def _write_remark(action: a.ReviewComment) -> str:
+    attributes = {"path": action.path, "line": str(action.line), "severity": action.severity}
+    attributes |= {} if action.start_line is None else {"start_line": str(action.start_line)}
+    attributes |= {"side": action.side} if action.side == "LEFT" else {}
+    children = {"body": action.body, "suggestion": action.suggestion}
+    inner = "".join(
+        write_block(name, {}, f"\n{text}\n") + "\n" for name, text in children.items() if text
+    )
+    return write_block(_REMARK, attributes, f"\n{inner}")
+
+
+def _write_places(action: a.Finish) -> str:
+    attributes = {} if action.task_completed else {"task_completed": "false"}
+    children = {"message": action.message, "places": write_places(action.places)}
+    inner = "".join(write_block(name, {}, f"\n{text}\n") + "\n" for name, text in children.items())
+    return write_block(_PLACES, attributes, f"\n{inner}")
+
+
+def _walk(action: a.CodeExplore) -> dict[str, str]:
+    given: dict[str, str] = {"direction": action.direction} if action.direction != "both" else {}
+    given |= {"depth": str(action.depth)} if action.depth != 1 else {}
+    return given | ({"edges": " ".join(action.edges)} if action.edges else {})
+
+
 def _number(value: float) -> str:
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
@@ -158,9 +222,9 @@ def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
 
 def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
     arguments: JsonObject = dict(block.attributes)
-    if block.name == _EDITOR:
+    if block.name in GRAMMAR.parents:
         pairs = [(child.name, _unwrapped(child)) for child in block.children]
-        tool = _EDITOR
+        tool = block.name
     else:
         tool, key = _CONTENT[block.name]
         pairs = [(key, _unwrapped(block))]
@@ -202,13 +266,13 @@ def _unwrapped(block: Block) -> str:
     return content if block.name == "file_text" else content.removesuffix("\n")
 
 
-def _split_reasoning(text: str) -> tuple[str, str]:
+def _split_reasoning(text: str, grammar: Grammar) -> tuple[str, str]:
     """Reasoning that a model's chat template left in the reply, ended by a `</think>` that
     nothing opened; what it drafts in there is not an action."""
     before, close, after = text.partition("</think>")
     if not close or "<think" in before:
         return "", text
-    inside_a_block = isinstance(find_blocks(before, GRAMMAR, cut=True), Fault)
+    inside_a_block = isinstance(find_blocks(before, grammar, cut=True), Fault)
     return ("", text) if inside_a_block else (before, after)
 
 

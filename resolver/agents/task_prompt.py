@@ -6,7 +6,7 @@ that no text can end its own block, whatever markup it imitates.
 
 import hashlib
 
-from resolver.memory.instructions import Instructions
+from resolver.agents.pull_prompt import told_pull
 from resolver.memory.text import cut_middle
 from resolver.model import Comment, Task
 from resolver.templates import render
@@ -23,12 +23,21 @@ MAX_INSTRUCTION = 10_000
 
 
 def render_task(
-    task: Task, base: str, root: str, instructions: Instructions, reachable: str = ""
+    task: Task,
+    base: str,
+    root: str,
+    reachable: str = "",
+    *,
+    asks: bool = False,
+    reviews: bool = False,
+    diff: str = "",
 ) -> str:
     """The task prompt.
 
     base: the commit the work starts from. root: the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
+    asks: whether it is a question, or else something that an agent says and no change.
+    reviews: whether that is a review. diff: what the task's pull request changes.
     """
     comments, earlier = _newest(task.comments)
     values = {
@@ -39,7 +48,7 @@ def render_task(
         "comments": comments,
         "instruction": cut_middle(task.trigger.instruction.strip(), MAX_INSTRUCTION),
         "requester": _line(task.trigger.actor.login),
-        "instructions": instructions.text,
+        "pull": told_pull(task.pull, diff),
     }
     return render(
         "agent/task.md.j2",
@@ -52,6 +61,8 @@ def render_task(
         base=base,
         root=root,
         reachable=reachable,
+        asks=asks,
+        reviews=reviews,
         marker=_marker(repr(values), task),
     ).strip()
 

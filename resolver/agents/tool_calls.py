@@ -3,36 +3,49 @@ read becomes `Invalid`, whose reason says what was wrong and shows the right for
 
 import difflib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from resolver.agents.arguments import TOOLS
+from resolver.agents.mcp_tools import call_of, native_names, signature
 from resolver.agents.tools import TOOL_NAMES, usage
 from resolver.events.actions import Invalid
 from resolver.events.base import ActionBase, ToolCall
 from resolver.memory.text import cut_middle
-from resolver.model import JsonObject, RequestedToolCall
+from resolver.model import JsonObject, McpTool, RequestedToolCall
 from resolver.templates import render
 
 EXCERPT = 300
 """Characters of a model's own words that are quoted back to it."""
 
 
-def action_of_call(call: RequestedToolCall, cut: bool = False) -> ActionBase:
+def action_of_call(
+    call: RequestedToolCall, cut: bool = False, mcp: Sequence[McpTool] = ()
+) -> ActionBase:
     """The action that one tool call asks for.
 
     cut: the provider ended the reply at its output limit, so arguments may be incomplete.
+    mcp: the tools of MCP servers that were offered.
     """
     arguments = _object_of(call.arguments)
-    outcome = (arguments,) if isinstance(arguments, str) else action_of(call.name, arguments)
+    others = native_names(mcp)
+    theirs = others.get(call.name)
+    outcome: ActionBase | tuple[str, ...]
+    if isinstance(arguments, str):
+        outcome = (arguments,)
+    elif theirs is not None:
+        outcome = call_of(theirs, arguments)
+    else:
+        outcome = action_of(call.name, arguments, tuple(others))
     if isinstance(outcome, tuple):
         reason = render(
             "agent/invalid_call.md.j2",
             tool=call.name[:EXCERPT],
             problems=outcome,
-            usage=usage(call.name) if call.name in TOOLS else "",
-            tools=TOOL_NAMES,
+            usage=_usage(call.name, theirs),
+            tools=(*TOOL_NAMES, *others),
             cut=cut,
         )
         outcome = Invalid(reason=reason.strip())
@@ -40,11 +53,15 @@ def action_of_call(call: RequestedToolCall, cut: bool = False) -> ActionBase:
     return outcome.model_copy(update={"tool_call": origin})
 
 
-def action_of(name: str, arguments: JsonObject) -> ActionBase | tuple[str, ...]:
-    """The action of a tool by its name and arguments, or what is wrong with them."""
+def action_of(
+    name: str, arguments: JsonObject, others: tuple[str, ...] = ()
+) -> ActionBase | tuple[str, ...]:
+    """The action of a tool by its name and arguments, or what is wrong with them. others: names
+    that may have been meant."""
     tool = TOOLS.get(name)
     if tool is None:
-        return (f"there is no tool {cut_middle(name, EXCERPT)!r}{did_you_mean(name, TOOL_NAMES)}",)
+        hint = did_you_mean(name, (*TOOL_NAMES, *others))
+        return (f"there is no tool {cut_middle(name, EXCERPT)!r}{hint}",)
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -53,6 +70,12 @@ def action_of(name: str, arguments: JsonObject) -> ActionBase | tuple[str, ...]:
         return tool.model_validate(arguments).action()
     except ValidationError as error:
         return tuple(_problem(e, list(tool.model_fields)) for e in error.errors())
+
+
+def _usage(name: str, theirs: McpTool | None) -> str:
+    if theirs is not None:
+        return signature(name, theirs)
+    return usage(name) if name in TOOLS else ""
 
 
 def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:

@@ -1,33 +1,70 @@
 """The tools as they are offered to a model: names, descriptions, JSON schemas."""
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from resolver.agents.arguments import TOOLS, Arguments
+from resolver.agents.arguments import TOOLS
 from resolver.model import JsonObject
 from resolver.templates import render
 
 TOOL_NAMES = tuple(TOOLS)
 
+REPORTING = ("message", "task_completed")
+"""What the `finish` of an agent takes whose words are its whole result."""
 
-def offered_tools(may_delegate: bool, may_browse: bool = False) -> tuple[str, ...]:
-    """The names of the tools of an agent, in their order."""
-    absent = ({"delegate"} if not may_delegate else set()) | (
-        {"browser"} if not may_browse else set()
-    )
+
+REVIEWING = ("review_comment", "submit_review")
+"""What only a reviewer has."""
+
+LOCATING = ("search_code", "explore_code", "report_places")
+"""What only the agent that looks for places has: what is edited is not in the index, so it would
+mislead one that edits."""
+
+
+@dataclass(frozen=True)
+class Colleague:
+    """An agent that work can be handed to. description: one line."""
+
+    name: str
+    description: str
+
+
+def offered_tools(
+    may_delegate: bool,
+    may_browse: bool = False,
+    may_recall: bool = False,
+    may_remember: bool = False,
+) -> tuple[str, ...]:
+    """The names of the tools of an agent that changes code, in their order."""
+    there = {
+        "delegate": may_delegate,
+        "browser": may_browse,
+        "recall": may_recall,
+        "remember": may_remember,
+    }
+    absent = {*REVIEWING, *LOCATING, *(name for name, may in there.items() if not may)}
     return tuple(name for name in TOOL_NAMES if name not in absent)
 
 
 @cache
-def tool_specs(names: tuple[str, ...] = TOOL_NAMES) -> tuple[JsonObject, ...]:
-    """The native tool specifications, in OpenAI's form."""
+def tool_specs(
+    names: tuple[str, ...] = TOOL_NAMES,
+    colleagues: tuple[Colleague, ...] = (),
+    answers: bool = False,
+) -> tuple[JsonObject, ...]:
+    """The native tool specifications, in OpenAI's form.
+
+    colleagues: whom `delegate` may name. answers: the agent's words are its result, no change is.
+    """
+    known = {"colleagues": colleagues, "answers": answers}
     return tuple(
         {
             "type": "function",
             "function": {
                 "name": name,
-                "description": render(f"agent/tools/{name}.md.j2").strip(),
-                "parameters": _schema(TOOLS[name]),
+                "description": render(f"agent/tools/{name}.md.j2", **known).strip(),
+                "parameters": _report_schema() if answers and name == "finish" else _schema(name),
             },
         }
         for name in names
@@ -36,7 +73,7 @@ def tool_specs(names: tuple[str, ...] = TOOL_NAMES) -> tuple[JsonObject, ...]:
 
 def usage(name: str) -> str:
     """The tool's signature in one line, as `execute_bash(command: string, timeout?: number)`."""
-    schema = _schema(TOOLS[name])
+    schema = _schema(name)
     parts = (
         f"{key}{'' if key in schema['required'] else '?'}: {value['type']}"
         for key, value in schema["properties"].items()
@@ -44,9 +81,9 @@ def usage(name: str) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _schema(arguments: type[Arguments]) -> JsonObject:
+def _schema(name: str) -> JsonObject:
     """The plain subset of JSON schema that every provider takes: no titles, defaults, unions."""
-    full: dict[str, Any] = arguments.model_json_schema()
+    full: dict[str, Any] = TOOLS[name].model_json_schema()
     kept = ("type", "description", "enum", "items")
     properties = {
         name: {key: value[key] for key in kept if key in value}
@@ -58,3 +95,13 @@ def _schema(arguments: type[Arguments]) -> JsonObject:
         "required": full["required"],
         "additionalProperties": False,
     }
+
+
+def _report_schema() -> JsonObject:
+    """That of `finish`, without the parts of a pull request's description."""
+    full = _schema("finish")
+    properties = {name: full["properties"][name] for name in REPORTING}
+    properties["message"] = {**properties["message"], "description": "The whole answer or report."}
+    done = "false when it could not, or only partly, be done."
+    properties["task_completed"] = {**properties["task_completed"], "description": done}
+    return {**full, "properties": properties}

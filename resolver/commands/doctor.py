@@ -4,18 +4,26 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
 
-from resolver.assembly import REPLAY, SCRIPTED, model_config, remote_access
-from resolver.commands.options import settings_options
+from resolver.agents.registry import AGENTS
+from resolver.assembly import remote_access
+from resolver.commands.options import settings_options_but
 from resolver.doors import github_forge, host_of, require_model
 from resolver.errors import ResolverError
+from resolver.events.lifecycle import AGENT
+from resolver.llm.config import ModelConfig
 from resolver.llm.probe import probe
 from resolver.llm.registry import make_model
 from resolver.runtime.engine import connect_engine, has_image
+from resolver.services import REPLAY, SCRIPTED, SERVICES, model_config, service_config
 from resolver.settings import Settings, load_settings
+
+CONFIGURED = "configured"
+"""What `--model` without a name stands for."""
 
 ASKING_SECONDS = 60.0
 """How long the model may take for one word: a large one on a cold machine needs it."""
@@ -33,17 +41,30 @@ class Finding:
 
 @click.command()
 @click.option("--repository", help="OWNER/NAME to check the token against.")
-@click.option("--ask", is_flag=True, help="Make one tiny call to the model; costs a few tokens.")
-@settings_options
+@click.option(
+    "--model",
+    is_flag=False,
+    flag_value=CONFIGURED,
+    metavar="[NAME]",
+    help="Make one tiny call to this model, or to those of the settings; costs a few tokens.",
+)
+@click.option("--ask", is_flag=True, help="The same as --model without a name.")
+@settings_options_but("model")
 @click.pass_obj
 def command(
-    environment: Mapping[str, str], /, repository: str | None, ask: bool, **options: Any
+    environment: Mapping[str, str],
+    /,
+    repository: str | None,
+    model: str | None,
+    ask: bool,
+    **options: Any,
 ) -> int:
     """Check that this machine and these settings can run Resolver. Changes nothing."""
-    settings = load_settings(options, environment)
+    named = None if model == CONFIGURED else model
+    settings = load_settings({**options, "model": named}, environment)
     findings = list(_examine(settings, environment, repository))
-    if ask and settings.model and not settings.model.startswith((REPLAY, SCRIPTED)):
-        findings.append(_asked("asking the model", lambda: _ask(settings)))
+    if ask or model is not None:
+        findings += _ask_all(settings)
     for finding in findings:
         mark = "ok     " if finding.good else ("missing" if finding.required else "note   ")
         click.echo(f"{mark}  {finding.what}")
@@ -59,6 +80,13 @@ def _examine(settings: Settings, environment: Any, repository: str | None) -> It
         )
     yield from _sandbox(settings, environment)
     yield _asked("model", lambda: _model(settings))
+    for name in settings.services:
+        if name not in (*SERVICES, *AGENTS):
+            yield Finding(
+                False, f"services: {name} is no service and no agent of Resolver's own",
+                f"the services are {', '.join(SERVICES)}, the agents {', '.join(AGENTS)}; it is "
+                "used where a repository defines an agent of this name", required=False,
+            )  # fmt: skip
     has_key = settings.api_key is not None
     yield Finding(
         has_key, "key of the model (LLM_API_KEY)",
@@ -91,9 +119,24 @@ def _model(settings: Settings) -> str:
     return settings.model
 
 
-def _ask(settings: Settings) -> str:
-    config = model_config(settings).model_copy(update={"retries": 0, "timeout": ASKING_SECONDS})
-    return probe(make_model(config, on_retry=lambda *_: None, sleep=time.sleep))
+def _ask_all(settings: Settings) -> Iterator[Finding]:
+    """One call to each model that the settings name, the services' own among them."""
+    configs = {"the model": model_config(settings)}
+    for name in settings.services:
+        agent = name not in SERVICES
+        config, _ = service_config(settings, AGENT if agent else name, name if agent else "")
+        configs[f"the model of {name}"] = config
+    done: list[ModelConfig] = []
+    for whose, config in configs.items():
+        live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
+        if live and config not in done:
+            done.append(config)
+            yield _asked(f"asking {whose}", partial(_ask, config))
+
+
+def _ask(config: ModelConfig) -> str:
+    patient = config.model_copy(update={"retries": 0, "timeout": ASKING_SECONDS})
+    return probe(make_model(patient, on_retry=lambda *_: None, sleep=time.sleep), config.set_by)
 
 
 def _remote(settings: Settings) -> str:

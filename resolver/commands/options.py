@@ -14,10 +14,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def settings_options(function: F) -> F:
     """Add an option for each knob that has one. Not given means None."""
-    for name, field in reversed(Settings.model_fields.items()):
-        if extra(field)["option"]:
-            function = _option(name, field)(function)
-    return function
+    return settings_options_but()(function)
+
+
+def settings_options_but(*names: str) -> Callable[[F], F]:
+    """As `settings_options`, without those that the command has in a form of its own."""
+
+    def add(function: F) -> F:
+        for name, field in reversed(Settings.model_fields.items()):
+            if extra(field)["option"] and name not in names:
+                function = _option(name, field)(function)
+        return function
+
+    return add
 
 
 def run_options(function: F) -> F:

@@ -155,7 +155,9 @@ def replay(log: Log, settings: Settings, host: Host) -> Redone:
             commit=log.opening.base,
             credential=_credential(log.source, settings),
         )
-        job = work.Job(run, log.opening.task, settings, (), host, folder, utc_now, Control())
+        job = work.Job(
+            run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
+        )
         kind = runtime_kind(settings, host)
         with (
             RunLog(folder / "events.jsonl", redactor, utc_now) as scratch,

@@ -9,6 +9,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from resolver.agents.readonly import READ_ONLY
+from resolver.agents.reviewer import REVIEWER
 from resolver.commanding import watch_of
 from resolver.commands.options import run_options
 from resolver.doors import (
@@ -28,7 +30,7 @@ from resolver.events.reading import read_log
 from resolver.events.stream import utc_now
 from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger, read_issue_file
-from resolver.model import TriggerKind
+from resolver.model import Command, TriggerKind
 from resolver.output import EVENTS, REQUEST, Output, Request
 from resolver.pipeline import resolve
 from resolver.record import Job
@@ -39,6 +41,9 @@ from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
 from resolver.watching import watched
 from resolver.workspace.workspace import Workspace
+
+ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
+"""What is asked for by choosing an agent; with any other it is work to be done."""
 
 BOUNDS = ("max_iterations", "max_budget", "max_time")
 """Options that set a resumed run's limits anew; without them those of its log hold."""
@@ -70,6 +75,9 @@ def command(
 ) -> int:
     """Resolve the issue TARGET and open a pull request.
 
+    With --agent ReviewerAgent or ReadOnlyAgent, TARGET may be a pull request: it is reviewed, or
+    what it asks is answered.
+
     TARGET is OWNER/NAME#N or the URL of a GitHub issue (GITHUB_TOKEN is used), or the PATH of a
     local git checkout together with --issue FILE.md. On a local checkout the change becomes a new
     branch `agent/...`; working tree, index, hooks and configuration are left alone.
@@ -91,7 +99,7 @@ def command(
             return 0
         require_model(settings)
     else:
-        request = new_request(target, issue)
+        request = new_request(target, issue, settings.agent)
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
     job = Job(
@@ -115,8 +123,8 @@ def command(
     return record.exit_code
 
 
-def new_request(target: str | None, issue: Path | None) -> Request:
-    """What the command line asks for. Raises UsageError."""
+def new_request(target: str | None, issue: Path | None, agent: str) -> Request:
+    """What the command line asks for. agent: whose work that is. Raises UsageError."""
     now = utc_now()
     if target is None:
         raise UsageError(
@@ -127,7 +135,8 @@ def new_request(target: str | None, issue: Path | None) -> Request:
         trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=login(), at=now)
         read_issue_file(issue, trigger, "")
     else:
-        trigger = command_line_trigger(*_number(target), now)
+        asked = ASKED.get(agent, Command.FIX)
+        trigger = command_line_trigger(*_number(target), now, asked)
     run = run_id(trigger.key, trigger.at)
     return Request(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
 

@@ -23,10 +23,11 @@ from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
+from resolver.server.spending import Ledger
 from resolver.server.webhook import create_app
 from resolver.server.worker import Worker, database
 from resolver.settings import Settings, load_settings
-from resolver.triggers.parse import Ignored
+from resolver.triggers.ignored import Ignored
 
 logger = logging.getLogger("resolver.server")
 
@@ -88,7 +89,7 @@ def command(
     signal.signal(signal.SIGINT, _end)
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
-    runs = Runs(environment, options, folder.path)
+    runs = Runs(environment, options, folder.path, ledger=Ledger(url))
     commands = Commands(runs, runs.at_work, runs.threads)
     worker = Worker(url, runs.work_on, commands.obey, concurrency)
 

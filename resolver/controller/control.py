@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from resolver.errors import ResolverError
 from resolver.model import Extension
@@ -49,10 +50,28 @@ class Say:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class Approve:
+    """Do the action that waits, this once. at: when it was said, by the forge's clock; None for
+    somebody who sees the log as it is."""
+
+    by: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Deny:
+    """Don't do the action that waits. at: as in Approve."""
+
+    by: str = ""
+    at: datetime | None = None
+    reason: str = ""
+
+
 STOP_SECONDS = 0.2
 """Between two attempts to end the command that runs."""
 
-Request = Stop | Pause | Resume | Extend | Say
+Request = Stop | Pause | Resume | Extend | Say | Approve | Deny
 
 
 class Control:

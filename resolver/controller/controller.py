@@ -1,8 +1,8 @@
 """The loop: feed the state to the agent, add its action to the stream, see what came of it.
 
-Synchronous, one thread. The runtime is a subscriber of the stream: by the time `add(action)`
-returns, the observation is in the log and in the state. Nothing that matters is kept here: on a
-log that was cut off at any event `run` goes on where it was.
+Synchronous, one thread. An action is in the log, and everybody was told of it, before it is judged
+(confirmation.py), and it is judged before it is done. Nothing that matters is kept here: on a log
+that was cut off at any event `run` goes on where it was.
 """
 
 import logging
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from resolver.agents.base import Agent
 from resolver.agents.replies import has_more
 from resolver.controller import delegation
+from resolver.controller.confirmation import Confirmation, Gate
 from resolver.controller.control import Control
 from resolver.controller.limits import check_limits, limit_warning, share_of
 from resolver.controller.outcome import outcome_of
@@ -23,9 +24,10 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
-from resolver.events.log import SANDBOX_ACTIONS, Event, Observation, SandboxAction
+from resolver.events.log import SANDBOX_ACTIONS, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
+from resolver.memory.skills.recalling import NothingRecalled, Recaller
 from resolver.model import Limits, Outcome, RunState
 from resolver.templates import render
 
@@ -45,7 +47,10 @@ ENDS = frozenset(
         RunState.REFUSED,
     }
 )
-"""States in which a run is over. AWAITING_USER_INPUT is an end as well, where nobody answers."""
+"""States in which a run is over."""
+
+AWAITING = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
+"""States that are an end as well, where nobody answers."""
 
 
 class Executor(Protocol):
@@ -60,8 +65,14 @@ class Condenser(Protocol):
     def condense(self, state: State) -> Condensation | None: ...
 
 
+Condensers = Callable[[EventStream], Condenser]
+"""Makes the condenser of one agent's log. What it has to tell beside its answer goes on the stream.
+"""
+
+
 Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
 NOTHING_HOSTED: Hosted = {}
+NOTHING_ASKED = Confirmation()
 
 
 class AgentController:
@@ -69,7 +80,8 @@ class AgentController:
 
     stream: the run's bus; `state` must already be subscribed to it, before this controller.
         The bounds are `state.limits`.
-    executor: does the sandbox actions; subscribed here under the role "runtime".
+    condensers: makes this agent's condenser, and those of its delegates.
+    executor: does the sandbox actions.
     now: the stream's clock.
     control: where requests of people wait; taken between two steps.
     most: the largest totals to which a person's request may extend the limits; None is no bound.
@@ -77,6 +89,8 @@ class AgentController:
     delegates: makes the agents of delegates; None refuses to delegate.
     hosted: what the host does itself and not the sandbox, by the type of the action. It raises
         nothing: a failure is an ErrorObservation.
+    confirmation: which actions are refused, or wait for a person.
+    recaller: knows which instructions and skills the agent is told next.
     parent: the controller of the run that this one is a delegate of; requests go by its rules.
     """
 
@@ -86,7 +100,7 @@ class AgentController:
         stream: EventStream,
         state: State,
         executor: Executor,
-        condenser: Condenser,
+        condensers: Condensers,
         now: Clock,
         *,
         control: Control | None = None,
@@ -94,16 +108,20 @@ class AgentController:
         max_pause: float = MAX_PAUSE,
         delegates: delegation.Delegates | None = None,
         hosted: Hosted = NOTHING_HOSTED,
+        recaller: Recaller | None = None,
+        confirmation: Confirmation = NOTHING_ASKED,
         parent: "AgentController | None" = None,
     ) -> None:
         self._agent = agent
         self._stream = stream
         self._state = state
         self._executor = executor
-        self._condenser = condenser
+        self._condensers = condensers
+        self._condenser = condensers(stream)
         self._now = now
         self._delegates = delegates
         self._hosted = hosted
+        self._recaller = recaller or NothingRecalled()
         level = Level(stream, state)
         self._requests: Requests = (
             parent._requests.below(level)
@@ -112,7 +130,7 @@ class AgentController:
         )
         self._stuck = StuckDetector()
         self._stopped: Stopped | None = None
-        stream.subscribe("runtime", self._execute, essential=True)
+        self._gate = Gate(confirmation, self._requests, stream, state, now)
 
     def run(self) -> Outcome:
         """Step until done or stopped. Never raises for what happens inside a step.
@@ -147,15 +165,13 @@ class AgentController:
         owed = unsettled(self._state)
         for action in owed:
             self._settle(action)
-        if not owed and self._state.run_state is RunState.AWAITING_USER_INPUT:
+        if not owed and self._state.run_state in AWAITING:
             self._enter(RunState.RUNNING)
 
     def _settle(self, action: ActionBase) -> None:
-        if isinstance(action, OUTSIDE):
+        if isinstance(action, OUTSIDE) and not self._gate.holds(action):
             words = render("agent/interrupted.md.j2").strip()
             self._observe(action, o.ErrorObservation(content=words, code="interrupted"))
-        elif isinstance(action, SANDBOX_ACTIONS):
-            self._execute(action)
         else:
             self._answer(action)
 
@@ -183,13 +199,15 @@ class AgentController:
             self._stream.add(warning)
         if self._is_stuck():
             return False
+        for recall, result in self._recaller.recall(self._state):
+            self._observe(self._stream.add(recall), result)
         condensation = self._condenser.condense(self._state)
         if condensation:
             self._stream.add(condensation)
         return True
 
     def _answer(self, action: ActionBase) -> None:
-        """What the controller itself does about an action that the sandbox does not do."""
+        """Do the action, or what is to be done about it."""
         match action:
             case a.Finish():
                 self._enter(RunState.FINISHED)
@@ -210,12 +228,12 @@ class AgentController:
             case a.CondensationRequest():
                 self._condense_or_fail()
             case _ if type(action) in self._hosted:
-                self._observe(action, self._hosted[type(action)](action))
-            case _ if not isinstance(action, SANDBOX_ACTIONS):
+                self._do(action, self._hosted[type(action)])
+            case _ if isinstance(action, SANDBOX_ACTIONS):
+                self._do(action, self._executor.execute)
+            case _:
                 kind = getattr(action, "kind", "")
                 self._refuse(action, render("agent/unavailable.md.j2", kind=kind), "unavailable")
-            case _:
-                pass
 
     def _observe(self, action: ActionBase, observation: ObservationBase) -> None:
         self._stream.add(observation.model_copy(update={"cause": action.id}))
@@ -223,9 +241,13 @@ class AgentController:
     def _refuse(self, action: ActionBase, why: str, code: str) -> None:
         self._observe(action, o.ErrorObservation(content=why.strip(), code=code))
 
-    def _execute(self, event: Event) -> None:
-        if isinstance(event, SANDBOX_ACTIONS) and event.source is Source.AGENT:
-            self._observe(event, self._executor.execute(event))
+    def _do(self, action: ActionBase, how: Callable[[Any], ObservationBase]) -> None:
+        """Do it if it may be done; where a person has not agreed yet the run ends waiting."""
+        verdict = self._gate.judge(action)
+        if verdict.allowed:
+            self._observe(action, how(action))
+        elif verdict.answer is not None:
+            self._observe(action, verdict.answer)
 
     def _wait(self, question: a.Message) -> None:
         """The answer of a person who is there; else an automatic one, a bounded number of times.
@@ -265,13 +287,17 @@ class AgentController:
             stream,
             state,
             self._executor,
-            self._condenser,
+            self._condensers,
             self._now,
             delegates=self._delegates,
             hosted=self._hosted,
+            recaller=self._recaller,
+            confirmation=self._gate.confirmation,
             parent=self,
         )
         outcome = child.run()
+        if outcome.state is RunState.AWAITING_CONFIRMATION:
+            return  # the run waits with it, and goes on in the middle of it
         self._observe(action, delegation.delegate_result(action.agent, outcome, state))
         if child._stopped is not None:
             raise child._stopped

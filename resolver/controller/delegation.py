@@ -4,18 +4,20 @@ is told in the end. The loop that runs it is the controller's own.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from resolver.agents.base import Agent
-from resolver.errors import LogError
+from resolver.errors import ContextWindowExceeded, LogError, ModelError
 from resolver.events import actions as a
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
+    AGENT,
     DelegateEvent,
     LimitsExtended,
     ModelReplied,
     Resumed,
     ServiceReplied,
+    Warned,
 )
 from resolver.events.log import Event, parse_event, stored_line
 from resolver.events.observations import DelegateResult
@@ -58,11 +60,22 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
         number += 1
 
 
-def reply_in(event: Event) -> Completion | None:
-    """The reply of a model that the event records, at whatever level; None when it records none."""
-    if isinstance(event, ModelReplied | ServiceReplied):
-        return event.completion
-    return reply_in(parse_event(event.event)) if isinstance(event, DelegateEvent) else None
+def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
+    """What a model gave, as the event records it, at whatever level, and the service that asked: a
+    reply, or the error after which the run went on; None when it records neither."""
+    match event:
+        case ModelReplied(completion=completion):
+            return AGENT, completion
+        case ServiceReplied(service=service, completion=completion):
+            return service, completion
+        case a.CondensationRequest(source=Source.AGENT):
+            return AGENT, ContextWindowExceeded("the conversation did not fit when it was recorded")
+        case Warned(about="condenser", message=message):
+            return "condenser", ModelError(message)
+        case DelegateEvent():
+            return reply_in(parse_event(event.event))
+        case _:
+            return None
 
 
 class NestedStore:
@@ -132,7 +145,11 @@ def add_opening(stream: EventStream, state: State, agent: Agent, limits: Limits,
 def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult:
     """What the parent is told of how the delegate ended."""
     content = render(
-        "agent/delegate_result.md.j2", agent=name, outcome=outcome, files=state.files_touched
+        "agent/delegate_result.md.j2",
+        agent=name,
+        outcome=outcome,
+        files=state.files_touched,
+        remarks=[event for event in state.events if isinstance(event, a.ReviewComment)],
     )
     return DelegateResult(
         content=content.strip(),
@@ -143,5 +160,11 @@ def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult
             "iterations": outcome.iterations,
             "cost": outcome.cost,
             "seconds": outcome.seconds,
+            **_places(outcome),
         },
     )
+
+
+def _places(outcome: Outcome) -> dict[str, Any]:
+    """The places that a delegate was sent to find, where it found some."""
+    return {"places": [place.model_dump() for place in outcome.places]} if outcome.places else {}

@@ -26,6 +26,7 @@ def outcome_of(state: State) -> Outcome:
         change=finish.change if finish else "",
         verification=finish.verification if finish else "",
         remaining=finish.remaining if finish else "",
+        places=finish.places if finish else (),
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED
         ),

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from resolver.events.actions import Recall
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted, StageCompleted
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
-from resolver.events.observations import AgentStateChanged
+from resolver.events.observations import AgentStateChanged, RecallResult
 from resolver.events.stream import EventStream
 
 MOST_REPORTED = 10
@@ -120,8 +121,12 @@ def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:
 
 
 def _is_compared(event: Event) -> bool:
-    """Actions of the agent and what came of them; the user's words are compared by the base."""
-    if isinstance(event, AgentStateChanged) or event.source is Source.USER:
+    """Actions of the agent and what came of them; the user's words, and the skills that the run
+    itself loads for them, are compared by the base."""
+    told = isinstance(event, RecallResult) or (
+        isinstance(event, Recall) and event.source is Source.ENVIRONMENT
+    )
+    if told or isinstance(event, AgentStateChanged) or event.source is Source.USER:
         return False
     return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES))
 

@@ -5,13 +5,24 @@ logs say the same as its own.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from resolver.controller.control import Control, Extend, Pause, Request, Resume, Say, Stop
+from resolver.controller.control import (
+    Approve,
+    Control,
+    Deny,
+    Extend,
+    Pause,
+    Request,
+    Resume,
+    Say,
+    Stop,
+)
 from resolver.controller.limits import extension_between, extension_events
 from resolver.errors import Stopped
 from resolver.events.actions import Message
 from resolver.events.base import Source
+from resolver.events.lifecycle import Warned
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
@@ -80,6 +91,50 @@ class Requests:
                     level.stream.add(Message(content=words, source=Source.USER))
             case Resume():
                 pass  # it is not paused
+            case Approve() | Deny():
+                self._unasked(request)
+
+    def await_confirmation(self, reason: str) -> None:
+        """Say in every log that the run waits for a person to agree."""
+        for level in self.levels:
+            if level.state.run_state is not RunState.AWAITING_CONFIRMATION:
+                level.enter(RunState.AWAITING_CONFIRMATION, reason)
+
+    def go_on(self) -> None:
+        """Say in every log that waited so that the run is at work again."""
+        for level in self.levels:
+            if level.state.run_state is RunState.AWAITING_CONFIRMATION:
+                level.enter(RunState.RUNNING)
+
+    def decision(self, shown_at: datetime, seconds: float) -> Approve | Deny | None:
+        """What a person decides within `seconds` about what was shown at `shown_at`; None when
+        nobody does. With 0 only what waits already counts. Words without a decision mean no.
+
+        Raises Stopped when the run is to end.
+        """
+        until = self.now() + timedelta(seconds=seconds)
+        while True:
+            left = (until - self.now()).total_seconds() if seconds else 0.0
+            request = self.control.wait(left) if left > 0 else self.control.take()
+            match request:
+                case None:
+                    return None
+                case Approve(at=at) | Deny(at=at) if at is None or at > shown_at:
+                    return request
+                case Approve() | Deny():
+                    self._unasked(request)
+                case Say(words=words, by=by):
+                    return Deny(by=by, reason=words)
+                case Stop() | Extend():
+                    self._obey(request)
+                case Pause() | Resume():
+                    pass  # it does nothing as it is
+
+    def _unasked(self, request: Approve | Deny) -> None:
+        """A decision that is about nothing, or about what its writer can't have seen."""
+        approves = isinstance(request, Approve)
+        told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
+        self.levels[0].stream.add(Warned(about="confirmation", message=told))
 
     def _pause(self, by: str) -> None:
         before = [level.state.run_state for level in self.levels]

@@ -12,7 +12,8 @@ HERE = Path(__file__).parent
 ADA = Actor("Ada", "ada@example.org")
 _STEPS = (
     ("Add money, bills and the ledger", datetime(2026, 1, 5, 9, tzinfo=UTC),
-     ("README.md", ".gitignore", "tally", "tests/__init__.py", "tests/test_money.py")),
+     ("README.md", "AGENTS.md", "CHANGES.md", ".gitignore", "tally", "tests/__init__.py",
+      "tests/test_money.py")),
     ("Test that balances add up to zero", datetime(2026, 1, 6, 9, tzinfo=UTC),
      ("tests/test_ledger.py",)),
 )  # fmt: skip

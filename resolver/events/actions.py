@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.events.base import ActionBase
-from resolver.model import PlanItem, RunState
+from resolver.model import Place, PlanItem, RunState
 
 
 class CmdRun(ActionBase):
@@ -85,11 +85,44 @@ class McpCall(ActionBase):
     )
 
 
+class CodeSearch(ActionBase):
+    """Search the index of the code for what is defined, and where words stand."""
+
+    kind: Literal["code_search"] = "code_search"
+    terms: tuple[str, ...] = Field(
+        description="Each a name, an id (PATH or PATH::NAME), PATH:LINE, or words."
+    )
+    path: str = Field(default="", description="Only what lies below this path.")
+
+
+class CodeExplore(ActionBase):
+    """Walk the index's graph: what contains, imports, calls or inherits what."""
+
+    kind: Literal["code_explore"] = "code_explore"
+    start: tuple[str, ...] = Field(description="Ids, paths or names to start from.")
+    direction: Literal["upstream", "downstream", "both"] = Field(
+        default="both", description="Upstream is what uses the start, downstream what it uses."
+    )
+    depth: int = Field(default=1, description="Most edges from the start.")
+    edges: tuple[Literal["contains", "imports", "calls", "inherits"], ...] = Field(
+        default=(), description="Kinds of edges that are followed; none means all."
+    )
+
+
 class Recall(ActionBase):
-    """Load repository knowledge (instructions, skills) into the conversation."""
+    """Load repository knowledge (instructions, skills) into the conversation: the agent asks for
+    it, or the run itself does, for a reason."""
 
     kind: Literal["recall"] = "recall"
-    query: str = Field(description="What to look for.")
+    query: str = Field(description="What to look for: the name of a skill, or words.")
+    why: str = Field(default="", description="What made the run load it; empty for the agent's.")
+
+
+class Remember(ActionBase):
+    """Keep a note for later runs on this repository."""
+
+    kind: Literal["remember"] = "remember"
+    note: str = Field(description="The note: one fact, in a sentence or two.")
 
 
 class Delegate(ActionBase):
@@ -136,6 +169,32 @@ class Finish(ActionBase):
     change: str = Field(default="", description="What was changed, and why that is right.")
     verification: str = Field(default="", description="What was run, and what it gave.")
     remaining: str = Field(default="", description="What is left: doubts, what was not checked.")
+    places: tuple[Place, ...] = Field(
+        default=(), description="Where the code has to change, the most telling first."
+    )
+    verdict: Literal["", "comment", "approve", "request_changes"] = Field(
+        default="", description="What a reviewer would do as a maintainer; empty for other agents."
+    )
+
+
+class ReviewComment(ActionBase):
+    """A comment on lines of a pull request's diff, for the review that the run ends with. A later
+    one on the same lines takes its place."""
+
+    kind: Literal["review_comment"] = "review_comment"
+    path: str = Field(description="The file, from the repository's root.")
+    line: int = Field(description="The last line it is about, from 1.")
+    start_line: int | None = Field(default=None, description="The first one, of several.")
+    side: Literal["LEFT", "RIGHT"] = Field(
+        default="RIGHT", description="LEFT counts the lines of the file before, RIGHT after."
+    )
+    body: str = Field(description="The comment, in markdown.")
+    suggestion: str | None = Field(
+        default=None, description="What the lines should be instead, whole; None for no text."
+    )
+    severity: Literal["high", "medium", "low"] = Field(
+        default="medium", description="How much it matters, as the agent holds it."
+    )
 
 
 class Reject(ActionBase):

@@ -2,10 +2,14 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
+from resolver.consent import RiskLevel, Wanted
 from resolver.events.base import SCHEMA_VERSION, EventBase
-from resolver.model import Completion, JsonObject, Limits, Task
+from resolver.model import Completion, JsonObject, Limits, McpTool, Task
+
+AGENT = "agent"
+"""The service whose replies are the steps of a run."""
 
 
 class RunStarted(EventBase):
@@ -23,6 +27,12 @@ class RunStarted(EventBase):
     model: str = Field(description="Name of the model.")
     runtime: str = Field(description="Kind of sandbox: docker, local or remote.")
     limits: Limits = Field(description="Bounds of the run.")
+    condenser: str = Field(
+        default="", description="What the conversation forgets, as the setting of that name has it."
+    )
+    condenser_max_tokens: int = Field(
+        default=0, description="The setting of that name: tokens above which it is condensed."
+    )
 
 
 class SystemPrompt(EventBase):
@@ -33,6 +43,9 @@ class SystemPrompt(EventBase):
     tools: tuple[str, ...] = Field(default=(), description="Names of the tools offered.")
     dialect: Literal["tools", "tags"] = Field(
         default="tools", description="Native tool calls, or tags in the text."
+    )
+    mcp_tools: tuple[McpTool, ...] = Field(
+        default=(), description="Tools of MCP servers that are offered: replies are read by them."
     )
 
 
@@ -59,6 +72,7 @@ class ModelRetried(EventBase):
     attempt: int = Field(description="How many attempts have failed.")
     wait: float = Field(description="Seconds until the next attempt.")
     reason: str = Field(description="What the endpoint said.")
+    service: str = Field(default=AGENT, description="Who asked: agent, condenser, judge.")
 
 
 class ModelSwitched(EventBase):
@@ -68,14 +82,24 @@ class ModelSwitched(EventBase):
     from_model: str = Field(description="Name of the model that was asked before.")
     to_model: str = Field(description="Name of the model that is asked now.")
     reason: str = Field(description="Why: what the other one said, or which rule applies.")
+    service: str = Field(default=AGENT, description="Who asks: agent, condenser, judge.")
 
 
 class Condensation(EventBase):
-    """Events that the conversation forgets, and what stands in for them."""
+    """What the conversation forgets from here on, and what stands in for it."""
 
     kind: Literal["condensation"] = "condensation"
-    forgotten: tuple[int, ...] = Field(description="Ids of the events.")
-    summary: str = Field(default="", description="What stands in for them.")
+    forgotten: tuple[int, ...] = Field(description="Ids of the events that are left out.")
+    masked: tuple[int, ...] = Field(
+        default=(), description="Ids of observations of which only the outcome is shown."
+    )
+    summary: str = Field(
+        default="",
+        description="What the log says of all that is left out so far; it stands in its place.",
+    )
+    notes: str = Field(
+        default="", description="What a model wrote about the same: its words, not the record's."
+    )
 
 
 class Warned(EventBase):
@@ -85,6 +109,38 @@ class Warned(EventBase):
     about: str = Field(description="Short machine word, like 'limit', 'stuck', 'redacted'.")
     message: str = Field(description="For a person.")
     to_agent: bool = Field(default=False, description="True when the agent is told as well.")
+
+
+class RiskAssessed(EventBase):
+    """How risky an action of the agent is. Low risks are told only where the settings say so."""
+
+    kind: Literal["risk_assessed"] = "risk_assessed"
+    action: int = Field(description="Id of the action.")
+    level: RiskLevel = Field(description="The risk.")
+    reasons: tuple[str, ...] = Field(
+        default=(), description="The rules that apply, each with what was seen."
+    )
+
+
+class ConfirmationAsked(EventBase):
+    """A person was asked whether an action may be done."""
+
+    kind: Literal["confirmation_asked"] = "confirmation_asked"
+    action: int = Field(description="Id of the action.")
+    wanted: Wanted = Field(description="What the person was shown.")
+    shown_at: AwareDatetime = Field(
+        description="When it could be seen, by the forge's clock: an older approval is not for it."
+    )
+
+
+class ConfirmationAnswered(EventBase):
+    """A person has decided about an action."""
+
+    kind: Literal["confirmation_answered"] = "confirmation_answered"
+    action: int = Field(description="Id of the action.")
+    approved: bool = Field(description="Whether it may be done, this once.")
+    by: str = Field(default="", description="Login of who decided; empty for the operator.")
+    reason: str = Field(default="", description="Why not, in the person's words.")
 
 
 class ReplayDiverged(EventBase):

@@ -23,9 +23,13 @@ Action = (
     | a.BrowseURL
     | a.BrowseInteractive
     | a.McpCall
+    | a.CodeSearch
+    | a.CodeExplore
     | a.Recall
+    | a.Remember
     | a.Delegate
     | a.PlanUpdate
+    | a.ReviewComment
     | a.Message
     | a.Think
     | a.Finish
@@ -42,9 +46,12 @@ Observation = (
     | o.FileEditResult
     | o.BrowserOutput
     | o.McpResult
+    | o.CodeResult
     | o.RecallResult
+    | o.Remembered
     | o.DelegateResult
     | o.PlanUpdated
+    | o.ReviewCommentNoted
     | o.ErrorObservation
     | o.AgentStateChanged
     | o.Null
@@ -58,6 +65,9 @@ Lifecycle = (
     | life.ModelSwitched
     | life.Condensation
     | life.Warned
+    | life.RiskAssessed
+    | life.ConfirmationAsked
+    | life.ConfirmationAnswered
     | life.ReplayDiverged
     | life.Resumed
     | life.LimitsExtended
@@ -101,9 +111,13 @@ RUNNABLE: dict[type[EventBase], type[EventBase]] = {
     a.BrowseURL: o.BrowserOutput,
     a.BrowseInteractive: o.BrowserOutput,
     a.McpCall: o.McpResult,
+    a.CodeSearch: o.CodeResult,
+    a.CodeExplore: o.CodeResult,
     a.Recall: o.RecallResult,
+    a.Remember: o.Remembered,
     a.Delegate: o.DelegateResult,
     a.PlanUpdate: o.PlanUpdated,
+    a.ReviewComment: o.ReviewCommentNoted,
 }
 """Runnable action to its observation. Instead of it an ErrorObservation may come."""
 

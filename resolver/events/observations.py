@@ -73,13 +73,36 @@ class McpResult(ObservationBase):
     structured: dict[str, Any] | None = Field(
         default=None, description="The result as data, where the tool gives it."
     )
+    images: tuple[str, ...] = Field(default=(), description="data: URLs of its pictures.")
+    output_file: str | None = Field(
+        default=None, description="Sandbox file with the whole text, when `content` is cut."
+    )
+
+
+class CodeResult(ObservationBase):
+    """Answer to CodeSearch and CodeExplore, which the host gives and not the sandbox."""
+
+    kind: Literal["code_result"] = "code_result"
+    commit: str = Field(description="The commit that the index is of; later edits are not in it.")
+    left_out: int = Field(default=0, description="Sources that are not, or only partly, in it.")
 
 
 class RecallResult(ObservationBase):
     """Answer to Recall."""
 
     kind: Literal["recall_result"] = "recall_result"
-    sources: tuple[str, ...] = Field(default=(), description="Repository paths the text came from.")
+    about: Literal["instructions", "skill", "task", "list", "notes"] = Field(
+        default="instructions", description="What it is: who wrote it, and how far it goes."
+    )
+    name: str = Field(default="", description="Name of the skill; the path of instructions.")
+    sources: tuple[str, ...] = Field(default=(), description="Files or runs the text came from.")
+    why: str = Field(default="", description="Why it was loaded.")
+
+
+class Remembered(ObservationBase):
+    """Answer to Remember."""
+
+    kind: Literal["remembered"] = "remembered"
 
 
 class DelegateResult(ObservationBase):
@@ -96,6 +119,15 @@ class PlanUpdated(ObservationBase):
     """Answer to PlanUpdate."""
 
     kind: Literal["plan_updated"] = "plan_updated"
+
+
+class ReviewCommentNoted(ObservationBase):
+    """Answer to ReviewComment."""
+
+    kind: Literal["review_comment_noted"] = "review_comment_noted"
+    placed: bool = Field(
+        default=True, description="False when its lines are no part of the diff that is known."
+    )
 
 
 class ErrorObservation(ObservationBase):

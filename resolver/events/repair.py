@@ -116,14 +116,18 @@ class _Repair:
         for name in ("cause", "reply"):
             if new.get(name) is not None:
                 new[name] = self._new_id(name, new[name], numbering)
+        if new.get("action") is not None:
+            found = self._new_id("action", new["action"], numbering)
+            new["action"] = LOST if found is None else found
         if new["kind"] == "delegate_event":
             found = self._new_id("delegate", new["delegate"], numbering)
             new["delegate"] = LOST if found is None else found
             nested = numbering.nested.setdefault(new["delegate"], _Numbering())
             new["event"] = self._renumbered(new["event"], nested)
         if new["kind"] == "condensation":
-            ids = [self._new_id("forgotten", old, numbering) for old in new["forgotten"]]
-            new["forgotten"] = [id for id in ids if id is not None]
+            for name in ("forgotten", "masked"):
+                ids = [self._new_id(name, old, numbering) for old in new.get(name, ())]
+                new |= {name: [id for id in ids if id is not None]} if name in new else {}
         old_id = int(new.get("id", LOST))
         if old_id != numbering.count:
             self._note(f"kept as event {numbering.count}: its id was {old_id}")

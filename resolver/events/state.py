@@ -18,6 +18,9 @@ from resolver.model import CheckedCommand, Completion, Limits, PlanItem, RunStat
 TAIL = 2_000
 """Characters of output kept for a command in `State.commands`."""
 
+STILL = frozenset({RunState.PAUSED, RunState.AWAITING_CONFIRMATION})
+"""States in which the run's time stands still: it waits for a person."""
+
 
 @dataclass(frozen=True)
 class ModelMetrics:
@@ -49,6 +52,7 @@ class State:
     iterations: replies of the model so far, those to delegates included.
     cost: US dollars; None as soon as one reply's price is unknown.
     metrics: what each model was asked and what it cost, by its name.
+    services: the same by who asked: agent, condenser, judge.
     priced: US dollars of the replies whose price is known (what the budget is held against).
     pending: ids of runnable actions that have no observation yet.
     commands: commands that ended, with exit codes, in order, by delegates as well.
@@ -67,6 +71,7 @@ class State:
         self.iterations = 0
         self.tokens = Tokens()
         self.metrics: dict[str, ModelMetrics] = {}
+        self.services: dict[str, ModelMetrics] = {}
         self.priced = 0.0
         self.unpriced = 0
         self.limits = Limits()
@@ -112,7 +117,7 @@ class State:
     def elapsed(self, now: datetime) -> float:
         """Seconds that the run has been at work until `now`: without pauses, and without the time
         in which no process had it."""
-        if self.last_at is None or self.run_state is RunState.PAUSED:
+        if self.last_at is None or self.run_state in STILL:
             return self.seconds
         return self.seconds + max(0.0, (now - self.last_at).total_seconds())
 
@@ -135,9 +140,9 @@ class State:
                 self.warned = {w for w in self.warned if not w.startswith("limit:")}
             case life.ModelReplied(completion=completion):
                 self.iterations += 1
-                self._count(completion)
-            case life.ServiceReplied(completion=completion):
-                self._count(completion)
+                self._count(completion, life.AGENT)
+            case life.ServiceReplied(completion=completion, service=service):
+                self._count(completion, service)
             case life.DelegateEvent():
                 self._apply_nested(event)
             case life.ReplayDiverged():
@@ -161,10 +166,10 @@ class State:
             case _:
                 pass
 
-    def _count(self, completion: Completion) -> None:
+    def _count(self, completion: Completion, service: str) -> None:
         self.tokens = self.tokens + completion.tokens
-        before = self.metrics.get(completion.model, ModelMetrics())
-        self.metrics[completion.model] = before.plus(completion)
+        for metrics, name in ((self.metrics, completion.model), (self.services, service)):
+            metrics[name] = metrics.get(name, ModelMetrics()).plus(completion)
         if completion.cost is None:
             self.unpriced += 1
         else:
@@ -180,7 +185,8 @@ class State:
         match data["kind"]:
             case "model_replied" | "service_replied" as kind:
                 self.iterations += kind == "model_replied"
-                self._count(Completion.model_validate(data["completion"], extra="allow"))
+                completion = Completion.model_validate(data["completion"], extra="allow")
+                self._count(completion, str(data.get("service", life.AGENT)))
             case "delegate":
                 self.level += 1
             case "cmd_run" if not data.get("is_input"):

@@ -29,7 +29,7 @@ Role = Literal[
     "live_page",
     "progress",  # lines on the terminal
     "egress",  # puts the sandbox's connections into the log
-    "runtime",  # does the actions; last, so that all others know what is being done meanwhile
+    "runtime",  # acts on events; last, so that all others know what is being done meanwhile
 ]
 """Who listens. Of each event the roles are told in this order, and within a role in the order in
 which they subscribed."""

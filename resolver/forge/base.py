@@ -3,10 +3,12 @@
 `github/` is GitHub and GitHub Enterprise Server, `local.py` a checkout on this machine.
 """
 
+from datetime import datetime
 from typing import Protocol
 
 from resolver.forge.report import Report
 from resolver.model import Publication, PullRequest, Task, Trigger
+from resolver.pull import PublishedReview, Review
 
 
 class Forge(Protocol):
@@ -58,6 +60,16 @@ class Forge(Protocol):
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         """The pull request of `branch`: the open one if there is one, with its words brought up
         to date when it is ours, else a new one."""
+        ...
+
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:
+        """The review of the trigger's pull request, in one piece: the one of this key if there is
+        one already, else a new one. A comment whose lines are refused goes into its text."""
+        ...
+
+    def ask(self, report: Report) -> datetime | None:
+        """Tell what the run waits for, in the comment that will tell how it ended; since when it
+        can be seen there, by the forge's clock. None when nobody can be told."""
         ...
 
     def comment(self, report: Report) -> str:

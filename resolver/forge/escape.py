@@ -16,8 +16,8 @@ MAX_TITLE = 256
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
-# languages that GitHub draws instead of showing
-_DRAWN = {"mermaid", "geojson", "topojson", "stl", "math"}
+# languages that GitHub draws, or offers to apply, instead of showing
+_DRAWN = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
 
 _URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
 _MENTION = r"(?P<mention>(?<![A-Za-z0-9])@[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?)"

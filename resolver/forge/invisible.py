@@ -41,6 +41,19 @@ def without_invisible(text: str) -> str:
     return "".join(kept)
 
 
+def with_invisible_shown(text: str) -> str:
+    """`text` with each character that shows nothing written as its number, like `[U+202E]`: for
+    code, where it may be what matters. Tab, newline and what an emoji needs stay."""
+    if text.isascii() and not _INVISIBLE.search(text):
+        return text
+    shown: list[str] = []
+    for position, character in enumerate(text):
+        glue = is_invisible(character) and _holds_emoji(character, shown, text, position)
+        hidden = is_invisible(character) and not glue
+        shown.append(f"[U+{ord(character):04X}]" if hidden else character)
+    return "".join(shown)
+
+
 def _holds_emoji(character: str, kept: list[str], text: str, position: int) -> bool:
     if character == _VARIATION:
         return bool(kept) and _takes_variation(kept[-1], text, position)

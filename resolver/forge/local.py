@@ -11,6 +11,7 @@ from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.report import Report
 from resolver.forge.wording import pull_request_body, pull_request_title
 from resolver.model import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
+from resolver.pull import PublishedReview, Review, reviewed
 
 MAX_ISSUE_FILE = 1_000_000
 """Bytes of an issue file; a larger one is a mistake."""
@@ -104,6 +105,12 @@ class LocalForge:
         return PullRequest(
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
         )
+
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
+        return reviewed(review)
+
+    def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
+        return None
 
     def comment(self, report: Report) -> str:  # noqa: ARG002 - the terminal tells it
         return ""

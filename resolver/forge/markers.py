@@ -13,6 +13,7 @@ _RUN = re.compile(
     r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
     r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))? -->"
 )
+_REVIEW = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
 _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
 
 
@@ -43,6 +44,16 @@ def refusal_marker(login: str) -> str:
 def answer_marker(key: str) -> str:
     """The marker of a word that is no run's: one per request."""
     return f"<!-- resolver:answer key={_digest(key)} -->"
+
+
+def review_marker(key: str) -> str:
+    """The marker of a review: one per request."""
+    return f"<!-- resolver:review key={_digest(key)} -->"
+
+
+def is_review(body: str) -> bool:
+    """True when `body` is that of a review of ours, whatever its request."""
+    return _REVIEW.match(body) is not None
 
 
 def ending_of(body: str, key: str) -> Ending | None:

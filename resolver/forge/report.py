@@ -8,8 +8,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.errors import LimitReached, PolicyViolation, Refused, ResolverError, Stopped
+from resolver.consent import Wanted
+from resolver.errors import (
+    LimitReached,
+    OverBudget,
+    PolicyViolation,
+    Refused,
+    ResolverError,
+    Stopped,
+)
 from resolver.model import Evidence, Noun, Outcome, Patch, PullRequest, RunState, Task, Trigger
+from resolver.pull import PublishedReview
 
 
 class Ending(StrEnum):
@@ -18,35 +27,49 @@ class Ending(StrEnum):
     PULL_REQUEST = "pull_request"
     NO_CHANGE = "no_change"
     ANSWER = "answer"
+    REVIEW = "review"
     REJECTED = "rejected"
     LIMIT = "limit"
     STUCK = "stuck"
     STOPPED = "stopped"
     WAITING = "waiting"
+    CONFIRMATION = "confirmation"
     POLICY = "policy"
     REFUSED = "refused"
+    OVER_BUDGET = "over_budget"
     ERROR = "error"
 
     @property
     def is_final(self) -> bool:
         """True when running again with the same key must do nothing; the other endings may be
         tried again on purpose, and their comment is then rewritten in place."""
-        return self in {Ending.PULL_REQUEST, Ending.NO_CHANGE, Ending.ANSWER, Ending.REJECTED}
+        return self in {
+            Ending.PULL_REQUEST,
+            Ending.NO_CHANGE,
+            Ending.ANSWER,
+            Ending.REVIEW,
+            Ending.REJECTED,
+        }
+
+
+FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget"]
 
 
 class Failure(Noun):
     """The error that ended a run, in words for a person."""
 
-    kind: Literal["error", "refused", "policy", "limit", "stopped"]
+    kind: FailureKind
     what: str
     next_step: str = ""
 
 
 def failure_of(error: ResolverError | Stopped) -> Failure:
     """The error as a report tells it."""
-    kind: Literal["error", "refused", "policy", "limit", "stopped"] = "error"
+    kind: FailureKind = "error"
     if isinstance(error, PolicyViolation):
         kind = "policy"
+    elif isinstance(error, OverBudget):
+        kind = "over_budget"
     elif isinstance(error, Refused):
         kind = "refused"
     elif isinstance(error, LimitReached):
@@ -72,6 +95,7 @@ class Report(Noun):
     evidence: Evidence | None = None
     branch: str | None = None
     pull_request: PullRequest | None = None
+    review: PublishedReview | None = None
     failure: Failure | None = None
     draft: bool = False
     warnings: tuple[str, ...] = Field(
@@ -85,6 +109,9 @@ class Report(Noun):
         default=False, description="True when a comment can make it go on from its log."
     )
     answers: bool = Field(default=False, description="True when it was a question about the code.")
+    wanted: Wanted | None = Field(
+        default=None, description="The action that waits for a person's word, if one does."
+    )
     how: Literal["new", "added", "unchanged"] = Field(
         default="new", description="As in Publication: what became of an earlier pull request."
     )
@@ -94,8 +121,12 @@ class Report(Noun):
         """How it ended; a failure outweighs what came before it."""
         if self.failure is not None:
             return Ending(self.failure.kind)
+        if self.wanted is not None:
+            return Ending.CONFIRMATION
         if self.pull_request is not None:
             return Ending.PULL_REQUEST
+        if self.review is not None:
+            return Ending.REVIEW
         state = self.outcome.state if self.outcome else RunState.ERROR
         if state is RunState.FINISHED:
             return Ending.ANSWER if self.answers else Ending.NO_CHANGE

@@ -11,6 +11,7 @@ from typing import Any
 
 from resolver.forge.escape import code_span, fence, one_line, shortened, title, visible
 from resolver.forge.fitting import MAX_BODY, fit
+from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.markers import refusal_marker, run_marker
 from resolver.forge.prose import safe_markdown
 from resolver.forge.report import Ending, Report
@@ -154,6 +155,8 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "go_on": code_span(f"{report.mention} continue"),
         "extend": code_span(f"{report.mention} continue {_more(report)}"),
         "how": report.how,
+        "wanted": _wanted(report),
+        "review": _review(report),
         "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
         "warnings": _lines(report.warnings, detail.lines),
         "what": _sentence(failure.what if failure else ""),
@@ -173,6 +176,45 @@ def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
         for heading, text in given
         if text.strip()
     ]
+
+
+def _review(report: Report) -> dict[str, str] | None:
+    """What is told of the review beside its own words."""
+    review = report.review
+    if review is None:
+        return None
+    pull = report.task.pull if report.task else None
+    parts = [_count(review.placed, "comment"), _count(review.beside, "remark")]
+    told = " and ".join(part for part in parts if part) or "no comments on lines"
+    return {
+        "url": review.url if re.fullmatch(r"https?://[^\s<>()]+", review.url) else "",
+        "commit": code_span(review.commit[:12]),
+        "findings": told,
+        "verdict": review.verdict.value,
+        "moved": _capital(_sentence(pull.moved)) if pull else "",
+    }
+
+
+def _count(number: int, thing: str) -> str:
+    """ "3 comments"; "" for none."""
+    return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
+
+
+def _wanted(report: Report) -> dict[str, Any] | None:
+    """What waits for a person, and the words that decide about it."""
+    wanted = report.wanted
+    if wanted is None:
+        return None
+    language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(wanted.kind, "text")
+    return {
+        "kind": code_span(wanted.kind),
+        "level": wanted.level.value,
+        "reasons": [one_line(reason, 300) for reason in wanted.reasons],
+        "block": fence(with_invisible_shown(wanted.text), language),
+        "approve": code_span(f"{report.mention} approve"),
+        "deny": code_span(f"{report.mention} deny <reason>"),
+        "waits": report.outcome is None,
+    }
 
 
 def _more(report: Report) -> str:

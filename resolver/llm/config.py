@@ -7,6 +7,19 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
+class SetBy(BaseModel):
+    """What a person has to set to change a model, for the texts of errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = "LLM_MODEL"
+    api_key: str = "LLM_API_KEY"
+    base_url: str = "LLM_BASE_URL"
+
+
+THE_RUNS_OWN = SetBy()
+
+
 class ModelConfig(BaseModel):
     """Which model to ask, where, and how."""
 
@@ -27,3 +40,16 @@ class ModelConfig(BaseModel):
     retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
     input_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
+    set_by: SetBy = THE_RUNS_OWN
+
+
+CLOUDS = {
+    "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+"""Providers that keep a model in a region, with the variables of their own credentials."""
+
+
+def own_variable(provider: str) -> str:
+    """The environment variable in which a provider's own key is looked for."""
+    return CLOUDS.get(provider, f"{provider.upper() or 'OPENAI'}_API_KEY")

@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from resolver.llm.config import THE_RUNS_OWN, SetBy, own_variable
 from resolver.llm.transport import REDIRECTED
 
 _LONGEST_DETAIL = 300
@@ -20,13 +21,18 @@ _TOO_LONG = re.compile(
     r"|input is too long",
     re.IGNORECASE,
 )
+_TOO_LONG_CODE = '"context_length_exceeded"'
 _NO_CREDIT = re.compile(
     r"insufficient_quota|exceeded your current quota|credit balance", re.IGNORECASE
 )
 # litellm's own finding, before anything is sent; it comes with any status.
 _NO_KEY = re.compile(
-    r"missing (credentials|.{0,20}api key)|unable to locate credentials", re.IGNORECASE
+    r"missing (credentials|.{0,20}api key)|unable to locate credentials"
+    r"|default credentials were not found",
+    re.IGNORECASE,
 )
+# Of a service account, found before the model is asked; they come as if the connection was lost.
+_WRONG_ACCOUNT = re.compile(r"unable to load vertex credentials|invalid_grant", re.IGNORECASE)
 # litellm's word for an answer of Gemini that it can't read, which comes with status 422.
 _UNREADABLE = re.compile(r"error converting to valid response", re.IGNORECASE)
 _ABOUT_TOOLS = re.compile(r"\btools?\b|tool_choice|function.call", re.IGNORECASE)
@@ -62,6 +68,7 @@ class Call:
     key: str = ""
     base_url: str | None = None
     has_tools: bool = False
+    set_by: SetBy = THE_RUNS_OWN
 
     @property
     def endpoint(self) -> str:
@@ -82,26 +89,30 @@ def failure_of(
     if status == 408 and _TIMED_OUT.search(detail):
         detail = f"no whole answer within {call.timeout:g} seconds"
     said = f"{detail or 'no explanation'} (status {status})"
-    if is_too_long or (status in (400, 413, 422) and _TOO_LONG.search(detail)):
+    says_so = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
+    if is_too_long or (status in (400, 413, 422) and says_so):
         return Failure("the conversation is too long", _too_long(call, detail))
-    if status in (401, 403) or (not call.key and _NO_KEY.search(detail)):
+    no_access = _WRONG_ACCOUNT.search(detail) or (not call.key and _NO_KEY.search(detail))
+    if status in (401, 403) or no_access:
         return Failure("the key was not accepted", _not_accepted(call, said))
     if status == 402 or (status == 429 and _NO_CREDIT.search(detail)):
         error = ModelError(
             f"the account behind the model's key has no credit left: {said}",
-            "add credit at the provider, or set LLM_API_KEY to the key of another account",
+            f"add credit at the provider, or set {call.set_by.api_key} to the key of another "
+            "account",
         )
         return Failure("no credit", error)
     if REDIRECTED in detail:
         error = ModelError(
             f"{call.endpoint} did not answer: {detail}",
-            "set LLM_BASE_URL to the final address if you trust it",
+            f"set {call.set_by.base_url} to the final address if you trust it",
         )
         return Failure("redirected", error)
     if status in _TRANSIENT or status >= 500 or _UNREADABLE.search(detail):
         error = ModelError(
             f"{call.endpoint} gave no usable answer: {said}",
-            "try again later; if it stays so, check LLM_BASE_URL and the provider's status page",
+            f"try again later; if it stays so, check {call.set_by.base_url} and the provider's "
+            "status page",
         )
         return Failure(said, error, is_transient=True, retry_after=retry_after(headers))
     return Failure(said, _refused(call, said, status))
@@ -116,12 +127,15 @@ def _too_long(call: Call, detail: str) -> ContextWindowExceeded:
 
 def _not_accepted(call: Call, said: str) -> ModelAuthError:
     if not call.key:
+        own = own_variable(call.model.partition("/")[0]) if "/" in call.model else ""
+        other = f", or {own}" if own and own != call.set_by.api_key else ""
         return ModelAuthError(
-            f"{call.endpoint} wants a key and none is set: {said}", "set LLM_API_KEY"
+            f"{call.endpoint} wants a key and none is set: {said}",
+            f"set {call.set_by.api_key}{other}",
         )
     return ModelAuthError(
         f"{call.endpoint} did not accept the key: {said}",
-        f"set LLM_API_KEY to a key that may use {call.model}",
+        f"set {call.set_by.api_key} to a key that may use {call.model}",
     )
 
 
@@ -130,14 +144,21 @@ def _refused(call: Call, said: str, status: int) -> ModelError:
     if "LLM Provider NOT provided" in said:
         return ModelError(
             f"the model name {call.model!r} names no provider that is known",
-            "write it as litellm does (anthropic/NAME, openai/NAME), or set LLM_BASE_URL for an "
-            "endpoint that speaks OpenAI's API",
+            "write it as litellm does (anthropic/NAME, openai/NAME), or set "
+            f"{call.set_by.base_url} for an endpoint that speaks OpenAI's API",
         )
     if status == 404:
-        return ModelError(what, "check the model's name (LLM_MODEL) and the address (LLM_BASE_URL)")
+        return ModelError(
+            what,
+            f"check the model's name ({call.set_by.model}) and the address "
+            f"({call.set_by.base_url})",
+        )
     if call.has_tools and _ABOUT_TOOLS.search(said):
         return ModelError(what, "if the model takes no tool calls, use --dialect tags")
-    return ModelError(what, "check the model's name and settings (LLM_MODEL, LLM_BASE_URL)")
+    return ModelError(
+        what,
+        f"check the model's name and settings ({call.set_by.model}, {call.set_by.base_url})",
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

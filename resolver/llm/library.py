@@ -43,6 +43,9 @@ def litellm() -> Any:
     package.telemetry = False
     package.suppress_debug_info = True
     package.redact_messages_in_exceptions = True
+    # Else a further thread looks at the whole conversation for every piece of a reply, and ours
+    # waits for the interpreter meanwhile: in a long one as much time as all the rest of the call.
+    package.disable_streaming_logging = True
     # For the providers that litellm reaches through the openai package.
     package.client_session = BoundedClient(timeout=httpx.Timeout(_SHARED_TIMEOUT))
     return package

@@ -146,6 +146,7 @@ class LiteLLMModel:
             key=self._key,
             base_url=self._config.base_url,
             has_tools=bool(tools),
+            set_by=self._config.set_by,
         )
         try:
             response = self._respond(messages, tools, most)

@@ -4,46 +4,56 @@ import re
 
 from resolver.errors import ModelAuthError, ModelError
 from resolver.llm.base import Model
+from resolver.llm.config import THE_RUNS_OWN, SetBy
+
+_PLACE = r"(region|country|location|territory)"
 
 _CAUSES = (
-    (r"name or service not known|getaddrinfo|no address associated|name resolution",
-     "the address can't be found", "check LLM_BASE_URL and this machine's DNS"),
-    (r"certificate|ssl|tls",
-     "the endpoint's certificate is not trusted here",
-     "set SSL_CERT_FILE to your organization's certificates, if a proxy opens TLS"),
+    (rf"{_PLACE}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_PLACE}",
+     "the model is not offered in the region",
+     "check RESOLVER_MODEL_REGION, and the country that this machine's address is of"),
+    (r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor",
+     "the address can't be found", "check {base_url} and this machine's DNS"),
     (r"\b407\b|proxy",
      "a proxy stands in between and refuses", "check HTTPS_PROXY and NO_PROXY"),
+    (r"certificate|\bssl\b|\btls\b",
+     "the endpoint's certificate is not trusted here",
+     "set SSL_CERT_FILE to your organization's certificates, if a proxy opens TLS"),
     (r"connection refused|connection error|cannot connect|connection attempts failed",
-     "nothing answers at the address", "check LLM_BASE_URL, and that the endpoint is running"),
-    (r"region", "the region does not fit", "check RESOLVER_MODEL_REGION"),
+     "nothing answers at the address",
+     "check {base_url} (and HTTPS_PROXY, where it is set), and that the endpoint is running"),
     (r"quota|rate limit|status 429|no credit",
      "the account has no quota left", "wait, or raise the quota at the provider"),
     (r"status 404|not found|does not exist",
-     "the model is not known there", "check LLM_MODEL and LLM_BASE_URL"),
+     "the model is not known there", "check {model} and {base_url}"),
 )  # fmt: skip
 """What an endpoint or a network says, what that means, and what to do. The first that fits."""
+
+_OF_ACCESS = _CAUSES[:1]
+"""Those that come as if the key were not accepted."""
 
 _QUESTION = "Reply with the word ready."
 
 
-def probe(model: Model) -> str:
+def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
     """What answered, in a few words. Raises ModelError with the cause in one sentence.
 
-    Costs a few tokens. The model should not try again: a person waits.
+    set_by: the settings that a person is told to look at. Costs a few tokens. The model should not
+    try again: a person waits.
     """
     try:
         reply = model.complete([{"role": "user", "content": _QUESTION}])
-    except ModelAuthError:
-        raise
     except ModelError as error:
-        raise _explained(error) from None
+        raise _explained(error, set_by) from None
     tokens = reply.tokens.input + reply.tokens.output
     cost = "price unknown" if reply.cost is None else f"${reply.cost:.6f}"
     return f"{model.name} answered in {reply.latency:.1f} s ({tokens} tokens, {cost})"
 
 
-def _explained(error: ModelError) -> ModelError:
-    for pattern, meaning, next_step in _CAUSES:
+def _explained(error: ModelError, set_by: SetBy) -> ModelError:
+    causes = _OF_ACCESS if isinstance(error, ModelAuthError) else _CAUSES
+    for pattern, meaning, next_step in causes:
         if re.search(pattern, error.what, re.IGNORECASE):
-            return ModelError(f"{meaning}: {error.what}", next_step)
+            advice = next_step.format_map(set_by.model_dump())
+            return ModelError(f"{meaning}: {error.what}", advice)
     return error

@@ -2,14 +2,14 @@
 may read event logs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from resolver.errors import UsageError
 from resolver.llm.base import Model, OnRetry
 from resolver.llm.budget import MoneyLeft, unbounded
-from resolver.llm.config import ModelConfig
+from resolver.llm.config import CLOUDS, ModelConfig, SetBy, own_variable
 from resolver.llm.fallback import OnSwitch, SwitchingModel
 from resolver.llm.litellm_model import LiteLLMModel
 from resolver.llm.router import Rule
@@ -21,11 +21,26 @@ class Others:
 
     fallbacks: Sequence[str] = ()
     rules: Sequence[Rule] = ()
+    known: Sequence[ModelConfig] = ()
+    """Configurations whose address and key a model of the same provider has, when it is of another
+    provider than the first one."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Each once."""
         return tuple(dict.fromkeys([*self.fallbacks, *(rule.model for rule in self.rules)]))
+
+    def beside(self, config: ModelConfig, name: str) -> ModelConfig:
+        """The configuration of one of them; `config` is the first model's."""
+        for each in self.known:
+            if each.model == name:
+                return each
+        alike = (
+            each for each in (config, *self.known) if provider_of(each.model) == provider_of(name)
+        )
+        fallback = name in self.fallbacks
+        setting = "RESOLVER_FALLBACK_MODELS" if fallback else "RESOLVER_MODEL_RULES"
+        return beside(next(alike, config), name, setting)
 
 
 def make_model(
@@ -69,7 +84,8 @@ def make_models(
     on_switch: told before another model is asked. share_left: of the budget, from 0 to 1.
     Raises UsageError as `make_model` does.
     """
-    configs = [config, *(beside(config, name) for name in others.names if name != config.model)]
+    further = (name for name in others.names if name != config.model)
+    configs = [config, *(others.beside(config, name) for name in further)]
     models = {
         one.model: make_model(one, on_retry=on_retry, sleep=sleep, money_left=money_left)
         for one in configs
@@ -86,18 +102,42 @@ def make_models(
     )
 
 
-def beside(config: ModelConfig, name: str) -> ModelConfig:
+def beside(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
     """The configuration of another model. At the same provider it has the same address and key;
-    at another one the key is in that provider's own variable. Prices are of one model."""
+    at another one the key is in that provider's own variable. Prices are of one model.
+
+    set_by: the setting that names it.
+    """
     alike: dict[str, object] = {
         "model": name,
         "input_cost_per_token": None,
         "output_cost_per_token": None,
+        "set_by": config.set_by.model_copy(update={"model": set_by}),
     }
-    if _provider(name) != _provider(config.model):
-        alike |= {"api_key": None, "base_url": None, "api_version": None}
+    provider = provider_of(name)
+    own = provider_of(config.model)
+    if provider != own:
+        alike |= dict.fromkeys(("api_key", "base_url", "api_version"))
+        # A region that the first model has no use for was set for this one.
+        alike |= dict.fromkeys(("region", "project")) if own in CLOUDS else {}
+        alike["set_by"] = SetBy(model=set_by, api_key=own_variable(provider), base_url=set_by)
     return config.model_copy(update=alike)
 
 
-def _provider(name: str) -> str:
+def for_service(config: ModelConfig, service: str, given: Mapping[str, object]) -> ModelConfig:
+    """The configuration of a service that names `given` of it; the rest is as in `config`. A key
+    is never sent to another address than the one it was set for."""
+    setting = f"RESOLVER_SERVICES ({service})"
+    name = str(given.get("model", config.model))
+    other = beside(config, name, setting) if name != config.model else config
+    changes = dict(given)
+    if given.get("base_url", other.base_url) != other.base_url:
+        changes = {"api_key": None, **changes}
+    named = {field: setting for field in SetBy.model_fields if field in changes}
+    changes["set_by"] = other.set_by.model_copy(update=named)
+    return other.model_copy(update=changes)
+
+
+def provider_of(name: str) -> str:
+    """The provider in a model's name; "" where it names none."""
     return name.partition("/")[0] if "/" in name else ""

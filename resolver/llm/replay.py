@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resolver.errors import ReplayExhausted
+from resolver.errors import ModelError, ReplayExhausted
 from resolver.llm.base import ChatMessage, ToolSpec
 from resolver.model import Completion
 
@@ -15,12 +15,14 @@ class ReplayModel:
 
     def __init__(
         self,
-        completions: Sequence[Completion],
+        completions: Sequence[Completion | ModelError],
         *,
         name: str = "replay",
         supports_tools: bool = True,
     ) -> None:
-        """supports_tools: True when the recorded run used native tool calls."""
+        """completions: an error is raised where one is recorded in the place of a reply.
+        supports_tools: True when the recorded run used native tool calls.
+        """
         self._completions = tuple(completions)
         self._given = 0
         self._name = name
@@ -46,7 +48,7 @@ class ReplayModel:
     ) -> Completion:
         """The next recorded reply: its tokens as recorded, its cost and latency zero.
 
-        Raises ReplayExhausted when all were given.
+        Raises ReplayExhausted when all were given, and the errors that are recorded.
         """
         if self._given == len(self._completions):
             count = len(self._completions)
@@ -58,4 +60,6 @@ class ReplayModel:
             )
         completion = self._completions[self._given]
         self._given += 1
+        if isinstance(completion, ModelError):
+            raise completion
         return completion.model_copy(update={"cost": 0.0, "latency": 0.0})

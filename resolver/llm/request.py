@@ -24,14 +24,10 @@ def request_for(
     tools: list[ToolSpec] | None,
 ) -> dict[str, Any]:
     """What litellm is asked. name: litellm's name of the model; entry: what it knows of it."""
-    key = config.api_key.get_secret_value() if config.api_key else ""
     request: dict[str, Any] = {
         "model": name,
         "messages": _prepared(name, messages),
         "tools": tools or None,
-        # A made-up key where none is set: litellm would else take one from the environment
-        # that belongs to another host.
-        "api_key": key or ("none" if config.base_url else None),
         "api_base": config.base_url,
         "api_version": config.api_version,
         "temperature": config.temperature,
@@ -41,20 +37,28 @@ def request_for(
         "num_retries": 0,
         "drop_params": True,  # what the model is known not to take is left out
     }
-    request |= _placed(config, name) | _thinking(config, name, entry, messages)
+    request |= _access(config, name) | _thinking(config, name, entry, messages)
     if config.stream:
         request |= {"stream": True, "stream_options": {"include_usage": True}}
     return fixed({k: v for k, v in request.items() if v is not None}, entry)
 
 
-def _placed(config: ModelConfig, name: str) -> dict[str, Any]:
-    """Where a cloud keeps the model, in the words of its kind."""
+def _access(config: ModelConfig, name: str) -> dict[str, Any]:
+    """The key, and where a cloud keeps the model, in the words of its kind.
+
+    Without a key a cloud's own credentials of the machine are used, also at a `base_url`: they
+    sign requests, or are exchanged for tokens, and are not sent themselves.
+    """
+    key = config.api_key.get_secret_value() if config.api_key else None
     provider = name.partition("/")[0]
     if provider.startswith("bedrock"):
-        return {"aws_region_name": config.region}
+        return {"api_key": key, "aws_region_name": config.region}
     if provider.startswith("vertex_ai"):
-        return {"vertex_location": config.region, "vertex_project": config.project}
-    return {}
+        place = {"vertex_location": config.region, "vertex_project": config.project}
+        return {**place, "vertex_credentials": key}
+    # A made-up key where none is set: litellm would else take one from the environment that
+    # belongs to another host.
+    return {"api_key": key or ("none" if config.base_url else None)}
 
 
 def _thinking(

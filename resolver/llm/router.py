@@ -1,4 +1,5 @@
-"""Which model is asked next: rules that an operator wrote, looked at before each call."""
+"""Which model is asked next: rules that an operator wrote. Those on who asks are settled before the
+first call, the others are looked at before each one."""
 
 import re
 from collections.abc import Sequence
@@ -8,17 +9,23 @@ from resolver.errors import UsageError
 from resolver.llm.base import ChatMessage
 from resolver.llm.budget import CHARACTERS_A_TOKEN, characters_of
 
-_RULE = re.compile(r"(images|(context)>(\d{1,9})|(budget)<(0?\.\d{1,4}|1))=(\S+)")
+_RULE = re.compile(
+    r"(?:(?P<images>images)|context>(?P<tokens>\d{1,9})|budget<(?P<share>0?\.\d{1,4}|1)"
+    r"|service:(?P<service>[\w-]+)|agent:(?P<agent>[\w-]+))=(?P<model>\S+)"
+)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`images=MODEL`, `context>TOKENS=MODEL` or `budget<SHARE=MODEL`."""
+    """`service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL` or
+    `budget<SHARE=MODEL`."""
 
     model: str
     images: bool = False
     tokens: int | None = None
     share: float | None = None
+    service: str = ""
+    agent: str = ""
 
     def reason(self, messages: list[ChatMessage], share_left: float) -> str:
         """Why the rule applies, in a few words; empty when it does not."""
@@ -37,15 +44,33 @@ def parse_rule(text: str) -> Rule:
     if not found:
         raise UsageError(
             f"the rule {text!r} for choosing a model can't be read",
-            "write images=MODEL, context>TOKENS=MODEL or budget<SHARE=MODEL (SHARE from 0 to 1)",
+            "write service:NAME=MODEL, agent:NAME=MODEL, images=MODEL, context>TOKENS=MODEL or "
+            "budget<SHARE=MODEL (SHARE from 0 to 1)",
         )
-    kind, context, tokens, budget, share, model = found.groups()
+    tokens, share = found["tokens"], found["share"]
     return Rule(
-        model,
-        images=kind == "images",
-        tokens=int(tokens) if context else None,
-        share=float(share) if budget else None,
+        found["model"],
+        images=found["images"] is not None,
+        tokens=int(tokens) if tokens else None,
+        share=float(share) if share else None,
+        service=found["service"] or "",
+        agent=found["agent"] or "",
     )
+
+
+def settled(rules: Sequence[Rule], service: str, agent: str) -> tuple[str | None, tuple[Rule, ...]]:
+    """The model of the first rule on who asks that applies, None when none does; and the rules
+    that stand before it, to be looked at before each call.
+
+    agent: name of the agent that asks; "" where another service does.
+    """
+    before: list[Rule] = []
+    for rule in rules:
+        if not rule.service and not rule.agent:
+            before.append(rule)
+        elif rule.service == service or (agent and rule.agent == agent):
+            return rule.model, tuple(before)
+    return None, tuple(before)
 
 
 def choose(

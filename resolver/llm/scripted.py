@@ -1,5 +1,6 @@
 """A model whose replies a person wrote into a file, for tests and for trying things out."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,25 @@ class ScriptedReply(BaseModel):
     calls: tuple[dict[str, dict[str, Any]], ...] = Field(default=())
 
 
-_REPLIES = TypeAdapter(tuple[str | ScriptedReply, ...])
+_Replies = tuple[str | ScriptedReply, ...]
+_REPLIES = TypeAdapter(_Replies)
+_SERVICES = TypeAdapter(dict[str, _Replies])
 _CALL = TypeAdapter(dict[str, Any])
 
 
-def scripted_model(path: Path, name: str) -> ReplayModel:
-    """The model that gives the replies of a YAML file (or JSON, one value): a list in which each
-    is a text or has `text` and `calls`.
+def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayModel]:
+    """The models that give the replies of a YAML file (or JSON, one value), by who asks: a list in
+    which each is a text or has `text` and `calls`, or such a list for each service.
 
-    It takes tool calls when one is written there; else it answers in the tag dialect. Raises
-    UsageError that says where the file is wrong.
+    service: whose replies a list without a name is. A model takes tool calls when one is written
+    there; else it answers in the tag dialect. Raises UsageError that says where the file is wrong.
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        replies = _REPLIES.validate_python(data)
+        if isinstance(data, dict):
+            replies = _SERVICES.validate_python(data)
+        else:
+            replies = {service: _REPLIES.validate_python(data)}
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
     except ValidationError as error:
@@ -42,6 +48,10 @@ def scripted_model(path: Path, name: str) -> ReplayModel:
         raise _wrong(path, f"{where}: {first['msg']}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _wrong(path, " ".join(str(error).split())) from error
+    return {asking: _model(given, name) for asking, given in replies.items()}
+
+
+def _model(replies: Sequence[str | ScriptedReply], name: str) -> ReplayModel:
     written = [ScriptedReply(text=r) if isinstance(r, str) else r for r in replies]
     completions = [_completion(index, reply, name) for index, reply in enumerate(written)]
     return ReplayModel(completions, name=name, supports_tools=any(r.calls for r in written))
@@ -50,7 +60,8 @@ def scripted_model(path: Path, name: str) -> ReplayModel:
 def _wrong(path: Path, why: str) -> UsageError:
     return UsageError(
         f"{path} is no script of replies: {why}",
-        "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`",
+        "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`; "
+        "for several services, such a list below the name of each",
     )
 
 

@@ -15,6 +15,7 @@ from resolver.events.state import State
 from resolver.llm.base import THINKING
 from resolver.memory.pictures import Pictures, first_shown, images_of
 from resolver.memory.shown import action_text, note_text, result_text
+from resolver.memory.text import marker_for
 from resolver.memory.turns import History, Turn
 from resolver.model import JsonObject, RequestedToolCall
 from resolver.templates import render
@@ -102,9 +103,15 @@ class ConversationMemory:
                 _add_user(out, "\n".join([note_text(note, self._limit), *lines]), parts)
 
     def _add_summary(self, out: list[JsonObject]) -> None:
-        if not self._summary_told and self._history.summary:
-            text = render("agent/condensed.md.j2", summary=self._history.summary).strip()
-            _add_user(out, text)
+        history = self._history
+        if not self._summary_told and (history.summary or history.notes):
+            text = render(
+                "agent/condensed.md.j2",
+                summary=history.summary,
+                notes=history.notes,
+                marker=marker_for(history.summary + history.notes),
+            )
+            _add_user(out, text.strip())
         self._summary_told = True
 
     def _add_tool_turn(self, out: list[JsonObject], turn: Turn) -> None:
@@ -115,6 +122,7 @@ class ConversationMemory:
         text = turn.reply.completion.text if turn.reply else turn.actions[0].thought
         said = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
         thinking = turn.reply.completion.thinking if turn.reply else ()
+        _answer_before(out)
         out.append({**said, THINKING: list(thinking)} if thinking else said)
         shown: list[JsonObject] = []
         for index, call in enumerate(calls):
@@ -128,8 +136,10 @@ class ConversationMemory:
     def _result(self, turn: Turn, index: int) -> tuple[str, list[JsonObject]]:
         """What came of the turn's call number `index`: its text, and images to be sent."""
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
-        lines, parts = self._pictures.take(images_of(result) if result else ())
-        return "\n".join([result_text(turn, index, self._limit), *lines]), parts
+        masked = self._history.masked
+        shown = result is not None and result.id not in masked
+        lines, parts = self._pictures.take(images_of(result) if result and shown else ())
+        return "\n".join([result_text(turn, index, self._limit, masked), *lines]), parts
 
     def _add_text_turn(self, out: list[JsonObject], turn: Turn) -> None:
         if turn.reply:
@@ -150,7 +160,14 @@ def _reply_text(reply: ModelReplied) -> str:
     return "\n".join([*([completion.text] if completion.text.strip() else []), *calls])
 
 
+def _answer_before(out: list[JsonObject]) -> None:
+    """Let something stand between two replies of the model: some want strict turns."""
+    if out and out[-1]["role"] == "assistant":
+        _add_user(out, "[no result]")
+
+
 def _add_assistant(out: list[JsonObject], text: str) -> None:
+    _answer_before(out)
     out.append({"role": "assistant", "content": text if text.strip() else "[empty reply]"})
 
 

@@ -29,7 +29,11 @@ _SENDABLE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+
 def images_of(event: EventBase) -> tuple[str, ...]:
     """The data: URLs of the images that came with an observation."""
     match event:
-        case o.IPythonOutput(images=images) | o.FileReadResult(images=images):
+        case (
+            o.IPythonOutput(images=images)
+            | o.FileReadResult(images=images)
+            | o.McpResult(images=images)
+        ):
             return images
         case o.BrowserOutput(screenshot=str(screenshot)):
             return (screenshot,)

@@ -1,12 +1,14 @@
 """How events look to the model: each observation and note as text, within a bound."""
 
 import json
+from collections.abc import Container
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
-from resolver.memory.text import cut_middle
+from resolver.memory.outcomes import outcome_of
+from resolver.memory.text import cut_middle, marker_for
 from resolver.memory.turns import Note, Turn
 from resolver.templates import render
 
@@ -19,15 +21,19 @@ AFTER_FINISH = "[not run: it came after the call that finished the work]"
 _ENVELOPE = {"id", "timestamp", "source", "cause", "tool_call", "thought", "reply", "kind"}
 
 
-def result_text(turn: Turn, index: int, limit: int) -> str:
-    """What came of the turn's call number `index`; every call has an answer, whatever happened."""
+def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ()) -> str:
+    """What came of the turn's call number `index`; every call has an answer, whatever happened.
+
+    masked: ids of observations of which only the outcome is told.
+    """
     if index >= len(turn.actions):
         done = any(isinstance(x, a.Finish) for x in turn.actions)
         return AFTER_FINISH if done else NOT_RUN
     action = turn.actions[index]
     result = turn.results.get(action.id)
     if result is not None and not isinstance(result, o.Null):
-        return observation_text(result, limit)
+        told = result.id in masked
+        return masked_text(result) if told else observation_text(result, limit)
     match action:
         case a.Invalid(reason=reason):
             return cut_middle(f"ERROR: {reason}", limit)
@@ -50,17 +56,56 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
         case o.IPythonOutput(error=error):
             body = _body(observation.content, limit, "Print less at a time.")
             return f"{body}\n[the cell raised an error]" if error else body
+        case o.McpResult(error=error):
+            body = _body(observation.content, limit, "Ask for less at a time.")
+            return f"{body}\n[the tool says that it failed]" if error else body
         case o.FileReadResult():
             return _body(observation.content, limit, "Read the rest with view_range.")
         case o.FileEditResult(diff=diff):
             return _body(observation.content or diff, limit, "View the file to see all of it.")
         case o.ErrorObservation(content=content):
             return cut_middle(f"ERROR: {content}", limit)
-        case o.RecallResult(sources=sources):
-            text = cut_middle(observation.content, limit)
-            return render("agent/recall.md.j2", text=text, sources=sources).strip()
+        case o.RecallResult():
+            return _recalled_text(observation, limit)
         case _:
             return _body(observation.content, limit, "")
+
+
+def _recalled_text(result: o.RecallResult, limit: int) -> str:
+    text = cut_middle(result.content, limit)
+    return render(
+        "agent/recall.md.j2",
+        text=text,
+        about=result.about,
+        called=result.name or result.about,
+        sources=result.sources,
+        why=result.why,
+        marker=marker_for(text),
+    ).strip()
+
+
+def masked_text(observation: ObservationBase) -> str:
+    """What is told of an observation whose text made room: how it ended, and how to get it again.
+    Its length does not depend on the observation's."""
+    size = f"{len(observation.content)} characters"
+    match observation:
+        case o.CmdOutput(output_file=where, exit_code=code):
+            again = f"all of it is in {where}" if where else "run the command again to see it"
+            outcome = outcome_of(observation.content, 200 if code == 0 else 600)
+            note = f"[output of {size} left out to save room; {again}]"
+            parts = [outcome, note, _status(observation)]
+        case o.IPythonOutput(error=error):
+            outcome = outcome_of(observation.content) if error else ""
+            note = f"[output of {size} left out to save room; run the cell again to see it]"
+            parts = [outcome, note]
+            parts += ["[the cell raised an error]"] if error else []
+        case o.FileReadResult(path=path):
+            parts = [f"[{size} of {path} left out to save room; view it again if you need it]"]
+        case o.BrowserOutput(url=url):
+            parts = [f"[the page {url[:300]} left out to save room; open it again if you need it]"]
+        case _:
+            parts = [f"[{size} left out to save room]"]
+    return "\n".join(part for part in parts if part)
 
 
 def _body(content: str, limit: int, hint: str) -> str:
@@ -79,9 +124,12 @@ def _command_text(output: o.CmdOutput, limit: int) -> str:
     if output.omitted and len(output.content) > limit:
         # the sandbox's own note on what it left out stood in the middle that is gone now
         text += f"\n[{output.omitted} more bytes had been left out before.]"
+    return f"{text}\n{_status(output)}"
+
+
+def _status(output: o.CmdOutput) -> str:
     status = f"exit code {output.exit_code}" if output.exit_code is not None else "still running"
-    place = f", in {output.cwd}" if output.cwd else ""
-    return f"{text}\n[{status}{place}]"
+    return f"[{status}, in {output.cwd}]" if output.cwd else f"[{status}]"
 
 
 def note_text(note: Note, limit: int) -> str:

@@ -1,4 +1,8 @@
-"""Cutting text to a bound. What was cut is always said, with how to read the rest."""
+"""Cutting text to a bound, which is always said, with how to read the rest; and telling where text
+of others begins and ends.
+"""
+
+import hashlib
 
 
 def cut_middle(text: str, limit: int, hint: str = "") -> str:
@@ -18,3 +22,11 @@ def cut_middle(text: str, limit: int, hint: str = "") -> str:
     missing = len(text) - len(head) - len(tail)
     note = f"[... {missing} characters left out. {hint}".rstrip() + " ...]"
     return f"{head.rstrip(chr(10))}\n{note}\n{tail.lstrip(chr(10))}"
+
+
+def marker_for(text: str) -> str:
+    """A word that does not occur in the text; the same text gives the same word."""
+    seed = text
+    while (word := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in text.lower():
+        seed += word
+    return word

@@ -42,10 +42,12 @@ class History:
     """The turns of one state, kept up to date by looking at the new events only.
 
     turns: the first one is the head: it has no reply, only notes.
-    forgotten, summary: of all condensations so far; the last summary stands for all of them.
+    forgotten, masked: of all condensations so far. summary, notes: of the last one that has
+        forgotten something; they stand for all of them.
     condensation_wanted: a CondensationRequest has no Condensation yet.
 
-    What the run itself does in the sandbox (the setup) is not a part of the conversation.
+    What the run itself does in the sandbox (the setup) is not a part of the conversation; what it
+    recalls for the agent is.
     """
 
     def __init__(self) -> None:
@@ -71,8 +73,10 @@ class History:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.forgotten: set[int] = set()
+        self.masked: set[int] = set()
         self._own: set[int] = set()
         self.summary = ""
+        self.notes = ""
         self.condensation_wanted = False
 
     def _is_continued_by(self, state: State) -> bool:
@@ -89,9 +93,11 @@ class History:
                 current.notes.append(event)
             case a.CondensationRequest():
                 self.condensation_wanted = True
-            case life.Condensation(forgotten=forgotten, summary=summary):
+            case life.Condensation(forgotten=forgotten):
                 self.forgotten.update(forgotten)
-                self.summary = summary
+                self.masked.update(event.masked)
+                if forgotten:
+                    self.summary, self.notes = event.summary, event.notes
                 self.condensation_wanted = False
                 return True
             case o.AgentStateChanged():
@@ -113,7 +119,7 @@ class History:
         self.turns[-1].actions.append(action)
 
     def _take_observation(self, observation: ObservationBase) -> None:
-        if observation.cause in self._own:
+        if observation.cause in self._own and not isinstance(observation, o.RecallResult):
             return
         turn = self.turns[-1]
         if observation.cause is not None and any(x.id == observation.cause for x in turn.actions):

@@ -5,7 +5,7 @@ Actions in, observations out; the checkout in, the change out. Events are return
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from resolver.runtime.archive import take_file, wrap_file, wrap_folder
 from resolver.runtime.base import Machine
 from resolver.runtime.client import Notices, Send, WireClient
 from resolver.runtime.egress import EgressPolicy, Ledger
+from resolver.runtime.programs import Program
 from resolver.runtime.tunnels import Tunnels
 from resolver.sandbox import wire
 
@@ -182,6 +183,13 @@ class Runtime:
         Raises SandboxError for a link, anything but one file, or more than `max_bytes`.
         """
         take_file(self._machine.get_archive(path), destination, max_bytes)
+
+    def start_program(self, command: str, arguments: Sequence[str]) -> Program:
+        """Start a program in the root, whose input and output are held here. Raises SandboxError
+        where it can't be started."""
+        params = {"command": command, "arguments": list(arguments)}
+        started = _fatal(self._running, "start_program", params, wire.ProgramStarted, START_SECONDS)
+        return Program(self._running, started["program"])
 
     def execute(self, action: SandboxAction) -> Observation:
         """Do the action. What the agent can put right comes back as ErrorObservation.

@@ -3,6 +3,7 @@
 Knows nothing of frames or pipes, so that any carrier can serve it.
 """
 
+import base64
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from .environment import Outputs, shell_environment, user_name
 from .failure import ActionFailed
 from .ipython import IPython, KernelCommand
 from .processes import Family
+from .programs import Programs
 from .spool import readable
 from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, WireError
 
@@ -39,7 +41,8 @@ class Places:
 
 
 class Actions:
-    """The live sessions of one sandbox. `run` is for one thread; `interrupt` for any."""
+    """The live sessions of one sandbox. `run` is for one thread, except for PROGRAM_METHODS, which
+    like `interrupt` may be called from any."""
 
     def __init__(self, places: Places, family: Family, kernel: tuple[str, ...]) -> None:
         self._places = places
@@ -53,6 +56,7 @@ class Actions:
         self._ipython = IPython(family, command, outputs)
         self._browser = Browser(family, places.bash, environment, places.root, places.scratch)
         self._editor = Editor(places.root, places.scratch)
+        self._programs = Programs(family, environment, places.root)
         self._table: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
             "run_command": self._run_command,
             "run_cell": self._run_cell,
@@ -65,6 +69,10 @@ class Actions:
             "checkout": self._checkout,
             "settle": self._settle,
             "export_change": self._export_change,
+            "start_program": self._start_program,
+            "read_program": self._read_program,
+            "write_program": self._write_program,
+            "end_program": self._end_program,
         }
 
     def run(self, method: str, params: object) -> dict[str, Any]:
@@ -100,6 +108,7 @@ class Actions:
         self._bash.close()
         self._ipython.close()
         self._browser.close()
+        self._programs.close()
 
     def _run_command(self, given: "Parameters") -> Mapping[str, Any]:
         return self._bash.run(given.text("command"), given.seconds(), given.flag("is_input"))
@@ -145,6 +154,22 @@ class Actions:
         base, limit = given.text("base"), given.number("limit")
         return export_change(places.root, places.scratch, base, places.git, limit)
 
+    def _start_program(self, given: "Parameters") -> Mapping[str, Any]:
+        number = self._programs.start(given.text("command"), given.texts("arguments"))
+        return {"program": number}
+
+    def _read_program(self, given: "Parameters") -> Mapping[str, Any]:
+        data, ended, words = self._programs.read(given.number("program"), given.seconds())
+        return {"data": base64.b64encode(data).decode(), "ended": ended, "words": words}
+
+    def _write_program(self, given: "Parameters") -> Mapping[str, Any]:
+        self._programs.write(given.number("program"), given.text("data"))
+        return {}
+
+    def _end_program(self, given: "Parameters") -> Mapping[str, Any]:
+        self._programs.end(given.number("program"))
+        return {}
+
 
 class Parameters:
     """A request's `params`, each taken with its type. Raises WireError(INVALID_PARAMS)."""
@@ -159,6 +184,12 @@ class Parameters:
         if not isinstance(value, str):
             raise self._wrong(name, "a string")
         return readable(value) if not value.isascii() and _has_surrogates(value) else value
+
+    def texts(self, name: str) -> list[str]:
+        value = self._given.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(name, "a list of strings")
+        return [readable(item) for item in value]
 
     def has(self, name: str) -> bool:
         """It was given, whatever it is."""

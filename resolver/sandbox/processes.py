@@ -75,15 +75,17 @@ class Family:
         folder: str,
         stdin: int,
         output: int,
+        errors: int | None = None,
         passed: Sequence[int] = (),
     ) -> "subprocess.Popen[bytes]":
-        """Start a leader of a new session. Raises OSError."""
+        """Start a leader of a new session. errors: its standard error, where that is not to go
+        into its output. Raises OSError."""
         with self._lock:
             process = subprocess.Popen(
                 arguments,
                 stdin=stdin,
                 stdout=output,
-                stderr=output,
+                stderr=output if errors is None else errors,
                 env=dict(environment),
                 cwd=folder,
                 start_new_session=True,

@@ -1,7 +1,8 @@
 """The action server: JSON-RPC lines on stdin and stdout, answered by Actions.
 
 One thread reads, so that `ping` and `interrupt` are answered while an action runs; one thread
-runs the actions, in the order they came. The end of stdin ends everything that was started.
+runs the actions, in the order they came; what concerns a program whose output the host reads is
+done beside them. The end of stdin ends everything that was started.
 """
 
 import ctypes
@@ -25,8 +26,10 @@ from .wire import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_FRAME,
+    MAX_PROGRAMS,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    PROGRAM_METHODS,
     TUNNEL_METHODS,
     WireError,
     decode,
@@ -103,6 +106,7 @@ class Server:
         self._writing = Turns()
         self._proxy = proxy
         self._worker = ThreadPoolExecutor(1)
+        self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # one each may read, write, end
         self._places = threading.BoundedSemaphore(MAX_WAITING)
 
     def serve(self) -> None:
@@ -144,7 +148,8 @@ class Server:
             self._reply(message, {})
             return False
         elif self._places.acquire(blocking=False):
-            running = self._worker.submit(self._actions.run, method, message.get("params", {}))
+            threads = self._beside if method in PROGRAM_METHODS else self._worker
+            running = threads.submit(self._actions.run, method, message.get("params", {}))
             running.add_done_callback(lambda done: self._conclude(message, done))
         else:
             busy = WireError(ACTION_FAILED, f"{MAX_WAITING} requests are waiting already")

@@ -147,13 +147,39 @@ class SettleResult(TypedDict):
     untracked: int
 
 
-METHODS: Final = frozenset(
-    {
-        "hello", "ping", "interrupt", "shutdown",
-        "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
-        "checkout", "settle", "export_change",
-    }
-)  # fmt: skip
+class ProgramStarted(TypedDict):
+    """Result of `start_program` {command: str, arguments: list[str]}: a program in the root, with
+    the shell's environment. Other methods name it by its number."""
+
+    program: int
+
+
+class ProgramOutput(TypedDict):
+    """Result of `read_program` {program: int, timeout: float}: what it has written, as soon as
+    there is something; empty when there was nothing in that time. `write_program`
+    {program: int, data: str} and `end_program` {program: int} have an empty result."""
+
+    data: str  # base64, at most PROGRAM_CHUNK bytes
+    ended: bool  # it has closed its output
+    words: str  # the last that it wrote to standard error
+
+
+PROGRAM_METHODS: Final = frozenset(
+    {"start_program", "read_program", "write_program", "end_program"}
+)
+"""These are answered while a command runs, and may wait beside one another."""
+
+PROGRAM_CHUNK: Final = 64 * 1024
+"""Most bytes of a program's output in one result, and of its input in one request."""
+
+MAX_PROGRAMS: Final = 8
+"""Programs at once."""
+
+METHODS: Final = PROGRAM_METHODS | {
+    "hello", "ping", "interrupt", "shutdown",
+    "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
+    "checkout", "settle", "export_change",
+}  # fmt: skip
 
 TUNNEL_METHODS: Final = {
     "tunnel_open": ("host", "port"),

@@ -42,7 +42,7 @@ class AtWork:
         return [
             asking
             for asking, sent in running.asked
-            if asking.command is Command.CONTINUE
+            if asking.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
             and any(s is r for s in (sent[:-1] or sent) for r in late)
         ]
 

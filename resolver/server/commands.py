@@ -14,8 +14,10 @@ from resolver.commanding import (
     tell_nothing_at_work,
     tell_refused,
 )
+from resolver.continuing import DECIDES
 from resolver.doors import github_forge, run_id
 from resolver.errors import ForgeError
+from resolver.helping import tell_help
 from resolver.model import Command, Trigger
 from resolver.server.atwork import AtWork
 from resolver.server.threads import Threads
@@ -25,10 +27,14 @@ logger = logging.getLogger("resolver.server")
 
 
 class Configured(Protocol):
-    """Where the settings come from."""
+    """Where the settings come from, and what is known of earlier runs."""
 
     def settings(self) -> Settings:
         """As they are now."""
+        ...
+
+    def waits(self, trigger: Trigger) -> bool:
+        """Whether the thread's last run waits for a person to agree to an action."""
         ...
 
 
@@ -58,6 +64,9 @@ class Commands:
                     return trigger  # as any request for a run, it is refused on the way
                 tell_refused(trigger, run_id(trigger.key, trigger.at), refused, forge, settings)
                 return None
+            if trigger.command is Command.HELP:
+                tell_help(trigger, forge, settings)
+                return None
             if forge.is_confirmed(trigger):
                 logger.info("%s was done before", what)
                 return None
@@ -67,7 +76,8 @@ class Commands:
                 logger.info("%s has reached its run", what)
                 forge.confirm(trigger)
                 return None
-            if trigger.command in GOES_ON:
+            decides = trigger.command in DECIDES
+            if trigger.command in GOES_ON or (decides and self.configured.waits(trigger)):
                 return trigger
             tell_nothing_at_work(trigger, forge, settings)
         except ForgeError as error:

@@ -8,23 +8,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from resolver.commanding import GOES_ON, continued
-from resolver.continuing import Earlier
+from resolver.commanding import TAKES_UP, continued, tell_nothing_at_work
+from resolver.continuing import DECIDES, Earlier, waits
 from resolver.controller.control import Control
 from resolver.doors import github_forge, host_of, run_id
 from resolver.errors import ResolverError
+from resolver.events.reading import read_log
+from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, Report
 from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
-from resolver.record import Job
-from resolver.runlog import can_go_on
+from resolver.record import Job, bottomless
+from resolver.runlog import can_go_on, spent_by
 from resolver.server.atwork import AtWork
+from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
 from resolver.triggers.permission import authorize
+
+SLACK_HOURS = 1.0
+"""How much longer than a run may take money stays set aside for it, should it never end."""
 
 logger = logging.getLogger("resolver.server")
 
@@ -39,12 +45,15 @@ class Runs:
     environment, options: the settings of each run are loaded from them.
     folder: below it each run has its own, which is named like the run.
     at_work: where comments find a run while it is at work.
+    ledger: what runs have cost; None keeps no totals, and the money of a month is not bounded.
     """
 
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     folder: Path
     at_work: AtWork = field(default_factory=AtWork)
+    ledger: Ledger | None = None
+    now: Clock = utc_now
 
     @property
     def threads(self) -> Threads:
@@ -70,7 +79,11 @@ class Runs:
         forge = github_forge(settings, trigger.repository)
         if self._is_done(trigger, run, forge):
             logger.info("run %s was done before", run)
+            self._settle(trigger, run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
+        if self._decides_about_nothing(trigger, run):
+            tell_nothing_at_work(trigger, forge, settings)
+            return {"run": run, "exit_code": 0, "state": "nothing"}
         report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
         control = Control()
         self.at_work.enter(trigger, control)
@@ -82,6 +95,7 @@ class Runs:
             done = self._begin(report, attempt, settings, forge, control)
         finally:
             late = self.at_work.leave(trigger)
+            self._settle(trigger, run)
         return {**done, LEFT: [each.model_dump_json() for each in late]}
 
     def _begin(
@@ -108,8 +122,13 @@ class Runs:
 
     def _job(self, trigger: Trigger, run: str, output: Output, settings: Settings) -> Job:
         """The job: cut off and to go on, or new, or to go on from the thread's last run."""
-        job = Job(trigger, run, output, self._load, host_of(self.environment))
-        begun, goes_on = output.request, trigger.command in GOES_ON
+
+        def purse(settings: Settings) -> float:
+            return self._reserve(trigger, run, settings)
+
+        host = replace(host_of(self.environment), notes=self.folder / "notes")
+        job = Job(trigger, run, output, self._load, host, purse=purse)
+        begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
         if can_go_on(output.log) and (begun is not None or not goes_on):
             return replace(job, resume=True, continuation=begun.continuation if begun else None)
@@ -120,6 +139,44 @@ class Runs:
             trigger, self._last_run(trigger, run), settings, output.log
         )
         return replace(job, continuation=continuation, notices=notices)
+
+    def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
+        """Whether it is a decision, and the run that it came too late for waits no longer."""
+        if trigger.command not in DECIDES or can_go_on(self.folder / run / EVENTS):
+            return False
+        return not self.waits(trigger)
+
+    def waits(self, trigger: Trigger) -> bool:
+        """Whether the thread's last run waits for a person to agree to an action."""
+        last = self._last_run(trigger, run_id(trigger.key, trigger.at))
+        return last is not None and waits(last)
+
+    def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
+        """Set money aside for the run; what is left for it. Raises OverBudget."""
+        if self.ledger is None:
+            return bottomless(settings)
+        bounds = Bounds(settings.max_monthly_budget, settings.max_daily_budget)
+        longest = settings.ceiling.max_time + settings.setup_timeout
+        return self.ledger.reserve(
+            run,
+            trigger.repository,
+            settings.max_budget,
+            bounds,
+            self.now(),
+            longest / 3600 + SLACK_HOURS,
+        )
+
+    def _settle(self, trigger: Trigger, run: str) -> None:
+        """Note what the run has cost so far, however it ended. What fails here fails no run."""
+        if self.ledger is None:
+            return
+        log = self.folder / run / EVENTS
+        try:
+            begun = log.exists() and log.stat().st_size > 0
+            cost, unpriced = spent_by(list(read_log(log)), run) if begun else (0.0, 0)
+            self.ledger.settle(run, trigger.repository, cost, unpriced, self.now())
+        except (ResolverError, OSError) as error:
+            logger.error("what run %s has cost is not noted: %s", run, error)
 
     def _last_run(self, trigger: Trigger, run: str) -> Earlier | None:
         """The thread's last run before this one that a run can go on from."""

@@ -17,7 +17,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.errors import UsageError
-from resolver.model import Command, Trigger
+from resolver.model import Trigger
+from resolver.steering import STARTS
 
 logger = logging.getLogger("resolver.server")
 
@@ -46,10 +47,11 @@ Obey = Callable[[Trigger, Collection[Trigger]], Trigger | None]
 """(command, the runs that wait or are at work) -> the run that it asks for, if any."""
 
 
-def database(url: str) -> URL:
-    """The address of the database; a SQLite file's is made absolute, and its folder is made.
+def database(url: str, to_write: bool = True) -> URL:
+    """The address of the database; a SQLite file's is made absolute.
 
-    Raises UsageError when it is no address, or the file can't be written.
+    to_write: make the file, and its folder, where they are missing. Raises UsageError when it is
+    no address, or the file can't be written.
     """
     advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
     try:
@@ -63,6 +65,8 @@ def database(url: str) -> URL:
     if not parsed.database or parsed.database == ":memory:":
         raise UsageError("a database in memory would forget what it was sent", advice)
     file = Path(parsed.database).absolute()
+    if not to_write:
+        return parsed.set(database=str(file))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         # What people wrote in private repositories is in there.
@@ -149,7 +153,7 @@ class Worker:
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery. Durable when it returns; a known delivery id changes nothing."""
-        if trigger.command in {Command.FIX, Command.QUESTION}:
+        if trigger.command in STARTS:
             self._enqueue_run(delivery, trigger.model_dump_json())
         else:
             with SetWorkflowID(delivery):

@@ -227,6 +227,7 @@ def _header(header: Header) -> dict[str, Any]:
         "version": inline_code(header.version),
         "started": header.started,
         "cost": header.price,
+        "parts": [prose(text) for text in header.parts],
         "tokens_in": f"{tokens.input:,}",
         "tokens_cached": f"{tokens.cached:,}",
         "tokens_out": f"{tokens.output:,}",

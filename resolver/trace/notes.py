@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from resolver.consent import RiskLevel
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -43,9 +44,9 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
             wait = f"attempt {event.attempt}, after {duration(event.wait)}"
-            return "retry", f"The model was asked again ({wait}): {event.reason}", ""
+            return "retry", f"The model was asked again{_by(event)} ({wait}): {event.reason}", ""
         case life.ModelSwitched():
-            said = f"From here on {event.to_model} is asked, not {event.from_model}"
+            said = f"From here on {event.to_model} is asked{_by(event)}, not {event.from_model}"
             return "retry", f"{said}: {event.reason}", ""
         case life.ModelReplied():
             return "event", "The model replied, and the reply led to no action", _said(event)
@@ -53,8 +54,7 @@ def _told(event: Event) -> tuple[str, str, str]:
             said = event.completion.text or event.completion.reasoning
             return "event", f"The model answered the {event.service}", said
         case life.Condensation():
-            forgotten = plural(len(event.forgotten), "event")
-            return "memory", f"{forgotten} left the conversation to make room", event.summary
+            return "memory", _told_condensation(event), _condensed(event)
         case life.Resumed():
             asked = f", asked for by {event.by}" if event.by else ""
             text = f"The run goes on as {event.run}{asked}{_after_colon(event.reason)}"
@@ -63,6 +63,8 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "state", _told_limits(event), ""
         case life.DelegateEvent():
             return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
+        case life.RiskAssessed() | life.ConfirmationAsked() | life.ConfirmationAnswered():
+            return _told_consent(event)
         case life.ReplayDiverged():
             seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
             where = f"the {event.field} of event {event.recorded_id}"
@@ -84,6 +86,21 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "event", str(event.kind).replace("_", " "), content
 
 
+def _told_condensation(event: life.Condensation) -> str:
+    parts = [f"{plural(len(event.forgotten), 'event')} left the conversation"]
+    if event.masked:
+        outputs = f"of {plural(len(event.masked), 'output')} only the end is shown from here on"
+        parts = [*parts, outputs] if event.forgotten else [outputs]
+    text = ", and ".join(parts)
+    return f"To make room {text}" if event.masked else f"{text} to make room"
+
+
+def _condensed(event: life.Condensation) -> str:
+    """What stands in for it; a model's words are told as such."""
+    notes = f"What a model noted:\n{event.notes}" if event.notes else ""
+    return "\n\n".join(part for part in (event.summary, notes) if part)
+
+
 def _told_connection(event: life.Egress) -> tuple[str, str, str]:
     times = f"{event.connections} connections" if event.connections > 1 else "Connection"
     where = f"{times} to {event.host}:{event.port}"
@@ -92,6 +109,20 @@ def _told_connection(event: life.Egress) -> tuple[str, str, str]:
     carried = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
     took = f", {duration(event.seconds)}" if event.seconds else ""
     return "network", f"{where} ({carried}{took}){_after_colon(event.reason)}", ""
+
+
+def _told_consent(
+    event: life.RiskAssessed | life.ConfirmationAsked | life.ConfirmationAnswered,
+) -> tuple[str, str, str]:
+    match event:
+        case life.RiskAssessed(level=level, reasons=reasons):
+            sort = "event" if level is RiskLevel.LOW else "warning"
+            return sort, f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(), ""
+        case life.ConfirmationAsked(wanted=wanted):
+            return "state", f"A person is asked about {wanted.kind}", wanted.text
+        case life.ConfirmationAnswered(approved=approved, by=by, reason=reason):
+            verb = "approved" if approved else "denied"
+            return "state", f"{by or 'The operator'} {verb} it{_after_colon(reason)}", ""
 
 
 def _told_limits(event: life.LimitsExtended) -> str:
@@ -105,6 +136,10 @@ def _told_limits(event: life.LimitsExtended) -> str:
 
 def _after_colon(text: str) -> str:
     return f": {text}" if text else ""
+
+
+def _by(event: life.ModelRetried | life.ModelSwitched) -> str:
+    return "" if event.service == life.AGENT else f" by the {event.service}"
 
 
 def _said(event: life.ModelReplied) -> str:

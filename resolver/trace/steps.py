@@ -17,8 +17,9 @@ from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_event
 from resolver.events.state import State
 from resolver.model import Completion, RunState
+from resolver.trace.costs import cost_parts
 from resolver.trace.notes import as_json, extras_of, note_of
-from resolver.trace.plain import clean, one_line
+from resolver.trace.plain import clean, one_line, plural
 from resolver.trace.view import Block, Entry, Header, Language, Mood, Step, View
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -154,10 +155,24 @@ def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
         case a.McpCall():
             arguments = Block(as_json(action.arguments), "json") if action.arguments else None
             return "Call", f"{action.server}/{action.name}", arguments
+        case a.CodeSearch():
+            below = f" below {action.path}" if action.path else ""
+            return "Search the code for", ", ".join(action.terms) + below, None
+        case a.CodeExplore():
+            facts = [action.direction, f"{plural(action.depth, 'edge')} deep", *action.edges]
+            return "Explore the code from", f"{', '.join(action.start)} ({', '.join(facts)})", None
+        case a.Recall(source=Source.ENVIRONMENT):
+            return "Load", f"{action.query}: {action.why}", None
         case a.Recall():
-            return "Recall", action.query, Block(action.query)
+            return "Recall", action.query or "the list of skills", Block(action.query)
+        case a.Remember():
+            return "Note for later runs", action.note, Block(action.note)
         case a.Delegate():
             return "Delegate to", action.agent, Block(action.task)
+        case a.ReviewComment(path=path, line=line):
+            first = f"{action.start_line}-" if action.start_line else ""
+            proposed = Block(action.suggestion) if action.suggestion else None
+            return "Comment on", f"{path}:{first}{line} ({action.severity})", proposed
         case a.PlanUpdate(items=items):
             done = sum(item.status == "done" for item in items)
             told = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
@@ -190,7 +205,10 @@ def _words(action: ActionBase) -> str:
         case a.Message() | a.Think():
             return action.content
         case a.Finish():
-            return action.message
+            places = (f"- {place.where} {place.symbol}".rstrip() for place in action.places)
+            return "\n".join([action.message, *places])
+        case a.ReviewComment():
+            return action.body
         case a.Reject() | a.Invalid():
             return action.reason
         case _:
@@ -261,7 +279,7 @@ def _language(answer: Event) -> Language:
 
 def _images(answer: Event) -> tuple[str, ...]:
     match answer:
-        case o.IPythonOutput() | o.FileReadResult():
+        case o.IPythonOutput() | o.FileReadResult() | o.McpResult():
             return answer.images
         case o.BrowserOutput(screenshot=str() as screenshot):
             return (screenshot,)
@@ -296,6 +314,7 @@ def _header(events: list[Event], steps: int) -> Header:
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
         priced=state.priced,
+        parts=cost_parts(state),
         tokens=state.tokens,
         replies=state.iterations,
         steps=steps,

@@ -80,6 +80,7 @@ def _header(header: Header) -> str:
         ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
+        *(("Of it", text) for text in header.parts),
         ("Work", f"{plural(header.steps, 'action')} in {duration(header.seconds)}"),
         *(("Left out", text) for text in header.left_out),
     ]

@@ -88,6 +88,7 @@ class Header:
     """What the whole run was.
 
     cost: US dollars; None when the price of a reply is not known, and `priced` is then the rest.
+    parts: a line for each model and each service, where there are several.
     """
 
     run: str = ""
@@ -110,6 +111,7 @@ class Header:
     started: str = ""
     cost: float | None = 0.0
     priced: float = 0.0
+    parts: tuple[str, ...] = ()
     tokens: Tokens = field(default_factory=Tokens)
     replies: int = 0
     steps: int = 0

@@ -1,7 +1,7 @@
-"""What a mention asks for: new work, or something of a run that is there already.
+"""What a mention asks for: new work, something of a run that is there already, or a word about it.
 
-Only a whole instruction is a command: `stop` stops, `stop using mocks` is work to be done.
-docs/commands.md tells people the same rules.
+Only a whole instruction is a command: `stop` stops, `stop using mocks` is work to be done. A slash
+makes a word a command whatever follows it. docs/commands.md tells people the same rules.
 """
 
 import re
@@ -26,10 +26,36 @@ _NAMES = {
     "go on": Command.CONTINUE,
     "carry on": Command.CONTINUE,
     "keep going": Command.CONTINUE,
+    "approve": Command.APPROVE,
+    "approved": Command.APPROVE,
+    "deny": Command.DENY,
+    "denied": Command.DENY,
+    "reject": Command.DENY,
+    "rejected": Command.DENY,
 }
 _NAME = re.compile(
     r"(?:please[ ,]{1,3})?(" + "|".join(n.replace(" ", "[ ]") for n in _NAMES) + r")(?![\w'’-])",
     re.I,
+)
+_SLASHED = {
+    **{name: command for name, command in _NAMES.items() if " " not in name},
+    "help": Command.HELP,
+    "ask": Command.QUESTION,
+    "review": Command.REVIEW,
+    "fix": Command.FIX,
+}
+COMMAND_NAMES = tuple(_SLASHED)
+"""What a slash calls in every repository; no agent and no skill of a repository has such a name."""
+
+_SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
+_HELP = re.compile(
+    r"(?:(?:please[ ,]{1,3})?help(?:[ ,]{1,3}please)?|\?|what[ ]can[ ](?:you|i)[ ](?:do|ask)"
+    r"(?:[ ]here)?)[\s.!?]{0,9}",
+    re.I,
+)
+# a condition that is not looked at must not become a yes
+_CONDITION = re.compile(
+    r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until)\b", re.I
 )
 # what may stand between a command and its end without making it a sentence about something else
 _FILLER = re.compile(
@@ -59,7 +85,7 @@ _BOUNDARY = re.compile(
     r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ]|(?:and|but|please|then)\b)", re.I
 )
 _EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
-_ASKED = re.compile(r"(?:/ask\b|question[ \t]{0,3}:)[ \t:]{0,9}(?=\S)", re.I)
+_ASKED = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
 # one sentence only: what follows a question is mostly a wish
 _QUESTION = re.compile(
     r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
@@ -70,13 +96,37 @@ _WISH = re.compile(
     r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
     re.I,
 )
+_REVIEW = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:re-?)?review(?![\w'’-])"
+    r"(?:[ ]{1,3}(?:please|now|again|it|this|that|here|the[ ]whole"
+    r"|(?:(?:the|this|that|these|those|my|our)[ ])?(?:(?:latest|last|new|whole)[ ])?"
+    r"(?:prs?|pull[ ]requests?|changes?|diffs?|code|commits?|branch|patch|work))(?![\w'’-]))*",
+    re.I,
+)
+_ASPECT = re.compile(
+    r"[ ]{1,3}(?=(?:for|with|whether|if|how|only|just|especially|mainly|focus\w*|the|this|that"
+    r"|these|those|my|our|all)\b)",
+    re.I,
+)
+# who asks for a change, too, wants more than a review; "the fix" is a thing, not a wish
+_CHANGES = re.compile(
+    r"\b(?:comments|feedback)\b"
+    r"|(?<!the )(?<!this )(?<!that )(?<!these )(?<!those )(?<!my )(?<!our )(?<!a )"
+    r"\b(?:fix|repair|correct|change|update|edit|rewrite|refactor|rename|remove|delete|drop|add"
+    r"|implement|apply|address|resolve|commit|push|merge|improve|clean|make|write|create|replace"
+    r"|revert|rebase|adapt|adjust|solve|finish|do|move|extract|simplify)\b",
+    re.I,
+)
 _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
 class Instruction(Noun):
-    """words: what is left for the agent to be told; "" when the command says it all."""
+    """words: what is left for the agent to be told; "" when the command says it all.
+    named: the name after a slash, where that is no command but an agent or a skill.
+    """
 
     command: Command = Command.FIX
+    named: str = ""
     extension: Extension = Extension()
     words: str = ""
 
@@ -85,17 +135,47 @@ FIX = Instruction()
 """Work to do, without a word about it."""
 
 
-def read_instruction(text: str) -> Instruction:
+def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     """What the words after a mention ask for. Total: what is no command is work to do.
 
-    stop, pause and resume count when nothing but a courtesy or a punctuation mark follows;
-    continue also before `with`, `and`, `but` and before amounts like `+50 iterations` or `$2 more`.
-    Amounts alone (`+$2`, `extend by 1 hour`) are a continue, too.
+    stop, pause, resume, approve and deny count when nothing but a courtesy or a punctuation mark
+    follows; continue also before `with`, `and`, `but` and before amounts like `+50 iterations` or
+    `$2 more`. Amounts alone (`+$2`, `extend by 1 hour`) are a continue, too. help counts alone.
+    pull_request: whether it was said on one; elsewhere a review of something is work.
     """
     text = text.strip()
+    slash = _SLASH.match(text)
+    if slash:
+        return _slashed(slash[1], text[slash.end() :].strip())
+    if _HELP.fullmatch(text):
+        return Instruction(command=Command.HELP)
     question = _question(text)
     if question:
         return Instruction(command=Command.QUESTION, words=question)
+    review = _review(text)
+    if review is not None and (pull_request or not review.words):
+        return review
+    return _steering(text)
+
+
+def _slashed(name: str, words: str) -> Instruction:
+    """A slash and a word: a command for sure, or something that the repository brings."""
+    command = _SLASHED.get(name.lower())
+    if command is None:
+        return Instruction(named=name, words=words)
+    if command is Command.HELP or (command is Command.QUESTION and not words):
+        return Instruction(command=Command.HELP)
+    if command is Command.APPROVE and not _is_a_yes(words):
+        return Instruction(words=f"{name} {words}")
+    if command is Command.CONTINUE:
+        plain = _steering(f"{name} {words}")
+        if plain.command is command:
+            return plain
+    return Instruction(command=command, words=words)
+
+
+def _steering(text: str) -> Instruction:
+    """What is asked of a run that is there already; else work."""
     named = _NAME.match(text)
     if named is None:
         return _bare_extension(text)
@@ -109,9 +189,27 @@ def read_instruction(text: str) -> Instruction:
         joined = _WITH.match(text, end)
         if joined:
             return Instruction(command=command, words=_words(text, joined.end()))
-    if _END.match(text, end):
-        return Instruction(command=command, words=_words(text, end))
-    return Instruction(words=text)
+    if not _END.match(text, end):
+        return Instruction(words=text)
+    if command is Command.APPROVE and not _is_a_yes(text[end:].lstrip(" \t")):
+        return Instruction(words=text)
+    return Instruction(command=command, words=_words(text, end))
+
+
+def _is_a_yes(rest: str) -> bool:
+    """Whether what follows `approve` takes nothing of it back."""
+    return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
+
+
+def _review(text: str) -> Instruction | None:
+    """A review, with what to look at as its words; None when it is something else, or more."""
+    begun = _REVIEW.match(text)
+    if begun is None or _CHANGES.search(text, begun.end()):
+        return None
+    if not _END.match(text, begun.end()) and not _ASPECT.match(text, begun.end()):
+        return None
+    words = text[begun.end() :].lstrip(_JUNK).strip()
+    return Instruction(command=Command.REVIEW, words="" if _COURTESY.fullmatch(words) else words)
 
 
 def _question(text: str) -> str:

@@ -30,7 +30,8 @@ _AFTER = re.compile(r"(?![\w/@\-'’\ufffc]|\.\w)")
 def find_instruction(body: str, mention: str) -> str | None:
     """The words after the first real `mention` in a comment, None when there is none.
 
-    When nothing follows it, the words before it. Hidden text is taken out.
+    When nothing follows it, the words before it; a question mark when that is all there is.
+    Hidden text is taken out.
     """
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     numbered, ends = _number(body, mention)
@@ -40,8 +41,10 @@ def find_instruction(body: str, mention: str) -> str | None:
     if index is None:
         return None
     end = ends[index]
-    after = strip_hidden(body[end:]).text.strip().lstrip(",:;.!?)]*_ \t\n").strip()
-    return after or strip_hidden(body[: end - len(mention)]).text.strip()
+    following = strip_hidden(body[end:]).text.strip()
+    after = following.lstrip(",:;.!?)]*_ \t\n").strip()
+    before = strip_hidden(body[: end - len(mention)]).text.strip()
+    return after or before or ("?" if following.startswith("?") else "")
 
 
 def _number(body: str, mention: str) -> tuple[str, list[int]]:

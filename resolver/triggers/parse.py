@@ -4,7 +4,6 @@ Whether the person may start work is asked afterwards, in `resolver.triggers.per
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,15 +11,10 @@ from pydantic import ValidationError
 
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
 from resolver.triggers.commands import FIX, Instruction, read_instruction
+from resolver.triggers.ignored import Ignored, not_a_person
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import Event, Issue, IssueCommentEvent, IssuesEvent, User
-
-
-@dataclass(frozen=True)
-class Ignored:
-    """The event asks for nothing. reason: one line for the log."""
-
-    reason: str
+from resolver.triggers.reviews import from_review
 
 
 def parse_event(
@@ -45,6 +39,8 @@ def parse_event(
             )
         if name == "issues":
             return _from_label(IssuesEvent.model_validate(payload), label, bot_login, allowed_users)
+        if name in {"pull_request_review", "pull_request_review_comment"}:
+            return from_review(name, payload, mention, bot_login, allowed_users)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -66,7 +62,7 @@ def command_of(
     type: the author's account type, as the API has it.
     """
     account = User(login=login, id=0, type=type)
-    if _not_a_person(account, bot_login, allowed_users):
+    if not_a_person(account, bot_login, allowed_users):
         return None
     instruction = find_instruction(body, mention)
     return None if instruction is None else read_instruction(instruction)
@@ -80,7 +76,7 @@ def _from_comment(
     author = event.comment.user
     if author is None or author.id != event.sender.id:
         return Ignored("the comment's author didn't send it")
-    ignored = _not_a_person(author, bot_login, allowed_users)
+    ignored = not_a_person(author, bot_login, allowed_users)
     if ignored:
         return ignored
     instruction = find_instruction(event.comment.body or "", mention)
@@ -91,7 +87,7 @@ def _from_comment(
         key=f"issue_comment:{event.comment.id}",
         kind=TriggerKind.ISSUE_COMMENT,
         at=event.comment.created_at,
-        asked=read_instruction(instruction),
+        asked=read_instruction(instruction, pull_request=event.issue.pull_request is not None),
         comment_id=event.comment.id,
     )
 
@@ -105,7 +101,7 @@ def _from_label(
         return Ignored(f"the label isn't {label}")
     if event.issue.state != "open":
         return Ignored("the issue is closed")
-    ignored = _not_a_person(event.sender, bot_login, allowed_users)
+    ignored = not_a_person(event.sender, bot_login, allowed_users)
     if ignored:
         return ignored
     at = event.issue.updated_at
@@ -115,17 +111,6 @@ def _from_label(
         kind=TriggerKind.ISSUE_LABELED,
         at=at,
     )
-
-
-def _not_a_person(account: User, bot_login: str, allowed_users: Collection[str]) -> Ignored | None:
-    login = account.login.casefold()
-    if bot_login and login == bot_login.casefold():
-        return Ignored("it's our own")
-    if login in {user.casefold() for user in allowed_users}:
-        return None
-    if account.type != "User" or login.endswith("[bot]"):
-        return Ignored(f"{account.login} isn't a person")
-    return None
 
 
 def _trigger(
@@ -147,6 +132,7 @@ def _trigger(
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
         instruction=asked.words,
         command=asked.command,
+        named=asked.named,
         extension=asked.extension,
         at=at,
         comment_id=comment_id,

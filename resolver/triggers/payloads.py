@@ -1,6 +1,7 @@
 """The fields of GitHub's webhook payloads that are read, and no others.
 
-Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`).
+Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`,
+`pull_request_review`, `pull_request_review_comment`).
 """
 
 from datetime import UTC, datetime
@@ -62,8 +63,42 @@ class IssueComment(Payload):
     created_at: Moment
 
 
+class Head(Payload):
+    """The newest commit of a pull request."""
+
+    sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
+
+
+class PullRequest(Payload):
+    """A pull request. A deleted account is None."""
+
+    number: int = Field(gt=0)
+    title: str
+    body: str | None = None
+    user: User | None = None
+    state: str = "open"
+    head: Head
+
+
+class ReviewComment(Payload):
+    """A comment on the code. One that was drafted in a review is public from `updated_at` on."""
+
+    id: int
+    body: str | None = None
+    user: User | None = None
+    created_at: Moment
+    updated_at: Moment
+
+
+class Review(Payload):
+    id: int
+    body: str | None = None
+    user: User | None = None
+    submitted_at: Moment | None = None
+
+
 class Event(Payload):
-    """What both events have. `sender` is the account that caused the event."""
+    """What both events of issues have. `sender` is the account that caused the event."""
 
     action: str
     issue: Issue
@@ -77,3 +112,20 @@ class IssueCommentEvent(Event):
 
 class IssuesEvent(Event):
     label: Label | None = None
+
+
+class PullRequestEvent(Payload):
+    """What both events of reviews have."""
+
+    action: str
+    pull_request: PullRequest
+    repository: Repository
+    sender: User
+
+
+class ReviewCommentEvent(PullRequestEvent):
+    comment: ReviewComment
+
+
+class ReviewEvent(PullRequestEvent):
+    review: Review

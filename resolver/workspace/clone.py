@@ -4,6 +4,7 @@ Nothing is checked out, and a person's repository is only read.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -90,11 +91,7 @@ def clone_url(
     check_url(url)
     git = HostGit()
     wanted = check_branch(git, branch) if branch is not None else None
-    args = ("ls-remote", "--symref", "--", url, "HEAD", *([wanted] if wanted else []))
-    listed = git.attempt(*args, credential=credential)
-    if listed.status != 0:
-        raise failure(args, listed, f"reading {url}")
-    refs, default = _parse_listing(listed.stdout.decode("utf-8", "surrogateescape"))
+    refs, default = list_refs(git, url, [wanted] if wanted else [], credential)
     if wanted is None and default is None:
         raise WorkspaceError(
             f"{url} has no default branch with a commit on it", "push a first commit, or name one"
@@ -105,6 +102,18 @@ def clone_url(
     some_id = commit or refs[wanted]
     target = _fetch(url, folder, commit or wanted, len(some_id), depth, credential)
     return Base(target, wanted.removeprefix("refs/heads/"))
+
+
+def list_refs(
+    git: HostGit, url: str, names: Sequence[str], credential: Credential | None
+) -> tuple[dict[str, str], str | None]:
+    """Commits by the full names of those refs that are there, and the name of the default branch,
+    None where it has no commit."""
+    args = ("ls-remote", "--symref", "--", url, "HEAD", *names)
+    listed = git.attempt(*args, credential=credential)
+    if listed.status != 0:
+        raise failure(args, listed, f"reading {url}")
+    return _parse_listing(listed.stdout.decode("utf-8", "surrogateescape"))
 
 
 def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
@@ -165,6 +174,16 @@ def _fetch(
     depth: int,
     credential: Credential | None,
 ) -> str:
+    git = new_clone(folder, id_length)
+    fetch(git, url, [f"{wanted}:{BASE_REF}"], [f"--depth={depth}"] if depth else [], credential)
+    peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
+    if peeled.status != 0:
+        raise WorkspaceError(f"{wanted} in {url} is not a commit", "name a branch or a commit")
+    return peeled.stdout.decode().strip()
+
+
+def new_clone(folder: Path, id_length: int) -> HostGit:
+    """A bare repository of ours in the new or empty `folder`. id_length: of its object ids."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
@@ -172,21 +191,31 @@ def _fetch(
     git = HostGit(git_dir=folder)
     kind = "sha256" if id_length == 64 else "sha1"
     git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
+    return git
+
+
+def fetch(
+    git: HostGit,
+    url: str,
+    refspecs: Sequence[str],
+    depth: Sequence[str],
+    credential: Credential | None,
+) -> None:
+    """Fetch into a clone of ours, every object checked. depth: git's options for it."""
     args = (
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-        "--no-recurse-submodules", "--update-shallow", *([f"--depth={depth}"] if depth else []),
-        "--", url, f"{wanted}:{BASE_REF}",
+        "--no-recurse-submodules", "--update-shallow", *depth, "--", url, *refspecs,
     )  # fmt: skip
     tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
     done = git.attempt(*args, settings=tolerated, credential=credential)
-    if done.status != 0 and OBJECT_ID.fullmatch(wanted) and _NOT_THERE.search(done.stderr):
+    if done.status == 0:
+        return
+    wanted = [spec.partition(":")[0] for spec in refspecs]
+    commits = [name for name in wanted if OBJECT_ID.fullmatch(name)]
+    if commits and _NOT_THERE.search(done.stderr):
+        missing = next((name for name in commits if name in done.stderr), commits[-1])
         raise WorkspaceError(
-            f"{url} has no commit {wanted} any more",
+            f"{url} has no commit {missing} any more",
             "its branch was forced to another history: start a new run",
         )
-    if done.status != 0:
-        raise failure(args, done, f"cloning {url}")
-    peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
-    if peeled.status != 0:
-        raise WorkspaceError(f"{wanted} in {url} is not a commit", "name a branch or a commit")
-    return peeled.stdout.decode().strip()
+    raise failure(args, done, f"cloning {url}")

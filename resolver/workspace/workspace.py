@@ -5,12 +5,13 @@ change back as a bundle; no tree is ever checked out here.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
 from resolver.model import Patch
+from resolver.pull import Pull
 from resolver.workspace.bundle import unbundle
 from resolver.workspace.clone import (
     check_commit,
@@ -21,6 +22,7 @@ from resolver.workspace.clone import (
 from resolver.workspace.context import context_tar
 from resolver.workspace.git import Credential, HostGit
 from resolver.workspace.gitdir import git_dir_tar
+from resolver.workspace.numbered import numbered_diff
 from resolver.workspace.publish import (
     Identity,
     fetch_branch,
@@ -29,6 +31,7 @@ from resolver.workspace.publish import (
     write_branch,
     write_commit,
 )
+from resolver.workspace.pull import clone_pull, read_patches
 from resolver.workspace.tree import GITLINK, SYMLINK, read_blobs, read_patch, read_sizes, read_tree
 
 DIFF_LIMIT = 50_000_000
@@ -44,6 +47,8 @@ class Workspace:
     folder: the bare repository. base: the commit that the work starts from. branch: the branch it
     is on, "" when a local checkout's HEAD is detached. source: URL or path it was cloned from.
     source_is_dirty: the local checkout had uncommitted changes; they are not part of `base`.
+    pull: the pull request whose head the base is, None on an issue. default: the default branch's
+    commit where that is not the base.
     """
 
     folder: Path
@@ -51,6 +56,8 @@ class Workspace:
     base: str
     branch: str
     source_is_dirty: bool = False
+    pull: Pull | None = None
+    default: str = ""
 
     @classmethod
     def clone(
@@ -77,6 +84,36 @@ class Workspace:
         else:
             base = clone_checkout(Path(source), folder, branch, commit, depth)
         return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
+
+    @classmethod
+    def clone_pull(
+        cls,
+        source: str,
+        folder: Path,
+        pull: Pull,
+        *,
+        depth: int = 0,
+        credential: Credential | None = None,
+    ) -> "Workspace":
+        """Clone `source` at the head of `pull`, into the new `folder`; `Workspace.pull` then has
+        what git knows of it. No file of the head is ever trusted: see `trusted`. Raises
+        WorkspaceError.
+        """
+        folder = folder.absolute()
+        known, default = clone_pull(source, folder, pull, depth, credential)
+        return cls(folder, source, pull.head, f"pull/{pull.number}", pull=known, default=default)
+
+    @property
+    def trusted(self) -> "Workspace":
+        """The same clone at the default branch, where only people with write access have written:
+        what decides how the run works is read there. On an issue that is the base itself."""
+        if not self.default:
+            return self
+        return replace(self, base=self.default, pull=None, default="")
+
+    def pull_diff(self) -> str:
+        """What the pull request changes, with line numbers and bounded; "" on an issue."""
+        return numbered_diff(read_patches(self.git, self.pull)) if self.pull else ""
 
     @property
     def git(self) -> HostGit:
@@ -196,12 +233,22 @@ class Workspace:
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         """Content of a file at the default branch, where only people with write access have
         written; as `read`."""
-        return self.read(path, limit=limit)
+        return self.read(path, commit=self.trusted.base, limit=limit)
 
     def trusted_paths(self) -> tuple[str, ...]:
         """Paths of the files at the default branch, symlinks and submodules left out."""
-        regular = (e for e in read_tree(self.git, self.base) if e.mode not in {SYMLINK, GITLINK})
+        entries = read_tree(self.git, self.trusted.base)
+        regular = (e for e in entries if e.mode not in {SYMLINK, GITLINK})
         return tuple(e.path.decode("utf-8", "surrogateescape") for e in regular)
+
+    def lines_of(self, path: str) -> int | None:
+        """How many lines a file of the base has; None when there is no such file, or it is too
+        large to be shown with line numbers."""
+        try:
+            content = self.read(path)
+        except WorkspaceError:
+            return None
+        return None if content is None else len(content.splitlines())
 
     def symlinks(self, tree: str) -> dict[bytes, bytes]:
         """Every symlink of a tree (or commit) with its target, both as raw bytes."""

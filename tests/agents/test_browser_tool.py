@@ -43,10 +43,11 @@ def test_it_is_offered_only_where_there_is_one() -> None:
 
 
 def test_the_prompt_before_it_stays_the_same() -> None:
-    without, with_it = system_text("tags"), system_text("tags", may_browse=True)
+    without = system_text("tags", offered_tools(False))
+    with_it = system_text("tags", offered_tools(False, True))
     begin = with_it.index("Open a page")
     assert without.startswith(with_it[:begin].rstrip())
-    assert system_text("tools", may_browse=True) == system_text("tools")
+    assert system_text("tools", ("browser",)) == system_text("tools", ())
 
 
 def test_every_action_is_described() -> None:

@@ -186,7 +186,7 @@ def test_the_system_prompt_names_the_tools_of_its_dialect() -> None:
 def test_an_unknown_agent_is_a_usage_error_that_lists_the_known() -> None:
     with pytest.raises(UsageError) as caught:
         make_agent("CodeAgent", ReplayModel([]), "auto")
-    assert "CodeActAgent, BrowsingAgent, VisualBrowsingAgent" in caught.value.next_step
+    assert "the agents are: CodeActAgent, ReadOnlyAgent, " in caught.value.next_step
 
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.system_prompt import system_text
-from resolver.agents.tags import TAG_NAMES, parse_tags
+from resolver.agents.tags import TAG_NAMES, offered_tags, parse_tags
 from resolver.agents.task_prompt import render_task
+from resolver.agents.tools import offered_tools
 from resolver.events import actions as a
-from resolver.memory.instructions import Instructions
 from resolver.model import Actor, Comment, Task, Trigger, TriggerKind
 from resolver.templates import folder, render
 
@@ -44,8 +44,8 @@ def comment(body: str, author: str = "zoe") -> Comment:
     return Comment(id=1, author=author, association="MEMBER", created_at=NOW, body=body)
 
 
-def rendered(task: Task, instructions: str = "") -> str:
-    return render_task(task, "abc123", "/workspace", Instructions(instructions))
+def rendered(task: Task) -> str:
+    return render_task(task, "abc123", "/workspace")
 
 
 def marker_of(prompt: str) -> str:
@@ -60,11 +60,11 @@ def test_the_task_holds_all_that_is_known() -> None:
         comments=(comment("me too"),),
         left_out=("a comment of mallory: edited after the request",),
     )
-    prompt = rendered(task, "## AGENTS.md\n\nUse tabs.")
+    prompt = rendered(task)
     for words in (
         "issue #7", "/workspace", "abc123", "main", "Crash", "It breaks.", "eve", "bug, p1",
         "comment by zoe (MEMBER), 2026-01-02 03:04", "me too", "edited after the request",
-        "Use tabs.", "The request of bob", "fix the parser only",
+        "The request of bob", "fix the parser only",
     ):  # fmt: skip
         assert words in prompt
 
@@ -73,7 +73,7 @@ def test_what_is_not_there_leaves_no_heading() -> None:
     bare = make_task("").trigger.model_copy(update={"number": None, "instruction": ""})
     prompt = rendered(make_task("", trigger=bare, author=""))
     assert "(empty)" in prompt and "the issue below" in prompt
-    for heading in ("labels", "comment by", "Not shown", "instructions for agents", "request of"):
+    for heading in ("labels", "comment by", "Not shown", "request of"):
         assert heading not in prompt
     assert "\n\n\n" not in prompt
 
@@ -123,26 +123,27 @@ def test_tags_of_ours_in_an_issue_are_shown_as_they_are() -> None:
 
 
 def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
-    shown = system_text("tags", may_delegate=True, may_browse=True).split("# How to act")[1]
+    tools = offered_tools(True, True, True, True)
+    shown = system_text("tags", tools).split("# How to act")[1]
     actions = parse_tags(shown)
     assert not any(isinstance(x, a.Invalid) for x in actions)
     assert {type(x) for x in actions} == {
         a.CmdRun, a.IPythonRunCell, a.FileRead, a.FileWrite, a.FileEdit, a.Think,
-        a.PlanUpdate, a.Delegate, a.BrowseInteractive, a.Finish,
+        a.PlanUpdate, a.Delegate, a.BrowseInteractive, a.Recall, a.Remember, a.Finish,
     }  # fmt: skip
-    assert all(f"<{name}" in shown for name in TAG_NAMES)
+    assert all(f"<{name}" in shown for name in offered_tags(tools))
 
 
 def test_what_is_not_offered_is_not_shown() -> None:
-    assert "<delegate" not in system_text("tags")
+    assert "<delegate" not in system_text("tags", offered_tools(False))
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
-    text = system_text("tools")
+    text = system_text("tools", offered_tools(False))
     assert not any(f"<{name}" in text for name in TAG_NAMES)
-    assert text in system_text("tags").replace("the tags described below", "tools").replace(
-        "Write <finish>", "Call finish"
-    )
+    assert text in system_text("tags", offered_tools(False)).replace(
+        "the tags described below", "tools"
+    ).replace("Write <finish>", "Call finish")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
     ],
 )  # fmt: skip
 def test_the_house_rules_are_told(rule: str) -> None:
-    assert rule in system_text("tools")
+    assert rule in system_text("tools", offered_tools(False))
 
 
 @pytest.mark.parametrize("limit", ["iterations", "budget", "time"])

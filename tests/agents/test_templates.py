@@ -1,10 +1,23 @@
-"""Every template renders with nothing in it; the words that each call pays for are short."""
+"""Every template renders with nothing in it and with everything; the words that each call pays for
+are short, whatever a repository brings."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from jinja2 import ChainableUndefined, Environment, FileSystemLoader
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, meta
 
-from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
-from resolver.agents.system_prompt import system_text
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import (
+    FOLDER,
+    KNOWN,
+    MAX_DESCRIPTION,
+    MAX_PROMPT,
+    MOST,
+    AgentDefinition,
+)
+from resolver.agents.offer import Offer
+from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools import tool_specs
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
@@ -12,12 +25,15 @@ from resolver.memory.conversation import Dialect
 from resolver.model import Extension, Limits
 from resolver.templates import folder
 
-MOST = 4000
+MOST_OF_A_PROMPT = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""
+MOST_OF_A_TEMPLATE = 4000
 MOST_OF_A_TOOL = 600
+MOST_OF_THE_TOOLS = 4000
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 TEMPLATES = sorted(str(path.relative_to(folder())) for path in folder().rglob("*.j2"))
+FOR_THE_MODEL = [name for name in TEMPLATES if name.startswith(("agent/", "llm/"))]
 NONE_GRANTED = Extension()
 NOTHING = {
     "body": "",
@@ -26,34 +42,165 @@ NOTHING = {
     "seconds": 0,
     "more": NONE_GRANTED,
     "granted": Limits(),
+    "left": 0.0,
 }
 """What some templates compute with, so that it can't be absent."""
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_renders_where_nothing_is_known(name: str) -> None:
-    empty = Environment(
+TEXT = {
+    "encode", "endswith", "expandtabs", "format", "join", "lower", "lstrip", "partition",
+    "removeprefix", "replace", "rstrip", "split", "splitlines", "startswith", "strip", "translate",
+    "upper",
+}  # fmt: skip
+"""What a text does as text does it."""
+
+
+DEEPEST = 8
+"""A template that walks down a tree comes to an end."""
+
+
+class Anything(str):
+    """A value that is whatever a template takes it for: text, a list of two, a number, a call."""
+
+    level: int
+
+    def __new__(cls, level: int = 0) -> "Anything":
+        made = super().__new__(cls, "some words")
+        made.level = level
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__") or name in TEXT:
+            return super().__getattribute__(name)
+        return Anything(self.__dict__["level"] + 1)
+
+    def __getitem__(self, key: Any) -> Any:
+        return Anything(self.__dict__["level"] + 1)
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        return Anything(self.__dict__["level"] + 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        level = self.__dict__["level"] + 1
+        return iter((Anything(level), Anything(level)) if level < DEEPEST else ())
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    def __gt__(self, other: Any) -> bool:
+        return True
+
+    __le__, __ge__ = __lt__, __gt__
+
+    def __float__(self) -> float:
+        return 2.0
+
+    def __int__(self) -> int:
+        return 2
+
+    __index__ = __round__ = __int__
+
+    def __add__(self, other: Any) -> Any:
+        return str(self) + other if type(other) is str else Anything()
+
+    def __sub__(self, other: Any) -> Any:
+        return Anything()
+
+    __radd__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __sub__
+
+
+def environment(undefined: type) -> Environment:
+    return Environment(
         loader=FileSystemLoader(folder()),
-        undefined=ChainableUndefined,
+        undefined=undefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    assert "Undefined" not in empty.get_template(name).render(NOTHING)
+
+
+def names_in(name: str) -> set[str]:
+    """What the template and those that it includes may be given."""
+    found: set[str] = set()
+
+    jinja = environment(StrictUndefined)
+    waiting, seen = [name], set[str]()
+    while waiting:
+        source = waiting.pop()
+        if source in seen:
+            continue
+        seen.add(source)
+        tree = jinja.parse((folder() / source).read_text())
+        found |= meta.find_undeclared_variables(tree)
+        waiting += [each for each in meta.find_referenced_templates(tree) if each]
+    return found
+
+
+def filled(name: str) -> str:
+    values = {each: Anything() for each in names_in(name)}
+    return environment(StrictUndefined).get_template(name).render(values)
 
 
 def tokens(text: str) -> int:
     return int(litellm().token_counter(model="gpt-4o", text=text))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_system_prompt_stays_small(dialect: Dialect) -> None:
-    assert tokens(system_text(dialect, may_delegate=True, may_browse=True)) < MOST
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_renders_where_nothing_is_known(name: str) -> None:
+    text = environment(ChainableUndefined).get_template(name).render(NOTHING)
+    assert "Undefined" not in text
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_renders_where_everything_is_known(name: str) -> None:
+    assert filled(name).strip()
+
+
+@pytest.mark.parametrize("name", FOR_THE_MODEL)
+def test_no_words_for_the_model_are_long(name: str) -> None:
+    assert tokens(filled(name)) < MOST_OF_A_TEMPLATE
+
+
+WORDS = "Write the notes of a release in the style of the file NEWS, newest first. " * 100
+DEFINITIONS = tuple(
+    AgentDefinition(
+        name=f"agent-number-{number}",
+        description=WORDS[:MAX_DESCRIPTION],
+        tools=KNOWN,
+        model="",
+        read_only=bool(number % 2),
+        prompt=WORDS[:MAX_PROMPT],
+        path=f"{FOLDER}agent-number-{number}.md",
+    )
+    for number in range(MOST)
+)
+ALL = Offer(
+    delegates=True, browser=True, index=True, recall=True, remember=True, definitions=DEFINITIONS
+)
+NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("agent", [BrowsingAgent, VisualBrowsingAgent])
-def test_so_do_those_of_the_browsing_agents(agent: type[BrowsingAgent], dialect: Dialect) -> None:
-    assert tokens(agent(ReplayModel([]), dialect).system_prompt().content) < MOST / 2
+@pytest.mark.parametrize("name", NAMES)
+def test_the_system_prompt_of_each_agent_stays_small(name: str, dialect: Dialect) -> None:
+    agent = make_agent(name, ReplayModel([]), dialect, ALL)
+    assert 5 < tokens(agent.system_prompt().content) < MOST_OF_A_PROMPT
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_agent_has_the_same_words_each_time(name: str, dialect: Dialect) -> None:
+    prompts = [make_agent(name, ReplayModel([]), dialect, ALL).system_prompt() for _ in range(2)]
+    assert prompts[0].content == prompts[1].content
+    assert prompts[0].tools == prompts[1].tools
+
+
+def test_the_tools_of_the_main_agent_stay_small_with_all_that_can_be_offered() -> None:
+    agent = make_agent("CodeActAgent", ReplayModel([]), "tools", ALL)
+    assert isinstance(agent, CodeActAgent)
+    assert tokens(str(agent._specs())) < MOST_OF_THE_TOOLS
 
 
 def test_each_tool_is_described_in_few_words() -> None:

@@ -73,6 +73,17 @@ def test_a_review_comment_event_is_as_github_describes(
     assert described.payload_problems("pull_request_review_comment", payload) == []
 
 
+@pytest.mark.parametrize("state", ["COMMENTED", "APPROVED", "CHANGES_REQUESTED"])
+def test_a_review_event_is_as_github_describes(
+    github: GitHubServer, described: Description, app: App | None, state: str
+) -> None:
+    github.commit("octo/demo", "work", {"a.txt": "one\ntwo\n"})
+    review = github.add_review(github.create_pull("octo/demo", "work"), "so it is", "bob", state)
+    payload = github.event_review(review, app=app)
+    assert described.payload_problems("pull_request_review", payload) == []
+    assert payload["review"]["state"] == state.lower()
+
+
 def test_a_wrong_payload_is_found(github: GitHubServer, described: Description) -> None:
     github.create_repository("octo/demo")
     payload = github.event_issues(github.create_issue("octo/demo", "t"))

@@ -9,8 +9,9 @@ from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.offer import Offer
 from resolver.agents.registry import make_agent
+from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
-from resolver.controller.controller import AgentController
+from resolver.controller.controller import NOTHING_ASKED, AgentController, Condensers
 from resolver.controller.delegation import Delegates
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -22,7 +23,8 @@ from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condenser import Condenser, NoCondenser
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.noop import NoOp
 from resolver.memory.conversation import ConversationMemory
 from resolver.model import Completion, Limits, Outcome, RequestedToolCall, RunState
 
@@ -116,7 +118,8 @@ class Scene:
         delegates: Delegates | None = None,
         most: Limits | None = None,
         max_pause: float = 10.0,
-        condenser: Condenser | None = None,
+        condensers: Condensers | None = None,
+        confirmation: Confirmation = NOTHING_ASKED,
     ) -> Outcome:
         """Run it; without `agent` a CodeActAgent on the replies."""
         if agent is None:
@@ -132,12 +135,13 @@ class Scene:
             self.stream,
             self.state,
             self.sandbox,
-            condenser or NoCondenser(),
+            condensers or (lambda _: Condensing(NoOp())),
             self.now,
             control=self.control,
             most=most,
             max_pause=max_pause,
             delegates=delegates,
+            confirmation=confirmation,
         )
         return controller.run()
 

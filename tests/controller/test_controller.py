@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from resolver.agents.dummy import DummyAgent
-from resolver.controller.controller import AgentController
+from resolver.controller.controller import AgentController, Condenser
 from resolver.errors import ModelAuthError, SandboxError, Stopped
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -17,7 +17,8 @@ from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.memory.condenser import Condenser, NoCondenser
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.noop import NoOp
 from resolver.model import Completion, Limits, Outcome, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,7 +96,7 @@ class Run:
             self.stream,
             self.state,
             sandbox or Sandbox(),
-            condenser or NoCondenser(),
+            lambda _: condenser or Condensing(NoOp()),
             self.now,
         )
         return controller.run()

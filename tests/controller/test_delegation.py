@@ -5,7 +5,8 @@ import pytest
 from resolver.agents.base import Agent
 from resolver.agents.dummy import DummyAgent
 from resolver.controller.control import Extend, Pause, Resume, Say, Stop
-from resolver.controller.delegation import NestedStore, nested_events
+from resolver.controller.delegation import NestedStore, delegate_result, nested_events
+from resolver.controller.outcome import outcome_of
 from resolver.errors import LogError, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -15,6 +16,8 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.noop import NoOp
 from resolver.model import Extension, Limits, RunState
 from tests.controller.scene import Scene, bash, finish, hand_on, reply
 
@@ -35,6 +38,19 @@ def test_a_delegate_works_in_the_same_log_and_its_words_come_back() -> None:
     assert [e.id for e in child] == list(range(len(child)))
     assert "count files" in next(e for e in child if isinstance(e, a.Message)).content
     assert scene.sandbox.done == ["ls"]
+
+
+def test_a_delegate_has_a_condenser_of_its_own() -> None:
+    scene = Scene(hand_on(), hand_on(), finish(), finish(), hand_on(), finish(), finish("done"))
+    streams: list[EventStream] = []
+
+    def condensers(stream: EventStream) -> Condensing:
+        streams.append(stream)
+        return Condensing(NoOp())
+
+    scene.go(delegates=scene.delegate, condensers=condensers)
+    assert len(streams) == len({id(stream) for stream in streams}) == 4
+    assert streams[0] is scene.stream
 
 
 def test_costs_and_replies_count_for_the_whole_run() -> None:
@@ -243,3 +259,14 @@ def test_the_users_words_are_not_the_delegates() -> None:
     said = [m.content for m in scene.nested(a.Message) if m.source is Source.USER]
     assert said[0] == "fix it"
     assert "fix it" not in said[1]
+
+
+def test_what_a_reviewing_delegate_noted_comes_back_as_text() -> None:
+    noted = a.ReviewComment(
+        path="a.py", line=7, start_line=5, body="It rounds.", suggestion="x / 2", severity="high"
+    )
+    events = [noted, a.Finish(message="one finding")]
+    state = State.fold(e.model_copy(update={"id": n}) for n, e in enumerate(events))
+    result = delegate_result("ReviewerAgent", outcome_of(state), state)
+    for words in ("one finding", "a.py:5-7 (high): It rounds.", "It proposes:\nx / 2"):
+        assert words in result.content

@@ -6,6 +6,7 @@ import pytest
 
 from resolver.agents.base import Agent
 from resolver.agents.dummy import DummyAgent
+from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unsettled
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -14,7 +15,9 @@ from resolver.events.lifecycle import Condensation, Resumed
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.condenser import WindowCondenser
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.window import ConversationWindow
 from resolver.model import Completion, Limits, PlanItem, RunState
 from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
 
@@ -44,9 +47,9 @@ ALONE = REPLIES[:5] + REPLIES[14:]
 """The same without delegates."""
 
 
-def whole(condenser: WindowCondenser | None = None) -> Scene:
+def whole(condensers: Condensers | None = None) -> Scene:
     scene = Scene(*REPLIES, limits=Limits(max_iterations=60))
-    outcome = scene.go(delegates=scene.delegate, condenser=condenser)
+    outcome = scene.go(delegates=scene.delegate, condensers=condensers)
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed")
     return scene
 
@@ -76,15 +79,15 @@ def done_in(events: Sequence[Event]) -> int:
 
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
 def test_cut_off_after_any_event_it_comes_to_the_same(small: bool) -> None:
-    def condenser() -> WindowCondenser | None:
-        return WindowCondenser(max_chars=600, keep_first=1, keep_last=2) if small else None
+    def condensers(_: EventStream) -> Condensing:
+        return Condensing(ConversationWindow(Bound(150), keep_first=1, keep_last=2))
 
-    uncut = whole(condenser())
+    uncut = whole(condensers if small else None)
     events = list(uncut.store)
     assert len(events) > 80
     for length in range(1, len(events) + 1):
         scene = Scene(*REPLIES, earlier=events[:length])
-        outcome = scene.go(delegates=scene.delegate, condenser=condenser())
+        outcome = scene.go(delegates=scene.delegate, condensers=condensers if small else None)
         assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed"), length
         assert told(list(scene.store)) == told(events), length
         executed = len(scene.sandbox.done) + done_in(events[:length])

@@ -1,16 +1,19 @@
 """`resolver demo`: real commands on a real repository, with recorded replies."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
 
 from resolver.demo.repository_maker import make_repository
 from resolver.errors import UsageError
+from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import ModelReplied, RunStarted
 from resolver.events.observations import CmdOutput
 from resolver.events.reading import read_log
-from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
@@ -78,3 +81,42 @@ def test_live_without_a_key_says_which_variable_to_set(command_line: CommandLine
     done = command_line.call("demo", "--live")
     assert done.exit_code == UsageError.exit_code
     assert "LLM_API_KEY" in done.stderr
+
+
+def test_what_the_repository_says_to_agents_is_done(command_line: CommandLine) -> None:
+    done = command_line.call("demo", "--folder", command_line.folder / "demo", "--runtime", "local")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "Load AGENTS.md: always told" in done.stdout
+    [run] = (command_line.folder / "demo").iterdir()
+    git(run / "repository", "checkout", "-q", "agent/splitting-a-bill-loses-a-cent")
+    assert "odd cents" in (run / "repository/CHANGES.md").read_text(), "a house rule"
+    ran = [e.command for e in read_log(run / "output/events.jsonl") if isinstance(e, CmdRun)]
+    tests = [command for command in ran if "unittest" in command]
+    assert tests and all("-W error" in command for command in tests), "another one"
+
+
+def obeys(body: dict[str, Any]) -> Answer:
+    """A model that does the house rules it is told, and knows none by itself."""
+    messages = json.dumps(body["messages"])
+    fix = "sed -i 's/12/12/' README.md && echo fixed >> README.md"
+    line = " && echo '- Fixed.' >> CHANGES.md" if "a line below" in messages else ""
+    return finish("Fix it") if "echo fixed" in messages else bash(fix + line)
+
+
+@pytest.mark.parametrize("has_rules", [True, False])
+def test_without_its_file_the_prompt_the_trace_and_the_change_are_others(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path, has_rules: bool
+) -> None:
+    repository, issue = make_repository(tmp_path / "demo")
+    if not has_rules:
+        git(repository, "rm", "-q", "AGENTS.md")
+        git(repository, "commit", "-q", "-m", "No rules")
+    model_endpoint.answer_with(obeys)
+    done = command_line.call_resolve(repository, issue=issue.read_text())
+    assert done.exit_code == 0, done.stdout + done.stderr
+    prompt = json.dumps(model_endpoint.requests[0].body["messages"])
+    trace = (done.output / "trace.md").read_text()
+    changed = {file["path"] for file in done.outcome["files"]}
+    assert ("a warning is a failure here" in prompt) is has_rules
+    assert ("a warning is a failure here" in trace) is has_rules
+    assert ("CHANGES.md" in changed) is has_rules

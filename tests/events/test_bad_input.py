@@ -130,12 +130,13 @@ def test_references_name_the_same_events_after_a_repair(tmp_path: Path) -> None:
         line(id=2, kind="cmd_output", cause=1),
         line(id=3, kind="cmd_output", cause=0),
         line(id=5, kind="think", content="x", reply=2),
-        line(id=6, kind="condensation", forgotten=[0, 1, 4, 5], new_field=None),
+        line(id=6, kind="condensation", forgotten=[0, 1, 4, 5], masked=[5], new_field=None),
     )
     assert [e.id for e in events] == [0, 1, 2, 3, 4]
     assert [e.cause for e in events[:3]] == [None, 0, None]
     assert events[3].reply == 1
     assert events[4].forgotten == (0, 3)
+    assert events[4].masked == (3,)
     assert events[4].model_extra == {"new_field": None}
     told = {(d.line, d.what) for d in done.damages}
     assert (4, "its cause was event 0, which is lost") in told

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resolver.consent import RiskLevel, Wanted
 from resolver.errors import (
     ForgeError,
     LimitReached,
     ModelError,
+    OverBudget,
     PolicyViolation,
     Refused,
     ResolverError,
@@ -19,6 +21,7 @@ from resolver.forge.markers import ending_of, is_refusal_of, refusal_marker, run
 from resolver.forge.report import Ending, Report, failure_of
 from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
 from resolver.model import PullRequest, RunState, TriggerKind
+from resolver.pull import PublishedReview
 from resolver.trace.markdown import utf16_length
 from tests.forge import reports
 
@@ -34,6 +37,7 @@ def ended(ending: Ending) -> Report:
         Ending.STOPPED: Stopped("a person cancelled it", "ask again"),
         Ending.POLICY: PolicyViolation("it touches .github/workflows/ci.yml", "leave it out"),
         Ending.REFUSED: Refused("alice may not", "ask somebody"),
+        Ending.OVER_BUDGET: OverBudget("the $50.00 of November are spent", "wait for December"),
         Ending.ERROR: ModelError("the model is gone", "check the key"),
     }
     states = {
@@ -48,7 +52,15 @@ def ended(ending: Ending) -> Report:
         return reports.report(outcome=outcome, trace_markdown=TRACE)
     pull = PULL if ending is Ending.PULL_REQUEST else None
     answers = ending is Ending.ANSWER
-    return reports.report(pull_request=pull, trace_markdown=TRACE, answers=answers)
+    review = REVIEW if ending is Ending.REVIEW else None
+    wanted = WANTED if ending is Ending.CONFIRMATION else None
+    return reports.report(
+        pull_request=pull, review=review, wanted=wanted, trace_markdown=TRACE, answers=answers
+    )
+
+
+WANTED = Wanted(kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",))
+REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -70,6 +82,7 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
         (Ending.PULL_REQUEST, ["#13", "https://github.com/octo/demo/pull/13", "How it was made"]),
         (Ending.NO_CHANGE, ["without changing anything", "Fixed the parser", "@agent"]),
         (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
+        (Ending.REVIEW, ["[reviewed this](https://x/r)", "2 comments and 1 remark", "0.42"]),
         (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
         (Ending.STUCK, ["going in circles", "so it is"]),
         (Ending.STOPPED, ["stopped", "a person cancelled it"]),

@@ -84,7 +84,8 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     allowed = {n for n, f in Settings.model_fields.items() if extra(f)["repository"]}
     assert allowed == {
         "max_iterations", "max_budget", "max_time", "command_timeout", "image", "draft",
-        "clone_depth", "setup", "setup_timeout",
+        "clone_depth", "setup", "setup_timeout", "mcp", "organization_skills", "notes",
+        "condenser", "condenser_max_tokens",
     }  # fmt: skip
 
 

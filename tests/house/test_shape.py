@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(p for p in (ROOT / "resolver").rglob("*.py") if "demo/repository" not in str(p))
 
-LAZY = {"litellm", "docker", "fastapi", "uvicorn", "dbos"}
+LAZY = {"litellm", "docker", "fastapi", "uvicorn", "dbos", "mcp", "mcp_types", "anyio", "httpx2"}
 """The only packages that may be imported inside a function."""
 
 DOORS = {

@@ -1,10 +1,14 @@
 """Builds models that talk to the scripted endpoint and never really wait."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
 from resolver.llm.config import ModelConfig
@@ -23,6 +27,36 @@ class Asked:
     retries: list[tuple[int, float, str]] = field(default_factory=list)
 
 
+PLACES: dict[str, dict[str, Any]] = {
+    "azure": {"api_version": "2024-10-21"},
+    "bedrock": {"region": "eu-central-1"},
+    "vertex_ai": {"region": "europe-west1", "project": "calc"},
+}
+"""What a cloud is told besides name and key."""
+
+
+@cache
+def _signing_key() -> str:
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    return key.private_bytes(pem, form, serialization.NoEncryption()).decode()
+
+
+def service_account(token_server: str) -> str:
+    """The key file of a service account at Google, whose tokens come from `token_server`."""
+    return json.dumps(
+        {
+            "type": "service_account",
+            "project_id": "calc",
+            "private_key_id": "1",
+            "private_key": _signing_key(),
+            "client_email": "resolver@calc.iam.gserviceaccount.com",
+            "client_id": "1",
+            "token_uri": token_server,
+        }
+    )
+
+
 Build = Callable[..., Asked]
 
 
@@ -31,6 +65,10 @@ def build(endpoint: ModelEndpoint, name: str = "gpt-4o", **config: Any) -> Asked
     among the settings."""
     url = endpoint.url if "/" not in name or name.startswith("openai/") else endpoint.root
     settings = {"model": name, "api_key": SecretStr(KEY), "base_url": url, "timeout": 5.0}
+    provider = name.partition("/")[0]
+    settings |= PLACES.get(provider, {})
+    if provider == "vertex_ai" and "api_key" not in config:
+        settings["api_key"] = SecretStr(service_account(f"{endpoint.root}/token"))
     waits: list[float] = []
     sleep = config.pop("sleep", waits.append)
     retries: list[tuple[int, float, str]] = []

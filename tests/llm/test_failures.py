@@ -5,6 +5,8 @@ import json
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from resolver.llm.config import ModelConfig
+from resolver.llm.litellm_model import LiteLLMModel
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
     Answer,
@@ -92,6 +94,24 @@ def test_waits_grow_to_a_bound(model_endpoint: ModelEndpoint, asked: Build) -> N
     assert built.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
 
+def test_runs_that_failed_together_dont_come_back_together(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    waits: list[list[float]] = []
+    for jitter in (0.0, 0.5):
+        model_endpoint.script(*[error(503)] * 3, reply("at last"))
+        told: list[float] = []
+        model = LiteLLMModel(
+            ModelConfig(model="gpt-4o", base_url=model_endpoint.url),
+            on_retry=lambda *_: None,
+            sleep=told.append,
+            jitter=lambda jitter=jitter: jitter,  # type: ignore[misc]
+        )
+        model.complete(HELLO)
+        waits.append(told)
+    assert waits == [[0.5, 1.0, 2.0], [0.75, 1.5, 3.0]]
+
+
 def test_the_attempts_are_counted(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.answer_with(lambda _: error(500, "still broken"))
     built = asked(retries=3)
@@ -151,6 +171,14 @@ def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, aske
     with pytest.raises(ModelAuthError, match="none is set") as told:
         asked(api_key=None).model.complete(HELLO)
     assert told.value.next_step == "set LLM_API_KEY"
+
+
+def test_the_code_of_an_error_alone_says_that_it_is_too_long(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(error(400, "no", code="context_length_exceeded"))
+    with pytest.raises(ContextWindowExceeded):
+        asked().model.complete(HELLO)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from resolver.llm.base import THINKING
 from resolver.model import Completion, Tokens
-from tests.llm.conftest import Build
+from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
     Answer,
     ModelEndpoint,
@@ -40,7 +41,9 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 GEMINI = "gemini/gemini-2.5-pro"
 OLLAMA = "ollama_chat/llama3.1"
 BEDROCK = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
-ALL = (CHAT, RESPONSES, CLAUDE, GEMINI, OLLAMA)
+AZURE = "azure/gpt-4o"
+VERTEX = "vertex_ai/gemini-2.5-pro"
+ALL = (CHAT, RESPONSES, CLAUDE, GEMINI, OLLAMA, AZURE, BEDROCK, VERTEX)
 
 every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 every_provider = pytest.mark.parametrize("name", ALL)
@@ -338,11 +341,83 @@ def test_a_picture_is_passed_on(model_endpoint: ModelEndpoint, asked: Build, nam
     assert picture in json.dumps(model_endpoint.requests[0].body)
 
 
-def test_bedrock_gets_its_region_and_a_key(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(error(400, "prompt is too long"))
-    with pytest.raises(ContextWindowExceeded):
-        asked(BEDROCK, region="eu-central-1").model.complete(HELLO)
-    assert model_endpoint.requests[0].path.startswith("/model/us.anthropic.claude-sonnet-4-5")
+def test_bedrock_takes_a_key_of_its_own(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("x"))
+    asked(BEDROCK).model.complete(HELLO)
+    (request,) = model_endpoint.requests
+    assert request.path.startswith("/model/us.anthropic.claude-sonnet-4-5")
+    assert request.path.endswith("/converse")
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert {"cachePoint": {"type": "default"}} in request.body["system"]
+
+
+@every_way
+def test_bedrocks_signed_thoughts_are_sent_back_unchanged(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+) -> None:
+    model_endpoint.script(two_calls(reasoning="Let me see.", signature="c2lnbmVk"), reply("done"))
+    model = asked(BEDROCK, reasoning_effort="low", stream=stream).model
+    first = model.complete(HELLO, TOOLS)
+    model.complete(history(first, "a.py", "/w"), TOOLS)
+    sent = model_endpoint.requests[1].body["messages"]
+    said = {"reasoningText": {"text": "Let me see.", "signature": "c2lnbmVk"}}
+    assert {"reasoningContent": said} in sent[1]["content"]
+
+
+def test_vertex_is_asked_in_its_region_with_a_token_that_is_fetched_once(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(reply("x"), reply("x"))
+    model = asked(VERTEX).model
+    model.complete(HELLO)
+    model.complete(HELLO)
+    first, second = model_endpoint.requests
+    place = "/projects/calc/locations/europe-west1/publishers/google/models/gemini-2.5-pro"
+    assert first.path.partition(":")[0].endswith(place)
+    assert first.headers["authorization"] == second.headers["authorization"]
+    assert first.headers["authorization"].startswith("Bearer ya29.")
+    assert model_endpoint.tokens <= 1, "none where an earlier test's still holds"
+
+
+@every_way
+def test_claude_at_vertex_thinks_caches_and_calls(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+) -> None:
+    model_endpoint.script(two_calls(reasoning="Let me see.", signature="c2lnbmVk"), reply("done"))
+    model = asked("vertex_ai/claude-sonnet-4-5", reasoning_effort="low", stream=stream).model
+    first = model.complete(HELLO, TOOLS)
+    assert [call.name for call in first.tool_calls] == ["execute_bash", "execute_bash"]
+    assert model.complete(history(first, "a.py", "/w"), TOOLS).text == "done"
+    sent = model_endpoint.requests[1]
+    assert "/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5" in sent.path
+    assert "c2lnbmVk" in json.dumps(sent.body["messages"])
+    assert "cache_control" in json.dumps(sent.body)
+
+
+@pytest.mark.parametrize("name", [BEDROCK, VERTEX])
+def test_a_key_that_a_cloud_does_not_take_ends_it_at_once_and_is_not_shown(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
+) -> None:
+    model_endpoint.answer_with(lambda _: error(403, f"not {KEY}"))
+    built = asked(name, api_key=SecretStr(KEY))
+    with pytest.raises(ModelAuthError) as raised:
+        built.model.complete(HELLO)
+    assert KEY not in raised.value.what + raised.value.next_step
+    assert "LLM_API_KEY" in raised.value.next_step
+    assert built.waits == []
+
+
+def test_azures_responses_are_asked_at_its_address(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(two_calls(), reply("done"))
+    model = asked("azure/responses/gpt-5", api_version="2025-04-01-preview").model
+    first = model.complete(HELLO, TOOLS)
+    assert model.complete(history(first, "a.py", "/w"), TOOLS).text == "done"
+    for request in model_endpoint.requests:
+        assert request.path == "/openai/responses?api-version=2025-04-01-preview"
+        assert request.headers["api-key"] == KEY
+        assert request.body["store"] is False
 
 
 @every_provider

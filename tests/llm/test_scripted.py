@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import ReplayExhausted, UsageError
-from resolver.llm.scripted import scripted_model
+from resolver.llm.scripted import scripted_models
 
 SCRIPT = """
 - text: I look.
@@ -24,7 +24,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_replies_come_in_order_with_calls_and_ids(tmp_path: Path) -> None:
-    model = scripted_model(written(tmp_path, SCRIPT), "scripted:script.yml")
+    model = scripted_models(written(tmp_path, SCRIPT), "scripted:script.yml", "agent")["agent"]
     first, second = model.complete([]), model.complete([])
     assert first.text == "I look."
     assert [(c.id, c.name) for c in first.tool_calls] == [
@@ -39,8 +39,8 @@ def test_replies_come_in_order_with_calls_and_ids(tmp_path: Path) -> None:
 
 def test_a_script_without_calls_is_in_tags(tmp_path: Path) -> None:
     path = written(tmp_path, "- <execute_bash>ls</execute_bash>\n")
-    assert not scripted_model(path, "x").supports_tools
-    assert scripted_model(written(tmp_path, SCRIPT), "x").supports_tools
+    assert not scripted_models(path, "x", "agent")["agent"].supports_tools
+    assert scripted_models(written(tmp_path, SCRIPT), "x", "agent")["agent"].supports_tools
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_a_script_without_calls_is_in_tags(tmp_path: Path) -> None:
 )
 def test_what_is_no_script_is_told_with_the_form(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as raised:
-        scripted_model(written(tmp_path, text), "x")
+        scripted_models(written(tmp_path, text), "x", "agent")["agent"]
     assert "script.yml" in raised.value.what
     assert "YAML list" in raised.value.next_step
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
-        scripted_model(tmp_path / "none.yml", "x")
+        scripted_models(tmp_path / "none.yml", "x", "agent")["agent"]

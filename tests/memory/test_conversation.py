@@ -190,7 +190,10 @@ def test_a_command_that_still_runs_has_no_exit_code() -> None:
         (o.FileEditResult(path="x", diff="-a\n+b"), "-a\n+b"),
         (o.FileWriteResult(path="x"), "[no output]"),
         (o.ErrorObservation(content="no such file"), "ERROR: no such file"),
-        (o.RecallResult(content="use tabs", sources=("AGENTS.md",)), "(AGENTS.md):\n\nuse tabs"),
+        (
+            o.RecallResult(content="use tabs", sources=("AGENTS.md",)),
+            "---\nuse tabs\n--- end instructions",
+        ),
     ],
 )
 def test_each_kind_of_result_is_shown(result: EventBase, words: str) -> None:

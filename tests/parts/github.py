@@ -23,7 +23,7 @@ from tests.parts.github_server import description, webhooks
 from tests.parts.github_server.app import GitHubApp
 from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Site
 from tests.parts.github_server.stage import Stage
-from tests.parts.github_server.state import App, Comment, Issue, ReviewComment, World
+from tests.parts.github_server.state import App, Comment, Issue, Review, ReviewComment, World
 from tests.parts.published import OPENAPI, Unavailable, in_ci, published
 from tests.parts.wsgi import serve
 
@@ -112,6 +112,13 @@ class GitHubServer(Stage):
         with self.world.lock:
             by = self.world.account(sender) if sender else comment.author
             return webhooks.review_comment(Site(self.server_url), comment, by, app)
+
+    def event_review(
+        self, review: Review, sender: str | None = None, app: App | None = None
+    ) -> dict[str, Any]:
+        with self.world.lock:
+            by = self.world.account(sender) if sender else review.author
+            return webhooks.review(Site(self.server_url), review, by, app)
 
     # Trouble
 

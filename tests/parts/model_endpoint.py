@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from tests.parts.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from tests.parts.providers import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
 from tests.parts.providers.answer import Answer, Request, ToolCall, Usage
 
 __all__ = ["Answer", "ModelEndpoint", "Request", "ToolCall", "Usage"]
 
 _STREAMED = "text/event-stream"
+_FRAMES = "application/vnd.amazon.eventstream"
+_TOKEN = {"access_token": "ya29.token-of-the-tests", "expires_in": 3600, "token_type": "Bearer"}
 
 
 def reply(
@@ -107,12 +109,17 @@ def drip(seconds: float, then: Answer | None = None) -> Answer:
 
 
 class ModelEndpoint:
-    """The server. `url` is what a person would set as LLM_BASE_URL."""
+    """The server. `url` is what a person would set as LLM_BASE_URL.
+
+    usage: of answers that name none. tokens: how often Google's token server, which stands at
+    `/token`, was asked.
+    """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         """host: "0.0.0.0" lets a container reach it through the bridge."""
         self.requests: list[Request] = []
         self.usage = Usage()
+        self.tokens = 0
         self._script: deque[Answer] = deque()
         self._answer: Callable[[dict[str, Any]], Answer] | None = None
         self._lock = threading.Lock()
@@ -205,6 +212,10 @@ def _handler_for(endpoint: ModelEndpoint) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             raw_body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path == "/token":
+                endpoint.tokens += 1
+                self._send(raw(json.dumps(_TOKEN).encode()), Request(self.path, {}, {}))
+                return
             request = Request(
                 path=self.path,
                 headers={name.lower(): value for name, value in self.headers.items()},
@@ -253,10 +264,12 @@ def encode(answer: Answer, request: Request) -> tuple[str, bytes]:
         return answer.content_type, answer.body
     path = request.path.partition("?")[0]
     streamed = bool(request.body.get("stream"))
-    if path.endswith("/messages"):
+    if path.endswith(("/messages", "awPredict")):  # the second is Claude's at Vertex
         protocol: Any = anthropic
     elif path.endswith("/responses"):
         protocol = openai_responses
+    elif path.endswith(("/converse", "/converse-stream")):
+        protocol, streamed = bedrock, path.endswith("stream")
     elif path.endswith("/api/chat"):
         protocol = ollama
     elif path.endswith(("generateContent", "GenerateContent")):
@@ -264,8 +277,8 @@ def encode(answer: Answer, request: Request) -> tuple[str, bytes]:
     else:
         protocol = openai_chat
     if streamed:
-        content_type = "application/x-ndjson" if protocol is ollama else _STREAMED
-        return content_type, protocol.stream(answer, request)
+        types = {ollama: "application/x-ndjson", bedrock: _FRAMES}
+        return types.get(protocol, _STREAMED), protocol.stream(answer, request)
     return answer.content_type, json.dumps(protocol.whole(answer, request)).encode()
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from resolver.events.lifecycle import ModelSwitched
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from resolver.events.actions import CondensationRequest
+from resolver.events.lifecycle import Condensation, ModelRetried, ModelSwitched
+from tests.parts.model_endpoint import Answer, ModelEndpoint, empty, error, tool_call
 from tests.parts.runs import MODEL_KEY, CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
@@ -88,3 +89,91 @@ def test_every_call_is_kept_in_a_folder_without_secrets(
     assert [p.name for p in kept] == ["00001.json", "00002.json"]
     assert kept[0].parent.name == done.outcome["run"]
     assert not [p for p in kept if MODEL_KEY in p.read_text()]
+
+
+def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    busy = error(429, "too many", retry_after=0.01)
+    model_endpoint.script(busy, bash("true"), busy, empty(), finish("Nothing to do"))
+    done = command_line.resolve(checkout, issue=ISSUE)
+    assert done.exit_code == 3, done.stderr
+    retries = [event for event in done.events if isinstance(event, ModelRetried)]
+    assert [(r.attempt, r.wait, r.service) for r in retries] == [
+        (1, 0.01, "agent"), (1, 0.01, "agent"), (1, 0.0, "agent"),
+    ]  # fmt: skip
+    assert "too many" in retries[0].reason
+    assert retries[2].reason == "the reply was empty"
+    assert "The model was asked again" in (done.output / "trace.md").read_text()
+
+
+def test_a_conversation_that_is_too_long_is_condensed_and_the_run_goes_on(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    too_long = error(400, "too long", code="context_length_exceeded")
+    steps = [bash(f"echo {number}") for number in range(6)]
+    repair = bash("sed -i 's/a - b/a + b/' calc.py")
+    model_endpoint.script(*steps, too_long, repair, finish("Make add"))
+    done = command_line.resolve(checkout, issue=ISSUE)
+    assert done.exit_code == 0, done.stderr
+    assert any(isinstance(event, CondensationRequest) for event in done.events)
+    [condensation] = [event for event in done.events if isinstance(event, Condensation)]
+    assert condensation.forgotten
+    before, after = (len(r.body["messages"]) for r in model_endpoint.requests[6:8])
+    assert after < before
+
+
+def test_a_key_that_is_not_accepted_ends_the_run_at_once_with_its_variable(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
+    done = command_line.resolve(checkout, issue=ISSUE)
+    assert done.exit_code == 1
+    assert len(model_endpoint.requests) == 1
+    assert "LLM_API_KEY" in done.stdout + done.stderr
+    assert MODEL_KEY.encode() not in done.everything
+
+
+def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    hand_on = tool_call("delegate", {"agent": "ReadOnlyAgent", "task": "What does add() do?"})
+    work = {
+        "scripted": iter([hand_on, finish("Nothing to do")]),
+        "small": iter([finish("It subtracts.")]),
+    }
+    model_endpoint.answer_with(lambda body: next(work[body["model"]]))
+    command_line.environment |= {
+        "RESOLVER_SERVICES": "{ReadOnlyAgent: {model: openai/small, temperature: 0}}",
+        "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
+        "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+    }
+    done = command_line.resolve(checkout, issue=ISSUE)
+    assert done.exit_code == 3, done.stderr
+    models = done.outcome["models"]
+    assert models["openai/scripted"]["calls"] == 2
+    assert models["openai/scripted"]["cost"] == pytest.approx(0.0002)
+    assert models["openai/small"]["calls"] == 1
+    assert models["openai/small"]["cost"] is None, "prices are of one model"
+    assert done.outcome["services"]["agent"]["calls"] == 3
+    assert "openai/small: unknown for 1 reply" in (done.output / "trace.md").read_text()
+
+
+def test_the_key_of_a_service_is_in_no_sandbox_and_in_nothing_that_is_written(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    key = "sk-service-canary-51d0c2"
+    model_endpoint.script(
+        bash("env; cat /proc/*/environ | tr '\\0' '\\n'"), bash(f"echo {key}"), finish("Nothing")
+    )
+    command_line.environment |= {
+        "RESOLVER_SERVICES": f"{{condenser: {{api_key: {key}}}, agent: {{api_key: {key}}}}}",
+        "RESOLVER_COMPLETIONS_DIR": str(command_line.folder / "calls"),
+    }
+    done = command_line.resolve(checkout, issue=ISSUE)
+    assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {key}"}
+    assert key.encode() not in done.everything
+    assert not [p for p in command_line.folder.rglob("*.json") if key in p.read_text()]
+    told = model_endpoint.requests[1].body["messages"][-1]["content"]
+    assert "PATH=" in told
+    assert key not in told

@@ -12,7 +12,11 @@ from resolver.doors import run_id, trigger_of
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.events.stream import utc_now
 from resolver.runtime.engine import RUN_LABEL
+from resolver.server.spending import Ledger
+from resolver.server.worker import database
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -96,6 +100,35 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
     sleeps = [e for e in taken_up if isinstance(e, CmdRun) and "4711.5" in e.command]
     assert len(sleeps) == 1, "what the log has is not asked for again"
     until(lambda: not list((server.runs / "tmp").iterdir()), 5)
+
+
+def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
+    server = scene.server
+    server.environment |= {
+        "RESOLVER_INPUT_COST_PER_TOKEN": "0.00001",
+        "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+        "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
+    }
+    ledger = Ledger(database(f"sqlite:///{server.folder}/resolver.db"))
+    sleeping = bash("sleep 4713.5", timeout=2)
+    scene.plans.add("stuck", sleeping)
+    server.start()
+    issue = scene.ask("stuck")
+    until(lambda: processes("4713.5"))
+    server.end(signal.SIGKILL)
+    (killed,) = ledger.totals(utc_now())
+    assert (killed.at_work, killed.reserved, killed.cost) == (1, 5.0, 0.0)
+
+    scene.plans.add("stuck", sleeping, *plan_of_a_fix())
+    server.start()
+    until(lambda: scene.forge.told(issue))
+    until(lambda: not ledger.totals(utc_now())[0].at_work, 10)
+    (total,) = ledger.totals(utc_now())
+    [log] = server.runs.glob("*/events.jsonl")
+    assert total.runs == 1
+    assert total.cost == pytest.approx(State.fold(read_log(log)).priced)
+    assert total.cost >= 3 * 0.001
+    ledger.close()
 
 
 def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Scene) -> None:

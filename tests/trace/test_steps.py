@@ -150,6 +150,17 @@ def test_stages_warnings_and_states_are_notes() -> None:
     ]
 
 
+def test_a_condensation_tells_what_was_shortened_and_what_a_model_noted() -> None:
+    both = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
+    first, second = notes_of(both, life.Condensation(forgotten=(), masked=(3, 4)))
+    assert first.text == (
+        "To make room 2 events left the conversation, and of 1 output only the end is shown from "
+        "here on"
+    )
+    assert first.detail == "s\n\nWhat a model noted:\nn"
+    assert second.text == "To make room of 2 outputs only the end is shown from here on"
+
+
 def test_a_reply_that_led_to_nothing_is_told() -> None:
     (note,) = notes_of(reply("I was about to"))
     assert note.detail == "I was about to"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.model import Snapshot, Trigger, TriggerKind
-from resolver.triggers.parse import Ignored, parse_event
+from resolver.model import Command, Snapshot, Trigger, TriggerKind
+from resolver.triggers.ignored import Ignored
+from resolver.triggers.parse import parse_event
 from tests.parts.published import WEBHOOK_EXAMPLES, require
 
 Payload = dict[str, Any]
@@ -101,6 +102,26 @@ def test_a_comment_on_a_pull_request_is_known(comment: Payload) -> None:
     found = parsed("issue_comment", comment)
     assert isinstance(found, Trigger)
     assert found.is_pull_request
+
+
+def test_a_slash_in_a_comment_names_an_agent_or_a_task(comment: Payload) -> None:
+    comment["comment"]["body"] = "@agent /release-notes since=v1.2"
+    trigger = parsed("issue_comment", comment)
+    assert isinstance(trigger, Trigger)
+    assert (trigger.command, trigger.named) == (Command.FIX, "release-notes")
+    assert trigger.instruction == "since=v1.2"
+
+
+@pytest.mark.parametrize("on_pull_request", [True, False])
+def test_a_review_is_asked_for_on_a_pull_request_only(
+    comment: Payload, on_pull_request: bool
+) -> None:
+    comment["comment"]["body"] = "@agent review for bugs"
+    if on_pull_request:
+        comment["issue"]["pull_request"] = {"url": "https://api.github.com/x"}
+    trigger = parsed("issue_comment", comment)
+    assert isinstance(trigger, Trigger)
+    assert trigger.command is (Command.REVIEW if on_pull_request else Command.FIX)
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted"])

@@ -41,7 +41,6 @@ def test_what_is_named_a_question_is_one(text: str) -> None:
         "is it possible to add a flag?",
         "what a mess",
         "whatever breaks here?",
-        "/ask",
         "question:",
         "questions in the FAQ are wrong",
         "",

@@ -25,8 +25,8 @@ from resolver.errors import ForgeError, UsageError
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 
 _MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
-_RATE_LIMITED = frozenset({403, 429})
-_TROUBLE = frozenset({500, 502, 503, 504})
+RATE_LIMITED = frozenset({403, 429})
+TROUBLE = frozenset({500, 502, 503, 504})
 
 
 class ServerTrouble(ForgeError):
@@ -48,9 +48,9 @@ class BoundedRetry(GithubRetry):
     ) -> bool:
         if not self.total:
             return False
-        if status_code in _RATE_LIMITED:
+        if status_code in RATE_LIMITED:
             return True
-        return method.upper() in _MAY_BE_REPEATED and status_code in _TROUBLE
+        return method.upper() in _MAY_BE_REPEATED and status_code in TROUBLE
 
     def increment(
         self,

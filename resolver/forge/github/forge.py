@@ -10,17 +10,21 @@ from itertools import islice
 
 import github
 from github.Issue import Issue
+from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess, check_repository
+from resolver.forge.github.files import markdown_files
 from resolver.forge.github.news import ThreadNews
 from resolver.forge.github.reading import read_task
+from resolver.forge.github.reviews import ReviewPublisher, published_review
 from resolver.forge.markers import answer_marker, ending_of, work_of
 from resolver.forge.report import Ending, Report
 from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
-from resolver.model import Publication, PullRequest, Task, Trigger
+from resolver.model import Command, Publication, PullRequest, Task, Trigger, TriggerKind
+from resolver.pull import PublishedReview, Review
 
 logger = logging.getLogger("resolver.forge")
 
@@ -78,7 +82,10 @@ class GitHubForge:
 
     def _react(self, trigger: Trigger, content: str) -> None:
         issue = self._issue(trigger)
-        if trigger.comment_id is not None:
+        if trigger.kind is TriggerKind.REVIEW_COMMENT and trigger.comment_id is not None:
+            pull = self._repository.get_pull(self._number(trigger))
+            pull.get_review_comment(trigger.comment_id).create_reaction(content)
+        elif trigger.comment_id is not None and trigger.kind is not TriggerKind.REVIEW_SUBMITTED:
             issue.get_comment(trigger.comment_id).create_reaction(content)
         else:
             issue.create_reaction(content)
@@ -93,8 +100,8 @@ class GitHubForge:
 
     def is_confirmed(self, trigger: Trigger) -> bool:
         """Whether `confirm` was done for this comment, by any process of ours."""
-        if trigger.comment_id is None:
-            return False
+        if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
+            return False  # what is asked elsewhere never steers a run
         with self._access.asking("read the reactions to the request", "issues: read"):
             comment = self._issue(trigger).get_comment(trigger.comment_id)
             return any(
@@ -110,6 +117,11 @@ class GitHubForge:
             comments = publishing.own_comments(issue, own, trigger.at)
             if not any((c.body or "").startswith(marker) for c in comments):
                 issue.create_comment(f"{marker}\n\n{text}\n")
+
+    def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
+        """At most so many markdown files of a folder of the default branch, by path."""
+        with self._access.asking(f"read {folder} of {self._name}", "contents: read"):
+            return markdown_files(self._repository, folder, most)
 
     def origin(self, number: int) -> tuple[int, str] | None:
         """Issue and run that the pull request `number` came from, None when it isn't ours."""
@@ -135,8 +147,10 @@ class GitHubForge:
             comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             told = comment.html_url if comment and ending and ending.is_final else None
+            review = self._review_of(trigger, own) if pull is None else None
             if pull is None:
-                return Publication(comment_url=told, repeated=True) if told else None
+                done = told or review is not None
+                return Publication(comment_url=told, review=review, repeated=True) if done else None
             if ending is not Ending.PULL_REQUEST:
                 told = None
             return Publication(
@@ -146,6 +160,13 @@ class GitHubForge:
                 comment_url=told,
                 repeated=True,
             )
+
+    def _review_of(self, trigger: Trigger, own: str) -> PublishedReview | None:
+        """The review that an earlier run of this request has published."""
+        if trigger.command is not Command.REVIEW or not trigger.is_pull_request:
+            return None
+        pull = self._repository.get_pull(self._number(trigger))
+        return published_review(pull, own, trigger.key)
 
     def branches(self, prefix: str) -> set[str]:
         with self._access.asking(f"list the branches of {self._name}", "contents: read"):
@@ -187,7 +208,20 @@ class GitHubForge:
                 pull.edit(title=title, body=body)
             return publishing.described(pull)
 
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:
+        number = self._number(report.trigger)
+        page = f"{self._access.server_url.rstrip('/')}/{self._name}/blob/{review.commit}"
+        pull = self._repository.get_pull(number)
+        return ReviewPublisher(self._access, pull, self.whoami(), report, page).publish(review)
+
+    def ask(self, report: Report) -> datetime | None:
+        return self._told(report).updated_at
+
     def comment(self, report: Report) -> str:
+        return self._told(report).html_url
+
+    def _told(self, report: Report) -> IssueComment:
+        """The run's one comment, with the words of the report."""
         trigger, own = report.trigger, self.whoami()
         issue, body = self._issue(trigger), comment_body(report)
         refused = report.ending is Ending.REFUSED
@@ -206,7 +240,7 @@ class GitHubForge:
         with self._access.asking(what, "issues: write"):
             if not refused and comment.body != body:
                 comment.edit(body)
-            return comment.html_url
+        return comment
 
     @cached_property
     def _repository(self) -> Repository:

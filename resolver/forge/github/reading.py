@@ -5,7 +5,7 @@ whatever is not used is named in `Task.left_out`.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 
 from github.Issue import Issue
@@ -15,8 +15,10 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, Refused
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.moments import lateness, utc
+from resolver.forge.github.pulls import read_pull
 from resolver.forge.hidden_text import strip_hidden
-from resolver.model import Comment, Snapshot, Task, Trigger, TriggerKind
+from resolver.model import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 
 MAX_COMMENTS = 300
 """The newest comments of a thread that are read."""
@@ -50,12 +52,7 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
     with access.asking(f"read issue {number} of {full_name}", "issues: read"):
         issue = repository.get_issue(number).complete()
         _check_issue(issue, full_name, number)
-        if issue.raw_data.get("pull_request") is not None:
-            raise Refused(
-                f"{full_name}#{number} is a pull request, and so far I work on issues, and go on "
-                "with pull requests of my own",
-                "make the request on an issue",
-            )
+        _check_command(trigger, issue, f"{full_name}#{number}")
         left_out: list[str] = []
         snapshot = _issue_text(issue, trigger, left_out)
         comments = newest_comments(issue, MAX_COMMENTS)
@@ -63,6 +60,9 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
         if issue.comments > len(comments):
             older = issue.comments - len(comments)
             left_out.append(f"{older} older comments: only the newest are read")
+        pull = None
+        if issue.raw_data.get("pull_request") is not None:
+            pull = read_pull(access, repository, trigger, own, left_out)
         return Task(
             trigger=trigger,
             title=snapshot.title,
@@ -72,8 +72,25 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
             labels=tuple(strip_hidden(label.name).text for label in issue.labels[:100]),
             comments=chosen,
             left_out=tuple(left_out),
-            base_branch=base,
+            base_branch=pull.base_branch if pull else base,
+            pull=pull,
             source=f"{access.server_url.rstrip('/')}/{full_name}.git",
+        )
+
+
+def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
+    """Raise Refused where what is asked for is not done on issues, or not on pull requests."""
+    is_pull = issue.raw_data.get("pull_request") is not None
+    if is_pull and trigger.command not in {Command.REVIEW, Command.QUESTION}:
+        raise Refused(
+            f"{name} is a pull request, and so far I review those, answer questions about them, "
+            "and go on with pull requests of my own",
+            "ask for a review or a question, or make the request on an issue",
+        )
+    if trigger.command is Command.REVIEW and not is_pull:
+        raise Refused(
+            f"{name} is an issue, and there is nothing in it to review",
+            "ask for the review on a pull request",
         )
 
 
@@ -146,7 +163,13 @@ def _chosen_comments(
         if author.casefold() == own.casefold():
             ours += 1
             continue
-        late = _lateness(comment, trigger)
+        late = lateness(
+            trigger,
+            TriggerKind.ISSUE_COMMENT,
+            comment.id,
+            utc(comment.created_at),
+            utc(comment.updated_at),
+        )
         if late:
             left_out.append(f"a comment of {author} that was {late} the request")
             continue
@@ -160,7 +183,7 @@ def _chosen_comments(
                 id=comment.id,
                 author=author,
                 association=str(comment.raw_data.get("author_association") or "NONE"),
-                created_at=_utc(comment.created_at),
+                created_at=utc(comment.created_at),
                 body=shortened(cleaned.text.strip(), MAX_COMMENT),
                 url=comment.html_url,
             )
@@ -168,25 +191,6 @@ def _chosen_comments(
     if ours:
         left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
     return _within_bounds(chosen, left_out)
-
-
-def _lateness(comment: IssueComment, trigger: Trigger) -> str:
-    """Why the requester may not have seen this text, "" if they have.
-
-    GitHub's times are whole seconds. In the trigger's own second a comment counts as earlier
-    only by a smaller id, an edit never. For a command line there is no earlier moment: the
-    person asks for what is there now.
-    """
-    if trigger.kind is TriggerKind.COMMAND_LINE:
-        return ""
-    created, updated = _utc(comment.created_at), _utc(comment.updated_at)
-    if comment.id == trigger.comment_id:
-        return "edited after" if updated > created else ""
-    if created == trigger.at and comment.id < (trigger.comment_id or 0):
-        return "edited after" if updated > created else ""
-    if created >= trigger.at:
-        return "written after"
-    return "edited after" if updated >= trigger.at else ""
 
 
 def _within_bounds(comments: list[Comment], left_out: list[str]) -> tuple[Comment, ...]:
@@ -197,7 +201,3 @@ def _within_bounds(comments: list[Comment], left_out: list[str]) -> tuple[Commen
             left_out.append(f"{index + 1} older comments: the thread is too long")
             return tuple(comments[index + 1 :])
     return tuple(comments)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -6,7 +6,7 @@ access       tokens, permissions and who may do what
 exchange     requests, answers, errors, pages, faults
 documents_*  the JSON documents
 routes_*     the REST endpoints, by path template of GitHub's description
-graphql      the few GraphQL fields
+graphql*     the few GraphQL fields
 webhooks     full event payloads
 app          all of it as one WSGI application
 description  validation against GitHub's own description

@@ -13,7 +13,15 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from tests.parts.git_http import REQUEST_PATH, git_http_app
-from tests.parts.github_server import graphql, routes_issues, routes_pulls, routes_repository
+from tests.parts.github_server import (
+    documents_git,
+    graphql,
+    routes_activity,
+    routes_issues,
+    routes_pulls,
+    routes_repository,
+    routes_reviews,
+)
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
     Answer,
@@ -59,7 +67,8 @@ class GitHubApp:
         self._numbers = count(1)
         self._git = git_http_app(world.root, GitGate(world))
         self._routes = Routes()
-        for room in (routes_issues, routes_pulls, routes_repository):
+        rooms = (routes_issues, routes_reviews, routes_pulls, routes_activity, routes_repository)
+        for room in rooms:
             room.add_routes(self._routes)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -108,6 +117,11 @@ class GitHubApp:
         self, exchange: Exchange, environ: dict[str, Any], start_response: StartResponse
     ) -> Iterable[bytes]:
         if exchange.kind == "git":
+            with self.world.lock:
+                for repository in self.world.repositories.values():
+                    for issue in repository.issues.values():
+                        if issue.pull is not None:
+                            documents_git.tips(issue)
 
             def start(status: str, headers: list[tuple[str, str]]) -> Any:
                 exchange.answer = Answer(int(status[:3]), None, dict(headers))

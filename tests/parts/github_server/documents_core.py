@@ -15,6 +15,7 @@ from tests.parts.github_server.state import (
     Label,
     Reaction,
     Repository,
+    Review,
     ReviewComment,
 )
 
@@ -319,6 +320,27 @@ def comment(site: Site, given: Comment) -> Document:
     }
 
 
+def review(site: Site, given: Review) -> Document:
+    repo = given.repository
+    pull_url = f"{repository_url(site, repo)}/pulls/{given.number}"
+    page = f"{page_url(site, repo.issues[given.number])}#pullrequestreview-{given.id}"
+    document: Document = {
+        "id": given.id,
+        "node_id": node_id("PullRequestReview", given.id),
+        "user": account(site, given.author),
+        "body": given.body,
+        "state": given.state,
+        "html_url": page,
+        "pull_request_url": pull_url,
+        "_links": {"html": {"href": page}, "pull_request": {"href": pull_url}},
+        "commit_id": given.commit,
+        "author_association": association(repo, given.author),
+    }
+    if given.state != "PENDING":
+        document["submitted_at"] = stamp(given.created_at)
+    return document
+
+
 def review_comment(site: Site, given: ReviewComment) -> Document:
     repo = given.repository
     base = repository_url(site, repo)
@@ -348,9 +370,9 @@ def review_comment(site: Site, given: ReviewComment) -> Document:
             "html": {"href": page},
             "pull_request": {"href": pull_url},
         },
-        "start_line": None,
-        "original_start_line": None,
-        "start_side": None,
+        "start_line": given.start_line,
+        "original_start_line": given.start_line,
+        "start_side": given.side if given.start_line else None,
         "line": given.line,
         "original_line": given.line,
         "side": given.side,

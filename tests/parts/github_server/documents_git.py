@@ -8,7 +8,7 @@ from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.bare import CommitFacts, Entry, FileDiff, Signature
 from tests.parts.github_server.documents_core import Document
 from tests.parts.github_server.exchange import Site
-from tests.parts.github_server.state import CheckRun, Issue, Pull, Repository
+from tests.parts.github_server.state import CheckRun, Issue, Pull, Push, Repository
 
 
 def tips(given: Issue) -> tuple[str, str]:
@@ -18,7 +18,18 @@ def tips(given: Issue) -> tuple[str, str]:
     if given.state == "open":
         pull.last_base = given.repository.git.tip(pull.base) or pull.last_base
         pull.last_head = pull.head_repository.git.tip(pull.head) or pull.last_head
+        _show(given.number, given.repository, pull)
     return pull.last_base, pull.last_head
+
+
+def _show(number: int, repository: Repository, pull: Pull) -> None:
+    """refs/pull/N/head, through which a fork's commits are reached in the repository itself."""
+    git = repository.git
+    if git.resolve(pull.last_head) is None:
+        git.git("fetch", "--quiet", str(pull.head_repository.git.path), pull.last_head)
+    name = f"refs/pull/{number}/head"
+    if git.resolve(name) != pull.last_head:
+        git.git("update-ref", name, pull.last_head)
 
 
 def fork_point(given: Issue) -> tuple[str, str]:
@@ -208,6 +219,19 @@ def ref(site: Site, repo: Repository, name: str, sha: str, kind: str) -> Documen
         "node_id": core.node_id("Ref", name),
         "url": f"{api}/git/{name}",
         "object": {"sha": sha, "type": kind, "url": f"{api}/git/{kind}s/{sha}"},
+    }
+
+
+def activity(site: Site, push: Push) -> Document:
+    return {
+        "id": push.id,
+        "node_id": core.node_id("Push", push.id),
+        "before": push.before,
+        "after": push.after,
+        "ref": f"refs/heads/{push.branch}",
+        "timestamp": core.stamp(push.at),
+        "activity_type": push.kind,
+        "actor": core.account(site, push.account) if push.account else None,
     }
 
 

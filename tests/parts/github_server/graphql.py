@@ -5,14 +5,22 @@ is not served is answered with GitHub's own kind of error.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.exchange import Answer, ApiError, Call
-from tests.parts.github_server.state import Account, Comment, Issue, Repository
+from tests.parts.github_server.graphql_fields import (
+    Fields,
+    QueryError,
+    Resolved,
+    actor,
+    argument,
+    issue_fields,
+)
+from tests.parts.github_server.state import Repository
 
 TOKEN = re.compile(r"\.\.\.|[!$():=@\[\]{}|]|\"(?:[^\"\\]|\\.)*\"|-?\d+|\w+")
 
@@ -23,10 +31,6 @@ class Field:
     alias: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     selection: tuple["Field", ...] = ()
-
-
-class QueryError(Exception):
-    """The query can't be answered; the text is for the client."""
 
 
 class _Reader:
@@ -85,77 +89,10 @@ class _Reader:
         return int(token) if re.fullmatch(r"-?\d+", token) else token
 
 
-Argument = TypeVar("Argument", int, str)
-Resolved = Any
-Fields = Mapping[str, Callable[[Mapping[str, Any]], Resolved]]
-
-
-def _actor(account: Account) -> Fields:
-    return {
-        "__typename": lambda _: account.type,
-        "login": lambda _: account.login,
-        "databaseId": lambda _: account.id,
-        "id": lambda _: core.node_id("User", account.id),
-    }
-
-
-def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
-    start = int(_argument({"after": "0", **arguments}, "after", str))
-    end = start + min(_argument({"first": 100, **arguments}, "first", int), 100)
-    page: Fields = {
-        "hasNextPage": lambda _: end < len(rows),
-        "endCursor": lambda _: str(end),
-    }
-    return {
-        "totalCount": lambda _: len(rows),
-        "nodes": lambda _: rows[start:end],
-        "pageInfo": lambda _: page,
-    }
-
-
-def _comment(comment: Comment) -> Fields:
-    edited = comment.updated_at if comment.updated_at != comment.created_at else None
-    return {
-        "id": lambda _: core.node_id("IssueComment", comment.id),
-        "databaseId": lambda _: comment.id,
-        "body": lambda _: comment.body,
-        "author": lambda _: _actor(comment.author),
-        "createdAt": lambda _: core.stamp(comment.created_at),
-        "updatedAt": lambda _: core.stamp(comment.updated_at),
-        "lastEditedAt": lambda _: core.maybe_stamp(edited),
-    }
-
-
-def _issue(issue: Issue) -> Fields:
-    return {
-        "__typename": lambda _: "PullRequest" if issue.pull else "Issue",
-        "id": lambda _: core.node_id("Issue", issue.id),
-        "databaseId": lambda _: issue.id,
-        "number": lambda _: issue.number,
-        "title": lambda _: issue.title,
-        "body": lambda _: issue.body or "",
-        "state": lambda _: issue.state.upper(),
-        "author": lambda _: _actor(issue.author),
-        "createdAt": lambda _: core.stamp(issue.created_at),
-        "updatedAt": lambda _: core.stamp(issue.updated_at),
-        "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
-        "comments": lambda arguments: _connection(
-            [_comment(each) for each in issue.comments], arguments
-        ),
-    }
-
-
-def _argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> Argument:
-    value = arguments.get(name)
-    if not isinstance(value, kind):
-        raise QueryError(f"Argument '{name}' is missing or has an invalid value")
-    return value
-
-
 def _repository(repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
-        found = repository.issues.get(_argument(arguments, "number", int))
-        return _issue(found) if found else None
+        found = repository.issues.get(argument(arguments, "number", int))
+        return issue_fields(found) if found else None
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),
@@ -170,7 +107,7 @@ def _repository(repository: Repository) -> Fields:
 
 def _query(call: Call) -> Fields:
     def repository(arguments: Mapping[str, Any]) -> Fields | None:
-        owner, name = (_argument(arguments, each, str) for each in ("owner", "name"))
+        owner, name = (argument(arguments, each, str) for each in ("owner", "name"))
         full_name = f"{owner}/{name}"
         found = call.world.repositories.get(full_name.lower())
         if found is None or access.role(call.caller.token, found) == "none":
@@ -179,7 +116,7 @@ def _query(call: Call) -> Fields:
 
     account = call.caller.account
     assert account is not None
-    return {"viewer": lambda _: _actor(account), "repository": repository}
+    return {"viewer": lambda _: actor(account), "repository": repository}
 
 
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:

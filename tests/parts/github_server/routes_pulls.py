@@ -1,9 +1,8 @@
-"""REST endpoints of pull requests and their review comments."""
+"""REST endpoints of pull requests. Reviews and their comments are in routes_reviews."""
 
 from typing import Any
 
 from tests.parts.github_server import access
-from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git as documents
 from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
 from tests.parts.github_server.routes_issues import (
@@ -20,7 +19,6 @@ from tests.parts.github_server.state import (
     Issue,
     Pull,
     Repository,
-    ReviewComment,
     World,
 )
 
@@ -196,104 +194,15 @@ def list_commits(call: Call) -> Answer:
     )
 
 
-def new_review_comment(
-    world: World,
-    issue: Issue,
-    body: str,
-    author: Account,
-    where: tuple[str, int, str],
-    in_reply_to: ReviewComment | None = None,
-) -> ReviewComment:
-    """where: path, line, side ("RIGHT" is the new file). Raises ApiError 422 off the diff."""
-    base, head = documents.fork_point(issue)
-    path, line, side = where
-    touched = {diff.path: diff for diff in issue.repository.git.changes(base, head)}
-    if path not in touched:
-        raise invalid("PullRequestReviewComment", "pull_request_review_thread.path")
-    now = world.now()
-    comment = ReviewComment(
-        id=next(world.ids),
-        number=issue.number,
-        author=author,
-        body=body,
-        created_at=now,
-        updated_at=now,
-        repository=issue.repository,
-        path=path,
-        line=line,
-        side=side,
-        commit=head,
-        diff_hunk=issue.repository.git.patch(base, head, touched[path]) or "",
-        review_id=next(world.ids),
-        in_reply_to=in_reply_to.id if in_reply_to else None,
-    )
-    issue.review_comments.append(comment)
-    issue.updated_at = now
-    return comment
-
-
-def list_review_comments(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
-    since = call.query.get("since", "")
-    rows = [
-        each
-        for each in pull_of(call, repository).review_comments
-        if core.stamp(each.updated_at) >= since
-    ]
-    return call.page(rows, lambda each: core.review_comment(call.site, each))
-
-
-def create_review_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = pull_of(call, repository)
-    author = access.may_write(call, repository, "pull_requests")
-    sent = call.body()
-    body = text_of(sent.get("body"), "PullRequestReviewComment")
-    if repository.git.resolve(str(sent.get("commit_id", ""))) is None:
-        raise invalid("PullRequestReviewComment", "commit_id")
-    where = (str(sent.get("path")), int(sent.get("line", 1)), sent.get("side", "RIGHT"))
-    comment = new_review_comment(call.world, issue, body, author, where)
-    return Answer(201, core.review_comment(call.site, comment))
-
-
-def reply(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = pull_of(call, repository)
-    author = access.may_write(call, repository, "pull_requests")
-    id = call.number("comment_id")
-    parent = next((each for each in issue.review_comments if each.id == id), None)
-    if parent is None or parent.in_reply_to is not None:
-        raise not_found()  # replies to replies are not supported there either
-    body = text_of(call.body().get("body"), "PullRequestReviewComment")
-    where = (parent.path, parent.line, parent.side)
-    comment = new_review_comment(call.world, issue, body, author, where, parent)
-    return Answer(201, core.review_comment(call.site, comment))
-
-
-def get_review_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
-    id = call.number("comment_id")
-    for each in repository.review_comments():
-        if each.id == id:
-            return Answer(200, core.review_comment(call.site, each))
-    raise not_found()
-
-
 def add_routes(routes: Routes) -> None:
     pulls = "/repos/{owner}/{repo}/pulls"
     one = f"{pulls}/{{pull_number}}"
     for operation, endpoint in (
-        (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
         (f"GET {pulls}", list_pulls),
         (f"POST {pulls}", create_pull),
         (f"GET {one}", get_pull),
         (f"PATCH {one}", change_pull),
         (f"GET {one}/files", list_files),
         (f"GET {one}/commits", list_commits),
-        (f"GET {one}/comments", list_review_comments),
-        (f"POST {one}/comments", create_review_comment),
-        (f"POST {one}/comments/{{comment_id}}/replies", reply),
     ):
         routes.add(operation, endpoint)

@@ -15,7 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.parts.github_server import routes_issues, routes_pulls
+from tests.parts.github_server import (
+    routes_activity,
+    routes_issues,
+    routes_pulls,
+    routes_reviews,
+)
 from tests.parts.github_server.bare import BareRepository, FileContent
 from tests.parts.github_server.state import (
     ROLES,
@@ -24,6 +29,7 @@ from tests.parts.github_server.state import (
     Comment,
     Issue,
     Repository,
+    Review,
     ReviewComment,
     Token,
     World,
@@ -159,7 +165,7 @@ class Stage:
         default branch.
         """
         repo = self.repository(repository)
-        return repo.git.commit(
+        made = repo.git.commit(
             branch,
             files,
             message,
@@ -167,6 +173,14 @@ class Stage:
             self.world.now(),
             parent=repo.git.tip(repo.default_branch),
         )
+        routes_activity.note_pushes(self.world, repo)
+        return made
+
+    def force_push(self, repository: str, branch: str, commit: str) -> None:
+        """The branch is put to another commit, whatever it held."""
+        repo = self.repository(repository)
+        repo.git.git("update-ref", f"refs/heads/{branch}", commit)
+        routes_activity.note_pushes(self.world, repo)
 
     def protect_branch(self, repository: str, branch: str) -> None:
         """From now on a push to it is refused."""
@@ -228,13 +242,28 @@ class Stage:
             comment.body, comment.updated_at = body, self.world.now()
 
     def add_review_comment(
-        self, pull: Issue, path: str, line: int, body: str, author: str, side: str = "RIGHT"
+        self,
+        pull: Issue,
+        path: str,
+        line: int,
+        body: str,
+        author: str,
+        side: str = "RIGHT",
+        in_reply_to: ReviewComment | None = None,
     ) -> ReviewComment:
         """A comment on a line of the pull request's diff."""
         with self.world.lock:
             account = self.world.account(author)
-            where = (path, line, side)
-            return routes_pulls.new_review_comment(self.world, pull, body, account, where)
+            where = (path, None, line, side)
+            return routes_reviews.new_review_comment(
+                self.world, pull, body, account, where, in_reply_to
+            )
+
+    def add_review(self, pull: Issue, body: str, author: str, state: str = "COMMENTED") -> Review:
+        """A review without comments; PENDING is a draft."""
+        with self.world.lock:
+            account = self.world.account(author)
+            return routes_reviews.new_review(self.world, pull, account, body, state)
 
     def add_label(self, issue: Issue, label: str) -> None:
         with self.world.lock:

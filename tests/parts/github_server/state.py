@@ -102,11 +102,45 @@ class ReviewComment:
     review_id: int
     in_reply_to: int | None = None
     reactions: list[Reaction] = field(default_factory=list)
+    start_line: int | None = None
+    resolved: bool = False
+
+
+@dataclass
+class Review:
+    """A review. state: PENDING, COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED."""
+
+    id: int
+    number: int
+    author: Account
+    body: str
+    state: str
+    commit: str
+    created_at: datetime
+    updated_at: datetime
+    repository: "Repository"
+    comments: list[ReviewComment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Push:
+    """A branch's tip that changed. kind: as GitHub's activity list calls it."""
+
+    id: int
+    branch: str
+    before: str
+    after: str
+    at: datetime
+    account: Account | None
+    kind: str
 
 
 @dataclass
 class Pull:
-    """What makes an issue a pull request. Tips are read from git while their branches live."""
+    """What makes an issue a pull request. Tips are read from git while their branches live.
+
+    refused_lines: paths and lines that no review comment is taken for, for a test to set.
+    """
 
     id: int
     head_repository: "Repository"
@@ -117,6 +151,7 @@ class Pull:
     merged_at: datetime | None = None
     last_head: str = ""
     last_base: str = ""
+    refused_lines: set[tuple[str, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -139,6 +174,7 @@ class Issue:
     assignees: list[Account] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     review_comments: list[ReviewComment] = field(default_factory=list)
+    reviews: list[Review] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
     pull: Pull | None = None
@@ -173,6 +209,7 @@ class Repository:
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
     check_runs: list[CheckRun] = field(default_factory=list)
+    pushes: list[Push] = field(default_factory=list)
 
     @property
     def full_name(self) -> str:

@@ -5,7 +5,15 @@ from typing import Any
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git
 from tests.parts.github_server.exchange import Site
-from tests.parts.github_server.state import Account, App, Comment, Issue, Repository, ReviewComment
+from tests.parts.github_server.state import (
+    Account,
+    App,
+    Comment,
+    Issue,
+    Repository,
+    Review,
+    ReviewComment,
+)
 
 Payload = dict[str, Any]
 
@@ -63,5 +71,16 @@ def review_comment(site: Site, comment: ReviewComment, sender: Account, app: App
         "action": "created",
         "comment": core.review_comment(site, comment),
         "pull_request": documents_git.pull_short(site, repository.issues[comment.number]),
+        **_around(site, repository, sender, app),
+    }
+
+
+def review(site: Site, given: Review, sender: Account, app: App | None) -> Payload:
+    repository = given.repository
+    document = core.review(site, given)
+    return {
+        "action": "submitted",
+        "review": {**document, "state": given.state.lower()},
+        "pull_request": documents_git.pull_short(site, repository.issues[given.number]),
         **_around(site, repository, sender, app),
     }

@@ -1,0 +1,215 @@
+"""The tools of an agent that looks for places: questions to the index, and the places found."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from resolver.agents.argument_types import Arguments, Words, json_list, partial_is_no
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.model import Place
+
+MOST_TERMS = 8
+MOST_STARTS = 5
+MOST_DEPTH = 5
+MOST_PLACES = 30
+
+_EDGES = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
+          "inherit": "inherits", "extends": "inherits"}  # fmt: skip
+"""Words for a kind of edge that models have learnt elsewhere."""
+
+_PLACE_LINE = re.compile(
+    r"(?:[-*]|\d+[.)])?\s*`?(?P<path>[^\s`:]+)(?::(?P<start>\d+)(?:-(?P<end>\d+))?)?`?:?"
+    r"(?:\s+`?(?P<symbol>[\w.:$]+(?:\(\))?)`?)?(?:\s*(?:--|[-–—:])\s*(?P<why>.*))?"
+)
+
+
+def _texts(value: Any) -> Any:
+    """A list as models write it: one text, one a line, or a list."""
+    if isinstance(value, str):
+        value = json_list(value) or [v.strip() for v in value.splitlines()]
+    if not isinstance(value, list | tuple):
+        return value
+    return [v for v in value if not isinstance(v, str) or v.strip()]
+
+
+def _kinds(value: Any) -> Any:
+    if isinstance(value, str):
+        value = re.split(r"[\s,]+", value.strip("[] "))
+    if not isinstance(value, list | tuple):
+        return () if value is None else value
+    return [_kind(v) if isinstance(v, str) else v for v in value if v]
+
+
+def _kind(word: str) -> str:
+    plain = word.strip(" \"'").lower()
+    return _EDGES.get(plain, plain)
+
+
+def _places(value: Any) -> Any:
+    """Places as models write them: objects, or text with one a line: `src/a.py:3-9 name - why`."""
+    if isinstance(value, str):
+        value = json_list(value) or [line for line in value.splitlines() if line.strip()]
+    if not isinstance(value, list | tuple):
+        return value
+    return [_place(item) for item in value]
+
+
+def _place(item: Any) -> Any:
+    if isinstance(item, str):
+        found = _PLACE_LINE.fullmatch(item.strip())
+        if found is None or not re.search(r"\w", found["path"]):
+            raise ValueError(f"{item[:100]!r} is no place: write `path:first-last symbol - why`")
+        item = {name: text for name, text in found.groupdict().items() if text}
+    if not isinstance(item, dict):
+        return item
+    item = {key: value for key, value in item.items() if value is not None and key != "known"}
+    if isinstance(item.get("path"), str):
+        item["path"] = item["path"].strip().removeprefix("./")
+    start, end = _number(item.get("start")), _number(item.get("end"))
+    if start is not None and end is None:
+        item["end"] = item["start"]
+    if start is not None and end is not None and end < start:
+        raise ValueError(f"line {end} is before line {start}")
+    return item
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
+
+
+class FoundPlace(Arguments):
+    """One place of `report_places`."""
+
+    path: str = Field(min_length=1, max_length=4096)
+    start: Annotated[int, Field(ge=1)] | None = None
+    end: Annotated[int, Field(ge=1)] | None = None
+    symbol: str = ""
+    why: str = ""
+
+
+Terms = Annotated[
+    Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_TERMS)],
+    BeforeValidator(_texts),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+]
+Starts = Annotated[
+    Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_STARTS)],
+    BeforeValidator(_texts),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+]
+Edges = Annotated[
+    tuple[Literal["contains", "imports", "calls", "inherits"], ...],
+    BeforeValidator(_kinds),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": "string", "enum": ["contains", "imports", "calls", "inherits"]},
+        }
+    ),
+]
+Places = Annotated[
+    Annotated[tuple[FoundPlace, ...], Field(max_length=MOST_PLACES)],
+    BeforeValidator(_places),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string"},
+                    "start": {"type": "integer"},
+                    "end": {"type": "integer"},
+                    "symbol": {"type": "string"},
+                    "why": {"type": "string"},
+                },
+                "required": ["path", "why"],
+            },
+        }
+    ),
+]
+
+
+def write_texts(texts: Sequence[str]) -> str:
+    """One a line; as JSON where that would not give the same texts back."""
+    lines = "\n".join(texts)
+    return lines if _texts(lines) == list(texts) else json.dumps(list(texts))
+
+
+def write_places(places: Sequence[Place]) -> str:
+    """One a line, as `src/a.py:3-9 parse - why`; as JSON where that would not give the same."""
+    lines = "\n".join(_line(place) for place in places)
+    fields = [place.model_dump(exclude={"known"}) for place in places]
+    try:
+        again = [FoundPlace.model_validate(item).model_dump() for item in _places(lines)]
+    except ValueError:
+        again = []
+    return lines if again == fields else json.dumps(fields)
+
+
+def _line(place: Place) -> str:
+    symbol = f" {place.symbol}" if place.symbol else ""
+    return f"{place.where}{symbol}" + (f" - {place.why}" if place.why else "")
+
+
+class SearchArguments(Arguments):
+    """`search_code`."""
+
+    terms: Terms = Field(
+        description="Each on its own: a name, an id, path:line, or words that describe it."
+    )
+    path: Words = Field(default="", description="Only below this folder, or in this file.")
+
+    def action(self) -> ActionBase:
+        return a.CodeSearch(terms=self.terms, path=self.path.strip().removeprefix("./"))
+
+
+class ExploreArguments(Arguments):
+    """`explore_code`."""
+
+    start: Starts = Field(description="Ids, paths or unique names to start from.")
+    direction: Annotated[
+        Literal["upstream", "downstream", "both"],
+        BeforeValidator(lambda v: v.strip().lower() if isinstance(v, str) else v),
+    ] = Field(
+        default="both",
+        description="upstream: what uses it. downstream: what it contains and uses.",
+    )
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = Field(
+        default=1, description=f"Edges from the start, 1 to {MOST_DEPTH}."
+    )
+    edges: Edges = Field(default=(), description="Kinds of edges to follow; all when left out.")
+
+    def action(self) -> ActionBase:
+        return a.CodeExplore(
+            start=self.start, direction=self.direction, depth=self.depth, edges=self.edges
+        )
+
+
+class PlacesArguments(Arguments):
+    """`report_places`."""
+
+    message: str = Field(description="What is wrong or wanted, and how the places belong together.")
+    places: Places = Field(
+        description="Where the code has to change, the most telling first: path from the "
+        "repository's root, first and last line, symbol, why."
+    )
+    task_completed: Annotated[bool, BeforeValidator(partial_is_no)] = Field(
+        default=True, description="false when you did not find where."
+    )
+
+    @model_validator(mode="after")
+    def _says_where(self) -> "PlacesArguments":
+        if self.task_completed and not self.places:
+            raise ValueError("places is empty; if you found none, set task_completed to false")
+        return self
+
+    def action(self) -> ActionBase:
+        return a.Finish(
+            message=self.message,
+            task_completed=self.task_completed,
+            places=tuple(Place(**place.model_dump()) for place in self.places),
+        )

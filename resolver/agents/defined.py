@@ -1,0 +1,49 @@
+"""An agent that a repository brings: the house rules, then its file's own words."""
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import MCP, AgentDefinition
+from resolver.agents.offer import Offer
+from resolver.agents.offered import or_refused
+from resolver.agents.system_prompt import tag_words
+from resolver.agents.tools import offered_tools
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.templates import render
+
+
+class DefinedAgent(CodeActAgent):
+    """Has the tools of its definition, as far as this run has them, and no others.
+
+    What it asks for beside them is refused with words, and not done.
+    """
+
+    def __init__(
+        self, definition: AgentDefinition, model: Model, dialect: Dialect, offer: Offer
+    ) -> None:
+        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
+        super().__init__(model, memory, dialect, offer)
+        self.name = definition.name
+        self.answers = definition.read_only
+        self._definition = definition
+        # its file can't name the servers that each host has: it takes all of them, or none
+        self._mcp = offer.mcp if MCP in definition.tools else ()
+        there = offered_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
+        self._tools = tuple(name for name in definition.tools if name in there)
+
+    def system_prompt(self) -> SystemPrompt:
+        """The house rules, the definition's words and, in the tag dialect, its tools as text."""
+        text = render(
+            "agent/defined.md.j2",
+            dialect=self._dialect,
+            definition=self._definition,
+            **tag_words(self._tools, self._colleagues, answers=self.answers),
+        )
+        return self._prompt(text)
+
+    def step(self, state: State) -> ActionBase:
+        """The next action, as the base has it."""
+        action = super().step(state)
+        return or_refused(action, self._tools, self._names(), edits=not self.answers)

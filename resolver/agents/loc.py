@@ -1,0 +1,84 @@
+"""The agent that finds where code has to change: it asks the index, reads, and reports places."""
+
+from collections.abc import Callable
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.offered import or_refused, refused
+from resolver.agents.tags import write_tags
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.model import Place
+from resolver.templates import render
+
+TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
+
+_MOST_FOLDERS = 40
+
+_EXAMPLES = {
+    "search": a.CodeSearch(terms=("Parser.parse", "src/parser.py:41", "empty part between dots")),
+    "explore": a.CodeExplore(
+        start=("src/parser.py::Parser.parse",), direction="upstream", depth=2, edges=("calls",)
+    ),
+    "bash": a.CmdRun(command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg"),
+    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
+    "report": a.Finish(
+        message="`parse('1..2')` keeps the empty part between two dots.",
+        places=(
+            Place(path="src/parser.py", start=41, end=48, symbol="Parser.parse",
+                  why="splits at each dot and keeps what is empty"),
+            Place(path="tests/test_parser.py", start=12, end=30, symbol="test_dots",
+                  why="has no case with two dots"),
+        ),
+    ),
+}  # fmt: skip
+
+
+class LocAgent(CodeActAgent):
+    """Its result is a list of places, each held against the base. Nothing that it edits is kept,
+    and what it asks for beside its tools is refused with words.
+
+    lines_of: how many lines a file of the base has, None when there is no such file.
+    """
+
+    name = "LocAgent"
+    answers = True
+
+    def __init__(
+        self, model: Model, dialect: Dialect, lines_of: Callable[[str], int | None]
+    ) -> None:
+        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
+        super().__init__(model, memory, dialect)
+        self._tools = TOOLS
+        self._lines_of = lines_of
+
+    def system_prompt(self) -> SystemPrompt:
+        """Its own house rules and, in the tag dialect, its tools as text."""
+        examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
+        text = render("agent/loc.md.j2", dialect=self._dialect, examples=examples)
+        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
+
+    def step(self, state: State) -> ActionBase:
+        """The next action, as the base has it. A report's places are marked where the base has no
+        such file or lines."""
+        action = or_refused(super().step(state), TOOLS, self._names(), edits=False)
+        if not isinstance(action, a.Finish):
+            return action
+        if action.task_completed and not action.places:
+            return refused(action, self._names())
+        places = tuple(self._checked(place) for place in action.places)
+        return action.model_copy(update={"places": places})
+
+    def _checked(self, place: Place) -> Place:
+        """The place by its path in the repository: models also write that of the sandbox."""
+        parts = place.path.strip("/").split("/")[:_MOST_FOLDERS]
+        starts = range(len(parts) if place.path.startswith("/") else 1)
+        for path in ("/".join(parts[start:]) for start in starts):
+            length = self._lines_of(path)
+            if length is not None:
+                known = (place.end or place.start or 0) <= length
+                return place.model_copy(update={"path": path, "known": known})
+        return place.model_copy(update={"known": False})

@@ -1,0 +1,74 @@
+"""The agent that reviews a change: it reads and runs, comments on lines, and changes nothing."""
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.offered import or_refused
+from resolver.agents.tags import write_tags
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.templates import render
+
+REVIEWER = "ReviewerAgent"
+
+TOOLS = (
+    "execute_bash",
+    "execute_ipython_cell",
+    "think",
+    "plan",
+    "review_comment",
+    "submit_review",
+)
+
+_EXAMPLES = {
+    "bash": a.CmdRun(command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q"),
+    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
+    "comment": a.ReviewComment(
+        path="src/parser.py",
+        line=42,
+        severity="high",
+        body="`parse('')` now raises IndexError: `parts` is empty then. The command line calls it "
+        "with what the person typed (src/cli.py:17).",
+        suggestion="    return parts[-1] if parts else None",
+    ),
+    "several": a.ReviewComment(
+        path="src/parser.py",
+        start_line=50,
+        line=58,
+        severity="low",
+        body="This is `split_parts()` of src/text.py once more.",
+    ),
+    "submit": a.Finish(
+        message="The parser now leaves empty parts out, as the issue asks. One input that worked "
+        "before raises now (see src/parser.py:42).",
+        verdict="request_changes",
+        verification="`python -m pytest tests -q`: 41 passed. `parse('')`: IndexError.",
+    ),
+}
+
+
+class ReviewerAgent(CodeActAgent):
+    """Its comments and its closing words become one review. Whoever runs it throws the working
+    tree's change away. What would edit a file is refused with words, and not done.
+    """
+
+    name = REVIEWER
+    answers = True
+
+    def __init__(self, model: Model, dialect: Dialect) -> None:
+        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
+        super().__init__(model, memory, dialect)
+        self._tools = TOOLS
+
+    def system_prompt(self) -> SystemPrompt:
+        """Its own house rules and, in the tag dialect, its tools as text."""
+        examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
+        text = render("agent/reviewer.md.j2", dialect=self._dialect, examples=examples)
+        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
+
+    def step(self, state: State) -> ActionBase:
+        """The next action, as the base has it."""
+        return or_refused(super().step(state), TOOLS, self._names(), edits=False)

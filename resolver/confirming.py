@@ -1,0 +1,43 @@
+"""Puts the rules about risky actions together from the settings: who judges, who is asked."""
+
+from dataclasses import dataclass
+
+from resolver.consent import tool_risk
+from resolver.controller.confirmation import Analyzer, Confirmation, Tell, nobody_told
+from resolver.controller.judge import JudgingAnalyzer
+from resolver.events.stream import EventStream
+from resolver.security.risk.analyzer import RuleAnalyzer
+from resolver.services import ModelOn
+from resolver.settings import Settings
+
+SERVICE = "judge"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """seconds: how long a run waits for a person. tell: shows the person what waits."""
+
+    seconds: float = 0.0
+    tell: Tell = nobody_told
+
+
+def open_confirmation(
+    settings: Settings, root: str, model_on: ModelOn, waiting: Waiting
+) -> Confirmation:
+    """root: the repository's folder in the sandbox."""
+    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))
+
+    def analyzer_of(stream: EventStream) -> Analyzer:
+        if not settings.risk_judge:
+            return rules
+        return JudgingAnalyzer(rules, model_on(stream, SERVICE), stream)
+
+    return Confirmation(
+        policy=settings.confirmation,
+        on_high=settings.on_high,
+        wait=waiting.seconds,
+        # what a model has said once is not asked again after a kill
+        record_all=settings.record_all_risks or settings.risk_judge,
+        analyzers=analyzer_of,
+        tell=waiting.tell,
+    )

@@ -1,0 +1,45 @@
+"""The nouns of risk and confirmation: how risky an action is, what waits for a person, and what the
+person decided.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from resolver.nouns import Recorded
+
+
+class RiskLevel(StrEnum):
+    """What an action of the agent may do beyond the work it is for."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+def tool_risk(text: str) -> tuple[str, RiskLevel]:
+    """Tool and level in `SERVER/TOOL=LEVEL`. Raises ValueError."""
+    name, _, level = text.partition("=")
+    if not name.strip() or level.strip() not in set(RiskLevel):
+        raise ValueError(f"{text!r} is not SERVER=LEVEL or SERVER/TOOL=LEVEL (low, medium, high)")
+    return name.strip(), RiskLevel(level.strip())
+
+
+class Wanted(Recorded):
+    """An action that waits for a person. Made in `resolver.controller.confirmation`, shown by the
+    forge."""
+
+    kind: str = Field(description="Kind of the action.")
+    text: str = Field(description="All of what would be done: the command, the code, the fields.")
+    level: RiskLevel = Field(description="Its risk.")
+    reasons: tuple[str, ...] = Field(default=(), description="The rules that apply to it.")
+
+
+class Decision(Recorded):
+    """What a person said about an action that waits, in a comment."""
+
+    approved: bool = Field(description="Whether the action may be done.")
+    by: str = Field(default="", description="Login of who said it.")
+    at: datetime = Field(description="When it was said.")
+    reason: str = Field(default="", description="Why not, in the person's words.")

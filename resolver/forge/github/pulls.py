@@ -1,0 +1,194 @@
+"""Reading a pull request: its facts, its pinned head, and what was said on its code.
+
+As with issues only what the requester could see is used, cleaned and bounded; whatever is not used
+is named. What it changes is git's to say (`resolver.workspace.pull`).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from github.Repository import Repository
+
+from resolver.forge.escape import shortened
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.moments import lateness, utc
+from resolver.forge.github.pinning import pin_head
+from resolver.forge.github.threads import (
+    ClosedIssue,
+    Conversation,
+    Said,
+    SaidInReview,
+    SaidOnLine,
+    Thread,
+)
+from resolver.forge.hidden_text import strip_hidden
+from resolver.model import Trigger, TriggerKind
+from resolver.pull import LinkedIssue, PastReview, Pull, ReviewThread, Words
+
+MAX_WORDS = 10_000
+"""Characters of one comment on the code that are used."""
+
+MAX_THREADS = 150_000
+"""Characters of all threads together; the oldest are left out first."""
+
+MAX_LINKED = 8_000
+"""Characters of the text of an issue that the pull request closes."""
+
+
+def read_pull(
+    access: GitHubAccess,
+    repository: Repository,
+    trigger: Trigger,
+    own: str,
+    left_out: list[str],
+) -> Pull:
+    """The pull request of the trigger's number. own: our login: our threads are kept, so that
+    nothing is said twice, and our reviews' own words are not."""
+    number = trigger.subject or 0
+    with access.asking(
+        f"read pull request {number} of {repository.full_name}", "pull-requests: read"
+    ):
+        now = repository.get_pull(number).complete().raw_data
+        pinned = pin_head(repository, now, trigger)
+        if pinned.moved:
+            left_out.append(f"the pull request: {pinned.moved}")
+        said = Conversation(access, repository, number)
+        reading = _Reading(trigger, own, left_out)
+        threads = reading.threads(list(said.threads()))
+        reviews = reading.reviews(list(said.reviews()))
+        closes = reading.closes(said.closes())
+        if said.is_cut:
+            left_out.append("conversations on the code beyond the first 500, or very long ones")
+    source = now["head"].get("repo")
+    came_from = str(source["full_name"]) if source else ""
+    author = now.get("user") or {}
+    return Pull(
+        number=number,
+        head=pinned.head,
+        base_branch=str(now["base"]["ref"]),
+        head_branch=str(now["head"]["ref"]),
+        head_repository=came_from,
+        is_fork=came_from.casefold() != repository.full_name.casefold(),
+        is_draft=bool(now.get("draft")),
+        author=str(author.get("login") or "ghost"),
+        association=str(now.get("author_association") or "NONE"),
+        moved=pinned.moved,
+        closes=closes,
+        threads=threads,
+        reviews=reviews,
+    )
+
+
+class _Reading:
+    """Chooses, cleans and bounds what was said."""
+
+    def __init__(self, trigger: Trigger, own: str, left_out: list[str]) -> None:
+        self._trigger = trigger
+        self._own = own.casefold()
+        self._left_out = left_out
+
+    def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
+        chosen = [thread for each in found if (thread := self._thread(each)) is not None]
+        room = MAX_THREADS
+        for index in range(len(chosen) - 1, -1, -1):
+            room -= sum(len(words.body) for words in chosen[index].comments)
+            if room < 0:
+                self._left_out.append(f"{index + 1} older conversations on the code, for length")
+                return tuple(chosen[index + 1 :])
+        return tuple(chosen)
+
+    def _thread(self, found: Thread) -> ReviewThread | None:
+        comments = tuple(
+            words for said in found.comments.nodes if (words := self._on_line(said)) is not None
+        )
+        if not comments:
+            return None
+        return ReviewThread(
+            id=found.id,
+            path=found.path,
+            line=found.line,
+            start_line=found.start_line,
+            original_line=found.original_line,
+            side=found.side,
+            is_resolved=found.is_resolved,
+            is_outdated=found.is_outdated,
+            comments=comments,
+        )
+
+    def _on_line(self, said: SaidOnLine) -> Words | None:
+        if said.state == "PENDING":
+            return None  # only its author sees it
+        asked = self._trigger
+        # What was submitted together with the request was there with it.
+        together = (
+            asked.kind is TriggerKind.REVIEW_SUBMITTED
+            and said.review is not None
+            and said.review.id == asked.comment_id
+        )
+        at = utc(said.at) if not together else min(utc(said.at), asked.at)
+        return self._words(said, "on the code", TriggerKind.REVIEW_COMMENT, at, together)
+
+    def reviews(self, found: Sequence[SaidInReview]) -> tuple[PastReview, ...]:
+        chosen = []
+        for review in found:
+            at = utc(review.submitted_at or review.created_at)
+            is_ours = review.author.casefold() == self._own
+            if is_ours or not (review.body.strip() or review.state != "COMMENTED"):
+                continue
+            words = self._words(review, "in a review", TriggerKind.REVIEW_SUBMITTED, at)
+            if words is not None:
+                commit = review.commit.oid if review.commit else ""
+                chosen.append(PastReview(state=review.state, commit=commit, words=words))
+        return tuple(chosen)
+
+    def closes(self, found: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
+        chosen = []
+        for issue in found:
+            edited = utc(issue.edited_at or issue.created_at)
+            late = self._trigger.kind is not TriggerKind.COMMAND_LINE and edited >= self._trigger.at
+            body = ""
+            if late:
+                self._left_out.append(f"the text of #{issue.number}, edited after the request")
+            else:
+                body = self._cleaned(issue.body, f"#{issue.number}")
+            title = " ".join(self._cleaned(issue.title, f"#{issue.number}'s title").split())
+            chosen.append(
+                LinkedIssue(
+                    number=issue.number,
+                    title=shortened(title, 256),
+                    body=shortened(body, MAX_LINKED),
+                )
+            )
+        return tuple(chosen)
+
+    def _words(
+        self, said: Said, where: str, kind: TriggerKind, at: datetime, together: bool = False
+    ) -> Words | None:
+        """What was said, unless the requester can't have seen it."""
+        edited = max(at, utc(said.edited_at)) if said.edited_at else at
+        if together:
+            late = "edited after" if edited > self._trigger.at else ""
+        else:
+            late = lateness(self._trigger, kind, said.id, at, edited)
+        if late:
+            self._left_out.append(f"a comment {where} of {said.author} that was {late} the request")
+            return None
+        body = self._cleaned(said.body, f"a comment {where} of {said.author}")
+        if len(body) > MAX_WORDS:
+            self._left_out.append(
+                f"a comment {where} of {said.author} after its first {MAX_WORDS:,} characters"
+            )
+        return Words(
+            id=said.id,
+            author=said.author,
+            association=said.association,
+            at=at,
+            body=shortened(body, MAX_WORDS),
+            url=said.url,
+        )
+
+    def _cleaned(self, text: str, where: str) -> str:
+        cleaned = strip_hidden(text)
+        if cleaned.removed:
+            self._left_out.append(f"hidden in {where}: {', '.join(cleaned.removed)}")
+        return cleaned.text.strip()

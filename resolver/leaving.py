@@ -1,0 +1,89 @@
+"""What a run leaves for later ones: its notes, proposed in AGENTS.md or kept by the program, and
+told to people in either case.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from resolver.controller.controller import Executor
+from resolver.errors import ResolverError
+from resolver.events.actions import FileEdit, FileRead, FileWrite
+from resolver.events.base import ObservationBase, Source
+from resolver.events.log import SandboxAction
+from resolver.events.observations import ErrorObservation, FileReadResult
+from resolver.events.stream import EventStream
+from resolver.memory.notes import NoteStore, without_known
+from resolver.memory.skills.reading import is_told_to_agents
+from resolver.model import Patch
+from resolver.templates import render
+
+NOTES_FILE = "AGENTS.md"
+END = "<!-- end of notes from earlier runs -->"
+"""Where the next note goes; people may move the section, and take it out to have a new one."""
+
+_COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
+
+
+def propose(
+    notes: Sequence[str], before: bytes | None, executor: Executor, stream: EventStream
+) -> tuple[str, ...]:
+    """Write the notes into AGENTS.md in the sandbox, by its editor; those that were new.
+
+    before: the file at the base. What it says already is not said again.
+    """
+    new = without_known(notes, (before or b"").decode("utf-8", "replace"))
+    if not new:
+        return ()
+
+    def done(action: SandboxAction) -> ObservationBase:
+        added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
+        observation = executor.execute(added)
+        return stream.add(observation.model_copy(update={"cause": added.id}))
+
+    lines = "".join(f"- {_inert(note)}\n" for note in new)
+    longer = FileEdit(command="str_replace", path=NOTES_FILE, old_str=END, new_str=f"{lines}{END}")
+    if not isinstance(done(longer), ErrorObservation):
+        return new
+    section = render("run/notes_section.md.j2", lines=lines, end=END)
+    seen = done(FileRead(path=NOTES_FILE, view_range=(1, 1)))
+    if isinstance(seen, FileReadResult):
+        count = _COUNT.match(seen.content)
+        last = int(count[1]) if count else 0
+        written = done(
+            FileEdit(command="insert", path=NOTES_FILE, insert_line=last, new_str=f"\n{section}")
+        )
+    else:
+        written = done(FileWrite(path=NOTES_FILE, content=section))
+    return () if isinstance(written, ErrorObservation) else new
+
+
+def told_of_notes(
+    notes: Sequence[str], store: NoteStore | None, repository: str, run: str, at: datetime
+) -> str:
+    """Keep the notes with the program's data; what a person is told of it, "" for nothing.
+
+    store: None where there is no place for them, which is told as well.
+    """
+    if not notes:
+        return ""
+    if store is None:
+        return render("run/notes_lost.md.j2", notes=notes).strip()
+    try:
+        store.add(repository, notes, run, at)
+    except ResolverError as error:
+        return f"{error.what}."
+    return render("run/notes_kept.md.j2", notes=notes).strip()
+
+
+def told_of_change(patch: Patch, notes: Sequence[str]) -> str:
+    """What a person should know of a change to what agents are told; "" for none. notes: those
+    that may be a part of it, as `propose` wrote them."""
+    paths = [change.path for change in patch.files if is_told_to_agents(change.path)]
+    added = [note for note in notes if f"+- {_inert(note)}\n".encode() in patch.diff]
+    return render("run/agents_told.md.j2", paths=paths, notes=added).strip() if paths else ""
+
+
+def _inert(note: str) -> str:
+    """The note, unable to end the section it stands in."""
+    return note.replace("<!--", "< !--").replace("-->", "-- >")

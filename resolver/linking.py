@@ -1,0 +1,18 @@
+"""Links from the places that an agent names to the lines of the commit that it read."""
+
+from collections.abc import Callable
+
+from resolver.forge.places import with_links
+from resolver.model import TriggerKind
+from resolver.record import Record
+from resolver.workspace.workspace import Workspace
+
+
+def linker(record: Record, workspace: Workspace) -> Callable[[str], str]:
+    """What makes links of the places in a text, where the forge has pages for them."""
+    trigger = record.job.trigger
+    if trigger.kind is TriggerKind.LOCAL:
+        return lambda text: text
+    server = record.settings.github_server_url.rstrip("/")
+    page = f"{server}/{trigger.repository}/blob/{workspace.base}"
+    return lambda text: with_links(text, page, workspace.lines_of)

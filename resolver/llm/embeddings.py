@@ -1,0 +1,107 @@
+"""Texts as vectors, by an embedding model behind litellm. What was asked once is kept."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from resolver.errors import ModelError
+from resolver.llm.config import ModelConfig
+from resolver.llm.library import entry_of, litellm, quiet, wire_name
+from resolver.model import Completion, Tokens
+
+MAX_TEXT = 8_000
+"""Characters of a text that are looked at: what all such models take."""
+
+Vector = Sequence[float]
+
+
+class Embedder:
+    """Asks one embedding model.
+
+    config: its name, address and key. cache: folder for vectors. on_reply: told what was paid.
+    """
+
+    def __init__(
+        self, config: ModelConfig, cache: Path, on_reply: Callable[[Completion], None]
+    ) -> None:
+        self._config = config
+        self._cache = cache
+        self._on_reply = on_reply
+
+    def vectors(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector of each text, of length 1. Raises ModelError."""
+        texts = [text[:MAX_TEXT] for text in texts]
+        known = {text: vector for text in texts if (vector := self._kept(text)) is not None}
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        for text, asked in zip(missing, self._asked(missing) if missing else (), strict=True):
+            known[text] = asked
+            self._keep(text, asked)
+        return [known[text] for text in texts]
+
+    def _asked(self, texts: Sequence[str]) -> list[Vector]:
+        package = litellm()
+        config = self._config
+        try:
+            with quiet():
+                answer = package.embedding(
+                    model=wire_name(config),
+                    input=list(texts),
+                    api_key=config.api_key.get_secret_value() if config.api_key else None,
+                    api_base=config.base_url,
+                    api_version=config.api_version,
+                    timeout=config.timeout,
+                    max_retries=0,
+                )
+                rows = sorted(answer.data, key=lambda row: row["index"])
+                vectors = [_unit([float(x) for x in row["embedding"]]) for row in rows]
+        except (package.exceptions.openai.OpenAIError, *_MALFORMED) as error:
+            # What it says may hold the request.
+            raise ModelError(
+                f"the embedding model {config.model} could not be asked ({type(error).__name__})",
+                "check skills_embedding_model, or leave it empty",
+            ) from None
+        if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1:
+            raise ModelError(f"the embedding model {config.model} sent vectors that do not fit")
+        used = getattr(answer, "usage", None)
+        tokens = Tokens(input=getattr(used, "prompt_tokens", 0) or 0)
+        self._on_reply(Completion(model=config.model, tokens=tokens, cost=self._cost(tokens)))
+        return vectors
+
+    def _cost(self, tokens: Tokens) -> float | None:
+        entry = entry_of(wire_name(self._config)) or {}
+        price = entry.get("input_cost_per_token")
+        return None if price is None else float(price) * tokens.input
+
+    def _file(self, text: str) -> Path:
+        key = f"{self._config.model}\n{self._config.base_url}\n{text}".encode(errors="replace")
+        return self._cache / f"{hashlib.sha256(key).hexdigest()}.json"
+
+    def _kept(self, text: str) -> Vector | None:
+        try:
+            return _unit([float(x) for x in json.loads(self._file(text).read_text())])
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _keep(self, text: str, vector: Vector) -> None:
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            self._file(text).write_text(json.dumps([round(x, 6) for x in vector]))
+        except OSError:
+            return  # it is asked for again the next time
+
+
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, OSError)
+
+
+def likeness(one: Vector, other: Vector) -> float:
+    """The cosine of two vectors of length 1; 0 where they have nothing in common, or do not fit."""
+    return sum(x * y for x, y in zip(one, other, strict=False)) if len(one) == len(other) else 0.0
+
+
+def _unit(vector: list[float]) -> Vector:
+    length = math.sqrt(sum(x * x for x in vector))
+    if not length or not math.isfinite(length):
+        raise ValueError("a vector without a direction")
+    return [x / length for x in vector]

@@ -1,0 +1,82 @@
+"""The process that reads a repository's code: bounded, narrow, without secrets. One JSON object a
+line comes in, some followed by a file's bytes; one a line goes out.
+"""
+
+import gc
+import json
+import mmap
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from resolver.locating.codebase import CodeBase
+from resolver.locating.grammars import load_grammars
+from resolver.locating.narrow import bound, narrow
+
+_CPU_SECONDS = 900
+_SHARE = 0.5
+"""Of the memory, that files may fill; the rest is for what is made of them."""
+
+
+def main() -> None:
+    """Answer until there are no more questions.
+
+    The first line says {"memory": bytes, "file_seconds": seconds}; it is answered when the
+    process is ready.
+    """
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    bounds = json.loads(source.readline())
+    load_grammars()
+    bound(bounds["memory"], _CPU_SECONDS)
+    gc.disable()  # what is kept holds no circles, and looking for them costs more than all else
+    code = CodeBase()
+    memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
+    filtered = narrow()
+    _answer(sink, {"filtered": filtered})
+    room = int(bounds["memory"] * _SHARE)
+    while line := source.readline():
+        asked: dict[str, Any] = json.loads(line)
+        if "file" in asked:
+            content = source.read(asked["size"])
+            if _used(memory) > room:
+                code.leave_out(1)
+            else:
+                late = _clock_past(time.monotonic() + bounds["file_seconds"])
+                code.add(asked["file"], content, late)
+        elif "left_out" in asked:
+            code.leave_out(asked["left_out"])
+        elif "search" in asked:
+            found = code.search(asked["search"], asked["below"])
+            _answer(sink, [asdict(term) for term in found])
+        elif "explore" in asked:
+            walks = code.explore(
+                asked["explore"], asked["directions"], asked["depth"], asked["kinds"]
+            )
+            _answer(sink, [asdict(walk) for walk in walks])
+        else:
+            _answer(sink, asdict(code.build(filtered)))
+
+
+def _used(memory: RawIOBase) -> int:
+    """Bytes of address space of this process. (What getrusage knows of memory counts the host's
+    own from before this process was another program.)"""
+    memory.seek(0)
+    pages = (memory.read(100) or b"0").split()[0]
+    return int(pages) * mmap.PAGESIZE
+
+
+def _clock_past(end: float) -> Callable[[], bool]:
+    return lambda: time.monotonic() > end
+
+
+def _answer(sink: BinaryIO, data: object) -> None:
+    sink.write(json.dumps(data).encode() + b"\n")
+    sink.flush()
+
+
+if __name__ == "__main__":
+    main()

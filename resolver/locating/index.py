@@ -1,0 +1,310 @@
+"""The index of one commit, as the host sees it: a child process that is fed with the commit's files
+out of the host's own bare clone, and asked. No file of a working tree is read, nothing of it is
+run, and what parses it can do no harm: see child.py.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from resolver.errors import WorkspaceError
+from resolver.locating.answers import Built, TermFound, Walk
+from resolver.locating.languages import language_of
+from resolver.workspace.git import HostGit
+from resolver.workspace.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tree
+
+logger = logging.getLogger("resolver.locating")
+
+_START = "from resolver.locating.child import main; main()"
+_KEPT = ("LD_LIBRARY_PATH",)
+"""Variables that a Python outside of the system's folders may need to start; none is a secret."""
+
+_LONGEST_ANSWER = 16 * 1024 * 1024
+_OTHERS = frozenset({"node_modules", "vendor", "third_party", "dist", "build", "target"})
+"""Folders that hold others' code, or made code: their files come last."""
+
+_AT_ONCE = 500
+"""Files that are read with one command of git."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one index may take.
+
+    file_bytes, text_bytes: larger sources, and larger texts of other kinds, are left out. files:
+    how many are read. file_seconds: after them a file's parsing is given up. seconds: after them
+    no further file is read. end_seconds, answer_seconds: after so many more the index, or an
+    answer, is given up. memory: bytes of the process. starts: how often it is started when it ends.
+    """
+
+    file_bytes: int = 512 * 1024
+    text_bytes: int = 64 * 1024
+    files: int = 20_000
+    file_seconds: float = 2.0
+    seconds: float = 60.0
+    end_seconds: float = 60.0
+    answer_seconds: float = 20.0
+    memory: int = 1_500_000_000
+    starts: int = 2
+
+
+DEFAULT_BOUNDS = Bounds()
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much an index holds. left_out: sources that a bound, or a path that is no plain text,
+    kept out, whole or in part. submodules: they are other repositories, and not in it."""
+
+    files: int
+    entities: int
+    left_out: int
+    submodules: int
+
+
+class IndexUnavailable(WorkspaceError):
+    """The index can't be built, or its process has ended; asking again may start another."""
+
+
+class CodeIndex:
+    """Built at the first question. Use it as a context, or `close` it.
+
+    git: in the bare clone. commit: whose files are read. elapsed: seconds by a clock that never
+    goes back.
+    """
+
+    def __init__(
+        self,
+        git: HostGit,
+        commit: str,
+        bounds: Bounds = DEFAULT_BOUNDS,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._git = git
+        self.commit = commit
+        self._bounds = bounds
+        self._elapsed = elapsed
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starts = 0
+        self._size: Size | None = None
+
+    def __enter__(self) -> "CodeIndex":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def build(self) -> Size:
+        """Its size; built now if it is not yet. Raises IndexUnavailable."""
+        if self._size is None:
+            try:
+                self._size = self._build()
+            finally:
+                if self._size is None:
+                    self.close()
+        return self._size
+
+    def search(self, terms: Sequence[str], below: str = "") -> tuple[TermFound, ...]:
+        """What is found for each term (a name, an id, PATH:LINE, words), in paths that begin with
+        `below`. Raises IndexUnavailable."""
+        found: tuple[TermFound, ...] = self._ask(
+            {"search": list(terms), "below": below}, tuple[TermFound, ...]
+        )
+        return found
+
+    def explore(
+        self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
+    ) -> tuple[Walk, ...]:
+        """The walks over the graph from each start (an id, a path, a name that is unique), in each
+        direction. Raises IndexUnavailable."""
+        question = {
+            "explore": list(starts),
+            "directions": list(directions),
+            "depth": depth,
+            "kinds": list(kinds),
+        }
+        walks: tuple[Walk, ...] = self._ask(question, tuple[Walk, ...])
+        return walks
+
+    def interrupt(self) -> None:
+        """End what is under way; for another thread. The question fails."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process. Nothing happens when there is none."""
+        process, self._process, self._size = self._process, None, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError):  # what was not sent yet has no reader any more
+                cast("IO[bytes]", stream).close()
+        process.wait()
+
+    def _ask(self, question: dict[str, Any], kind: Any) -> Any:
+        self.build()
+        with self._time(self._bounds.answer_seconds):
+            return self._answered(question, kind)
+
+    def _build(self) -> Size:
+        if self._starts >= self._bounds.starts:
+            raise IndexUnavailable(
+                "the index of the code could not be built, and is not tried again",
+                "search with the shell instead",
+            )
+        self._starts += 1
+        started = self._elapsed()
+        with self._time(self._bounds.seconds + self._bounds.end_seconds) as time_left:
+            listing = _list_files(self._git, self.commit, self._bounds)
+            self._start()
+            if not time_left():
+                raise self._ended()
+            bounds = {"memory": self._bounds.memory, "file_seconds": self._bounds.file_seconds}
+            self._answered(bounds, dict[str, bool])
+            self._feed(listing, started + self._bounds.seconds)
+            built: Built = self._answered({"build": True}, Built)
+        took = self._elapsed() - started
+        logger.info("indexed %d files of %s in %.1f s", built.files, self.commit, took)
+        if not built.filtered:
+            logger.warning("the kernel takes no filter: the index's process is bounded only")
+        left_out = listing.left_out + built.left_out
+        return Size(built.files, built.entities, left_out, listing.submodules)
+
+    def _start(self) -> None:
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
+        code = f"import sys; sys.path[:] = {path!r}; {_START}"
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-X", "utf8", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def _feed(self, listing: "_Listing", end: float) -> None:
+        """Send the files, the most telling first; when the time is over, how many are left."""
+        paths = list(listing.blobs)
+        for first in range(0, len(paths), _AT_ONCE):
+            if self._elapsed() > end:
+                left = sum(bool(language_of(path)) for path in paths[first:])
+                self._send({"left_out": left})
+                return
+            wanted: dict[str, list[str]] = {}
+            for path in paths[first : first + _AT_ONCE]:
+                wanted.setdefault(listing.blobs[path], []).append(path)
+            for blob, content in read_blobs(self._git, wanted):
+                for path in wanted[blob]:
+                    late = self._elapsed() > end
+                    self._send(*_told(path, content, late))
+
+    def _time(self, seconds: float) -> "_Ending":
+        return _Ending(seconds, self.interrupt)
+
+    def _send(self, line: dict[str, Any], content: bytes = b"") -> None:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(line).encode() + b"\n" + content)
+            self._process.stdin.flush()
+        except OSError:
+            raise self._ended() from None
+
+    def _answered(self, question: dict[str, Any], kind: Any) -> Any:
+        self._send(question)
+        assert self._process is not None and self._process.stdout is not None
+        line = self._process.stdout.readline(_LONGEST_ANSWER)
+        if not line.endswith(b"\n"):
+            raise self._ended()
+        try:
+            return TypeAdapter(kind).validate_json(line)
+        except ValidationError:
+            raise self._ended() from None
+
+    def _ended(self) -> IndexUnavailable:
+        """The error for a process that gave no answer; it is gone for good."""
+        process = self._process
+        self.close()
+        status = process.returncode if process else None
+        logger.warning("the index of %s ended without an answer (%s)", self.commit, status)
+        return IndexUnavailable(
+            "the index of the code gave no answer: it ran out of its time or memory, or broke",
+            "ask for less, or search with the shell",
+        )
+
+
+class _Ending:
+    """Calls `end` from another thread when the context lasts longer than `seconds`. What it gives
+    says whether that has not come yet."""
+
+    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
+        self._end = end
+        self._over = False
+        self._timer = threading.Timer(seconds, self._finish)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Callable[[], bool]:
+        self._timer.start()
+        return lambda: not self._over
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _finish(self) -> None:
+        self._over = True
+        self._end()
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """blobs: object ids by path, in the order in which they are read."""
+
+    blobs: dict[str, str]
+    left_out: int
+    submodules: int
+
+
+def _list_files(git: HostGit, commit: str, bounds: Bounds) -> _Listing:
+    """The files of a commit. A symlink is none: what it leads to has its own place."""
+    found: dict[str, str] = {}
+    odd = submodules = 0
+    for entry in read_tree(git, commit):
+        path = entry.path.decode("utf-8", "surrogateescape")
+        if entry.mode == GITLINK:
+            submodules += 1
+        elif entry.mode != SYMLINK and path.isprintable():
+            found[path] = entry.id
+        elif entry.mode != SYMLINK:
+            odd += bool(language_of(path))
+    sizes = read_sizes(git, set(found.values()))
+    fits = {True: bounds.file_bytes, False: bounds.text_bytes}
+    small = (p for p, blob in found.items() if sizes[blob] <= fits[bool(language_of(p))])
+    taken = sorted(small, key=_rank)[: bounds.files]
+    left_out = sum(bool(language_of(p)) for p in found) - sum(bool(language_of(p)) for p in taken)
+    return _Listing({path: found[path] for path in taken}, odd + left_out, submodules)
+
+
+def _rank(path: str) -> tuple[bool, bool, int, str]:
+    """Sources before other texts, the project's own before what it carries along, top first."""
+    folders = path.split("/")[:-1]
+    return not language_of(path), not _OTHERS.isdisjoint(folders), len(folders), path
+
+
+def _told(path: str, content: bytes, late: bool) -> tuple[dict[str, Any], bytes]:
+    """How the child is told of a file; only that there is one more, when it is too late for it."""
+    if late:
+        return {"left_out": int(bool(language_of(path)))}, b""
+    return {"file": path, "size": len(content)}, content

@@ -1,0 +1,17 @@
+"""Which language a file is written in, by its name."""
+
+from pathlib import PurePosixPath
+
+_SUFFIXES = {
+    ".py": "python", ".pyi": "python",
+    ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+    ".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "tsx",
+    ".go": "go", ".java": "java", ".rs": "rust", ".rb": "ruby",
+    ".c": "c", ".h": "c++", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".hpp": "c++",
+    ".hh": "c++",
+}  # fmt: skip
+
+
+def language_of(path: str) -> str:
+    """The language; "" when it is not understood."""
+    return _SUFFIXES.get(PurePosixPath(path).suffix.lower(), "")

@@ -1,0 +1,1 @@
+"""Servers of the Model Context Protocol: talked to by the host, on its side or in the sandbox."""

@@ -1,0 +1,177 @@
+"""A server that is a command of the operator: a process of the host with an environment of its own.
+
+It gets no variable that the operator did not give it, beside where programs and the home are.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Final
+
+from resolver.scratch import scratch_folder
+
+END_SECONDS: Final = 2.0
+"""What it has to end when its input has ended, and again when it was asked to by a signal."""
+
+LAST_SECONDS: Final = 0.5
+"""How long it may take to end when it has closed its output."""
+
+KEPT_WORDS: Final = 2_000
+"""Bytes of its standard error that are kept."""
+
+PASSED_ON: Final = ("PATH", "HOME", "LANG")
+
+_CHUNK: Final = 1 << 16
+_MOST_PIECES: Final = 16
+
+
+class HostProcess:
+    """One process, with a process group and an empty folder of its own.
+
+    environment: the host's, of which only PASSED_ON is given on. variables: its own.
+    Raises OSError where it can't be started.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        arguments: Sequence[str],
+        variables: Mapping[str, str],
+        environment: Mapping[str, str],
+    ) -> None:
+        known = {name: environment[name] for name in PASSED_ON if name in environment}
+        self._scratch = ExitStack()
+        folder = self._scratch.enter_context(scratch_folder()) / "mcp"
+        folder.mkdir()
+        self._wake, self._waker = os.pipe()
+        self._words = b""
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._closing = threading.Event()
+        try:
+            self._process = subprocess.Popen(
+                [command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env={**known, **variables},
+                cwd=folder,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(self._wake)
+            os.close(self._waker)
+            self._scratch.close()
+            raise OSError(f"it can't be started: {error}") from error
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._stderr = self._process.stderr
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def read(self) -> bytes:
+        """Its next output; b"" when it has ended or was closed."""
+        with self._reading:
+            if self._closing.is_set():
+                return b""
+            out, err, wake = self._stdout.fileno(), self._stderr.fileno(), self._wake
+            poll = select.poll()
+            for descriptor in (out, err, wake):
+                poll.register(descriptor, select.POLLIN)
+            while True:
+                ready = {descriptor for descriptor, _ in poll.poll()}
+                if err in ready and not self._listen():
+                    poll.unregister(err)
+                if wake in ready:
+                    return b""
+                if out in ready:
+                    data = os.read(out, _CHUNK)
+                    if not data:
+                        self._hear_out()
+                    return data
+
+    def write(self, data: bytes) -> None:
+        """Give it input. Raises OSError when it is gone."""
+        rest = memoryview(data)
+        with self._writing:
+            if self._closing.is_set():
+                return
+            descriptor = self._stdin.fileno()
+            poll = select.poll()
+            poll.register(descriptor, select.POLLOUT)
+            poll.register(self._wake, select.POLLIN)
+            while rest:
+                if self._wake in {ready for ready, _ in poll.poll()}:
+                    return
+                with suppress(BlockingIOError):
+                    rest = rest[os.write(descriptor, rest) :]
+
+    def close(self) -> None:
+        """End it and its group: by the end of its input, by SIGTERM, by SIGKILL."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        os.write(self._waker, b"x")
+        with self._writing:  # which the waker ends
+            self._stdin.close()
+        self._ends_within(END_SECONDS)
+        self._signal(signal.SIGTERM)
+        self._ends_within(END_SECONDS)
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        with self._reading:
+            self._stdout.close()
+            self._stderr.close()
+            os.close(self._wake)
+            os.close(self._waker)
+        self._scratch.close()
+
+    @property
+    def last_words(self) -> str:
+        """How it has ended, and the end of what it wrote to standard error."""
+        said = self._words.decode(errors="replace").strip()
+        return ": ".join(part for part in (self._how(), said) if part)
+
+    def _listen(self) -> bool:
+        words = os.read(self._stderr.fileno(), _CHUNK)
+        self._words = (self._words + words)[-KEPT_WORDS:]
+        return bool(words)
+
+    def _hear_out(self) -> None:
+        """It has closed its output, and is about to end: what has it to say of that?"""
+        self._ends_within(LAST_SECONDS)
+        poll = select.poll()
+        poll.register(self._stderr.fileno(), select.POLLIN)
+        for _ in range(_MOST_PIECES):
+            if not poll.poll(0) or not self._listen():
+                return
+
+    def _how(self) -> str:
+        code = self._process.returncode
+        if code is None:
+            state = self._state()
+            if state is None:
+                return ""
+            killed = state.si_code != os.CLD_EXITED
+            code = -state.si_status if killed else state.si_status
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+    def _state(self) -> "os.waitid_result | None":
+        """How it has ended, None while it runs. It stays to be waited for: until then its number
+        is that of its group and of nobody else."""
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return None
+
+    def _ends_within(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._state() is None and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)

@@ -1,0 +1,82 @@
+"""From what servers list to the tools that a model is offered: bounded, cleaned, in a fixed order.
+
+What a server says of its tools are words of a stranger.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from resolver.mcp.schemas import Clean, reduced, shortened
+from resolver.model import JsonObject, McpTool
+
+MOST_TOOLS: Final = 40
+"""Tools of all servers together."""
+
+MOST_CHARACTERS: Final = 40_000
+"""Of names, descriptions and schemas of all tools: about 10,000 tokens."""
+
+MAX_DESCRIPTION: Final = 1_000
+MAX_NAME: Final = 128
+
+
+@dataclass(frozen=True)
+class Offered:
+    """The tools, and for each server the names of those that did not fit or could not be read."""
+
+    tools: tuple[McpTool, ...]
+    left_out: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What one server lists. allows: whether a tool of that name may be used."""
+
+    server: str
+    tools: Sequence[JsonObject]
+    allows: Callable[[str], bool]
+
+
+def offered(listings: Iterable[Listing], clean: Clean) -> Offered:
+    """The tools that a model is offered, in the servers' order.
+
+    clean: takes out of each text what nobody sees and what nobody may know.
+    """
+    tools: list[McpTool] = []
+    left_out: dict[str, tuple[str, ...]] = {}
+    room = MOST_CHARACTERS
+    for listing in listings:
+        out: list[str] = []
+        seen: set[str] = set()
+        for listed in listing.tools:
+            name = listed.get("name")
+            if not isinstance(name, str) or not listing.allows(name) or name in seen:
+                continue
+            seen.add(name)
+            tool = _tool(listing.server, name, listed, clean)
+            size = len(tool.model_dump_json()) if tool else 0
+            if tool is None or len(tools) == MOST_TOOLS or size > room:
+                out.append(shortened(clean(name), MAX_NAME))
+                continue
+            room -= size
+            tools.append(tool)
+        if out:
+            left_out[listing.server] = tuple(out)
+    return Offered(tuple(tools), left_out)
+
+
+def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
+    """None where the name itself hides something: a tool is called by it, so it stays as it is."""
+    if not name.strip() or len(name) > MAX_NAME or clean(name) != name or not name.isprintable():
+        return None
+    words = listed.get("description") or listed.get("title")
+    schema = reduced(listed.get("inputSchema"), clean)
+    if clean(json.dumps(schema, ensure_ascii=False)) != json.dumps(schema, ensure_ascii=False):
+        schema = {"type": "object", "properties": {}}
+    return McpTool(
+        server=server,
+        name=name,
+        description=shortened(clean(words), MAX_DESCRIPTION) if isinstance(words, str) else "",
+        parameters=schema,
+    )

@@ -1,0 +1,117 @@
+"""From a tool's result, as a server gives it, to the observation: bounded, cleaned, total."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from resolver.events.observations import McpResult
+from resolver.mcp.schemas import Clean, shortened
+from resolver.model import JsonObject
+from resolver.templates import render
+
+MAX_TEXT: Final = 30_000
+"""Characters that are told; the whole is kept in a file of the sandbox."""
+
+MAX_KEPT: Final = 5_000_000
+"""Characters of that file."""
+
+MAX_STRUCTURED: Final = 20_000
+"""Characters of a result's data as JSON."""
+
+MOST_IMAGES: Final = 4
+MAX_IMAGE: Final = 3_000_000
+"""Characters of an image's base64."""
+
+_IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+Keep = Callable[[str], str | None]
+"""Keeps a text that is too long in the sandbox; the path there, None where that fails."""
+
+
+@dataclass
+class _Parts:
+    texts: list[str]
+    images: list[str]
+
+
+def observed(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
+    """The observation. clean: takes out of a text what nobody sees and what nobody may know."""
+    parts = _Parts([], [])
+    content = result.get("content")
+    for item in content if isinstance(content, list) else ():
+        _take(item, parts, clean)
+    structured = result.get("structuredContent")
+    structured = structured if isinstance(structured, dict) else None
+    if structured is not None and not any(text.strip() for text in parts.texts):
+        parts.texts.append(clean(_json(structured, indent=1)))
+    if not isinstance(content, list) and structured is None:
+        parts.texts.append(
+            f"[what it answered is no result of a tool: {shortened(clean(_json(result)), 1000)}]"
+        )
+    text = "\n".join(parts.texts)
+    told, path = _fitted(text, keep)
+    fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED
+    return McpResult(
+        content=told,
+        error=result.get("isError") is True,
+        structured=structured if fits else None,
+        images=tuple(parts.images),
+        output_file=path,
+    )
+
+
+def _take(item: Any, parts: _Parts, clean: Clean) -> None:
+    item = item if isinstance(item, dict) else {"type": type(item).__name__}
+    match item:
+        case {"type": "text", "text": str(text)}:
+            parts.texts.append(clean(text))
+        case {"type": "image", "data": str(data), "mimeType": str(kind)}:
+            parts.texts.append(_image(data, kind.lower(), parts.images))
+        case {"type": "resource", "resource": {"text": str(text), **rest}}:
+            parts.texts.append(f"[resource {_short(rest.get('uri'), clean)}]\n{clean(text)}")
+        case {"type": "resource", "resource": {"blob": str(data), **rest}}:
+            uri = _short(rest.get("uri"), clean)
+            parts.texts.append(f"[resource {uri}: {len(data) * 3 // 4:,} bytes, not shown]")
+        case {"type": "resource_link"}:
+            name, uri = _short(item.get("name"), clean), _short(item.get("uri"), clean)
+            parts.texts.append(f"[link to a resource: {name} {uri}]")
+        case _:
+            parts.texts.append(f"[{_short(item.get('type'), clean)}: can't be shown]")
+
+
+def _image(data: str, kind: str, images: list[str]) -> str:
+    """Adds the image, or says why not."""
+    if kind not in _IMAGES:
+        return "[an image that is not shown: only PNG, JPEG, GIF and WebP can be]"
+    if len(images) == MOST_IMAGES:
+        return f"[an image that is not shown: {MOST_IMAGES} are the most of one result]"
+    if len(data) > MAX_IMAGE or not _BASE64.fullmatch(data):
+        return "[an image that is not shown: it is too large, or is none]"
+    images.append(f"data:{kind};base64,{''.join(data.split())}")
+    return "[an image]"
+
+
+def _fitted(text: str, keep: Keep) -> tuple[str, str | None]:
+    if len(text) <= MAX_TEXT:
+        return text, None
+    kept = text[:MAX_KEPT]
+    path = keep(kept)
+    half = MAX_TEXT // 2
+    note = render(
+        "agent/mcp_cut.md.j2",
+        missing=len(text) - 2 * half,
+        path=path,
+        cut=len(text) - len(kept),
+    ).strip()
+    return f"{text[:half]}\n{note}\n{text[-half:]}", path
+
+
+def _short(value: object, clean: Clean) -> str:
+    return shortened(" ".join(clean(value).split()), 200) if isinstance(value, str) else "?"
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

@@ -1,0 +1,21 @@
+"""Forgets half of the turns each time there are too many."""
+
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.forgetting import forget
+from resolver.memory.condensers.view import View
+
+
+class AmortizedForgetting:
+    """Lets turns grow to `most`, then forgets the oldest behind the first `keep_first` until half
+    of `most` are left: each turn is moved a bounded number of times, whatever the run's length."""
+
+    def __init__(self, most: int = 120, keep_first: int = 2) -> None:
+        self._most = max(2, most)
+        self._first = min(keep_first, self._most // 2 - 1)
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        if len(view.turns) <= self._most:
+            return None
+        left = self._most // 2 - self._first
+        return forget(view, view.turns[self._first : len(view.turns) - left])

@@ -1,0 +1,59 @@
+"""Lets a model say which turns are still needed, and forgets the others."""
+
+import re
+from collections.abc import Sequence
+
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.asking import Asker, lines_of
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
+from resolver.memory.condensers.importance import by_importance
+from resolver.memory.condensers.view import View
+from resolver.memory.condensers.writing import shown_to_model
+from resolver.memory.turns import Turn
+from resolver.templates import render
+
+_NUMBER = re.compile(r"\d+")
+
+
+class LLMAttention:
+    """Forgets first what the condenser's model does not name, then what it holds least important.
+    When it fails, importance is judged by what the turns did (`by_importance`)."""
+
+    def __init__(
+        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+    ) -> None:
+        self._bound = bound
+        self._asker = asker
+        self._first = keep_first
+        self._last = keep_last
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        if not self._bound.is_passed(view):
+            return None
+        target = self._bound.target(view)
+        candidates = middle(view, self._first, self._last, target)
+        if not enough(view, candidates, target):
+            return None
+        turns = enough(view, self._least_needed_first(view, candidates), target)
+        return forget(view, turns, facts=room_for_facts(target))
+
+    def _least_needed_first(self, view: View, turns: Sequence[Turn]) -> list[Turn]:
+        lines = "\n".join(f"{n}. {line}" for n, line in enumerate(lines_of(turns), start=1))
+        question = render(
+            "memory/attention.md.j2",
+            **shown_to_model(view, lines, notes=""),
+            count=len(turns),
+            keep=max(1, len(turns) // 2),
+        )
+        completion = self._asker.ask(view, question)
+        if completion is None:
+            return by_importance(turns)
+        numbers = [int(text) - 1 for text in _NUMBER.findall(completion.text[:20_000])]
+        needed = list(dict.fromkeys(n for n in numbers if 0 <= n < len(turns)))
+        if not needed:
+            self._asker.refuse("its reply names none of the steps")
+            return by_importance(turns)
+        others = [turn for number, turn in enumerate(turns) if number not in set(needed)]
+        return [*others, *(turns[number] for number in reversed(needed))]

@@ -1,0 +1,114 @@
+"""The default: ordinary output goes first, then ordinary turns, then all others; what they came to
+is told from the log."""
+
+from collections.abc import Sequence
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.forgetting import (
+    LEAST_SHARE,
+    enough,
+    forget,
+    middle,
+    old,
+    room_for_facts,
+)
+from resolver.memory.condensers.masking import mask, maskable
+from resolver.memory.condensers.view import View
+from resolver.memory.condensers.writing import Writer
+from resolver.memory.outcomes import changed_by, checks_in
+from resolver.memory.turns import Turn
+
+ORDINARY, FAILED, CHECKED, CHANGED = range(4)
+"""Reading and looking; what went wrong; how the code did; what was changed, planned or decided."""
+
+
+class Importance:
+    """Keeps what the work is about.
+
+    Over the bound it masks ordinary output outside the last `keep_last` turns. Is that not enough
+    to come down to half of the bound, it forgets turns but the first `keep_first` and the last
+    ones: the least important first, the oldest of them before. The summary has, from the log
+    alone, the files changed, the last result of each check, the plan, questions with their answers
+    and the agent's own notes, as of now. The user's words are never forgotten.
+
+    writer: a model's notes beside it; None for none.
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        writer: Writer | None = None,
+        keep_first: int = 2,
+        keep_last: int = 12,
+    ) -> None:
+        self._bound = bound
+        self._writer = writer
+        self._first = keep_first
+        self._last = keep_last
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        if not self._bound.is_passed(view):
+            return None
+        target = self._bound.target(view)
+        masked = self._mask_ordinary(view, target)
+        after = view.after(masked) if masked else view
+        if after.size <= target and masked:
+            return masked
+        candidates = by_importance(middle(after, self._first, self._last, target))
+        turns = enough(after, candidates, target)
+        if not turns:
+            return masked
+        notes = self._writer.write(view, turns) if self._writer else ""
+        condensation = forget(after, turns, facts=room_for_facts(target), notes=notes)
+        if masked is None or condensation is None:
+            return condensation
+        gone = set(condensation.forgotten)
+        left = tuple(id for id in masked.masked if id not in gone)
+        return condensation.model_copy(update={"masked": left})
+
+    def _mask_ordinary(self, view: View, target: int) -> Condensation | None:
+        """The oldest ordinary results masked, as many as needed; None when that wins too little."""
+        turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
+        chosen: list[ObservationBase] = []
+        freed = 0
+        for result in maskable(view, turns):
+            if view.size - freed <= target:
+                break
+            freed += view.freed_by_masking(result)
+            chosen.append(result)
+        worth = view.wanted or freed * LEAST_SHARE >= 2 * target
+        return mask(chosen) if worth else None
+
+
+def by_importance(turns: Sequence[Turn]) -> list[Turn]:
+    """The least important first; of those alike in the order given."""
+    return sorted(turns, key=importance)
+
+
+def importance(turn: Turn) -> int:
+    """That of its most important action."""
+    actions = ((action, turn.results.get(action.id)) for action in turn.actions)
+    return max((_of_action(action, result) for action, result in actions), default=ORDINARY)
+
+
+def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
+    match action, result:
+        case _, o.FileEditResult() | o.FileWriteResult() | o.DelegateResult() | o.RecallResult():
+            return CHANGED
+        case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
+            return CHANGED
+        case a.CmdRun(is_input=False, command=command), o.CmdOutput(exit_code=code):
+            if changed_by(command) is not None:
+                return CHANGED
+            if checks_in(command):
+                return CHECKED
+            return FAILED if code else ORDINARY
+        case _, o.ErrorObservation() | o.IPythonOutput(error=True):
+            return FAILED
+        case _:
+            return ORDINARY

@@ -1,0 +1,54 @@
+"""Hides what older actions gave and leaves how they ended; the actions and words all stay."""
+
+from collections.abc import Callable, Iterable
+
+from resolver.events.base import ObservationBase
+from resolver.events.lifecycle import Condensation
+from resolver.events.observations import BrowserOutput
+from resolver.memory.condensers.view import View
+from resolver.memory.turns import Turn
+
+
+class ObservationMasking:
+    """Masks the results of all turns but the last `keep_last`, `at_once` of them at a time or more:
+    in between, what a provider has cached holds."""
+
+    def __init__(self, keep_last: int = 20, at_once: int = 20) -> None:
+        self._last = max(1, keep_last)
+        self._least = at_once
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        return mask(maskable(view, view.turns[: -self._last]), self._least)
+
+
+class BrowserOutputs:
+    """Masks all pages that the browser gave but the last `keep_last`, `at_once` of them at a time
+    or more."""
+
+    def __init__(self, keep_last: int = 2, at_once: int = 4) -> None:
+        self._last = keep_last
+        self._least = at_once
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
+        return mask(pages[: max(0, len(pages) - self._last)], self._least)
+
+
+def maskable(
+    view: View,
+    turns: Iterable[Turn],
+    is_meant: Callable[[ObservationBase], bool] = lambda _: True,
+) -> list[ObservationBase]:
+    """Results of the turns, in order, that are shown whole and are long enough to be masked."""
+    results = (x for turn in turns for x in turn.results.values() if is_meant(x))
+    return [x for x in results if view.may_mask(x)]
+
+
+def mask(observations: list[ObservationBase], least: int = 1) -> Condensation | None:
+    """The Condensation that masks these; None when it is not worth it for at least `least`."""
+    if len(observations) < max(1, least):
+        return None
+    ids = tuple(sorted(x.id for x in observations))
+    return Condensation(forgotten=(), masked=ids)

@@ -1,0 +1,33 @@
+"""Several condensers in a row; what they do together is one event."""
+
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.base import Condenser
+from resolver.memory.condensers.view import View
+
+
+class Pipeline:
+    """Each stage sees what the ones before it leave."""
+
+    def __init__(self, *stages: Condenser) -> None:
+        self._stages = stages
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        whole: Condensation | None = None
+        for stage in self._stages:
+            part = stage.condense(view)
+            if part is not None:
+                view = view.after(part)
+                whole = _both(whole, part) if whole else part
+        return whole
+
+
+def _both(first: Condensation, second: Condensation) -> Condensation:
+    forgotten = set(first.forgotten) | set(second.forgotten)
+    told = second if second.forgotten else first
+    return Condensation(
+        forgotten=tuple(sorted(forgotten)),
+        masked=tuple(sorted({*first.masked, *second.masked} - forgotten)),
+        summary=told.summary,
+        notes=told.notes,
+    )

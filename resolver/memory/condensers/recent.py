@@ -1,0 +1,20 @@
+"""Keeps the beginning and the newest turns, by their number alone."""
+
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.forgetting import forget
+from resolver.memory.condensers.view import View
+
+
+class RecentEvents:
+    """Forgets all turns but the first `keep_first` and the last `keep_last`. It does so when
+    another `keep_last` have come, so that what a provider has cached holds meanwhile."""
+
+    def __init__(self, keep_first: int = 1, keep_last: int = 30) -> None:
+        self._first = keep_first
+        self._last = max(1, keep_last)
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        if len(view.turns) < self._first + 2 * self._last:
+            return None
+        return forget(view, view.turns[self._first : -self._last])

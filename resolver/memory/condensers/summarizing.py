@@ -1,0 +1,43 @@
+"""A window whose middle is summed up by a model, beside what the log says of it."""
+
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.asking import Asker
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
+from resolver.memory.condensers.view import View
+from resolver.memory.condensers.writing import FieldNotes, FreeNotes, Writer
+
+
+class LLMSummarizing:
+    """As ConversationWindow, with notes of the condenser's model. When it fails, what the log says
+    and the notes so far stand alone."""
+
+    def __init__(
+        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+    ) -> None:
+        self._bound = bound
+        self._writer: Writer = FreeNotes(asker)
+        self._first = keep_first
+        self._last = keep_last
+
+    def condense(self, view: View) -> Condensation | None:
+        """See `Condenser`."""
+        if not self._bound.is_passed(view):
+            return None
+        target = self._bound.target(view)
+        turns = enough(view, middle(view, self._first, self._last, target), target)
+        if not turns:
+            return None
+        notes = self._writer.write(view, turns)
+        return forget(view, turns, facts=room_for_facts(target), notes=notes)
+
+
+class StructuredSummary(LLMSummarizing):
+    """The same with notes in fields, so that findings, decisions and next steps each have their
+    place."""
+
+    def __init__(
+        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+    ) -> None:
+        super().__init__(bound, asker, keep_first, keep_last)
+        self._writer = FieldNotes(asker)

@@ -1,0 +1,250 @@
+"""What a model is shown now, as condensers see it: turns with their sizes, derived from the log."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase, Source
+from resolver.events.lifecycle import Condensation, ModelReplied, ServiceReplied
+from resolver.events.state import State
+from resolver.memory.conversation import MAX_OBSERVATION
+from resolver.memory.facts import Facts
+from resolver.memory.pictures import images_of
+from resolver.memory.shown import masked_text, note_text, result_text
+from resolver.memory.turns import History, Note, Turn
+from resolver.model import Completion
+
+SERVICE = "condenser"
+"""Who asks the model of condensers, as the log names it."""
+
+CHARACTERS_A_TOKEN = 4.0
+"""Of English and code, until a call has counted better."""
+
+LEAST_DENSE, MOST_DENSE = 0.2, 1.0
+"""Tokens a character; a count beyond these is not believed (some endpoints leave out what they had
+cached)."""
+
+LEAST_COUNTED = 20_000
+"""Characters of a conversation from which on a call's count says how long a token is; before, the
+tools weigh too much in it."""
+
+PICTURE = 4_000
+"""Characters that an image counts for."""
+
+WORTH_MASKING = 800
+"""Characters of an observation from which on masking it is worth it."""
+
+ENOUGH = 0.75
+"""When the model has said that the conversation does not fit, this share of it may be left."""
+
+
+class Log:
+    """One log, looked at again and again; each time only what is new is looked at.
+
+    facts: what is known of the agent's work (`resolver.memory.facts`), by the last `view`.
+    """
+
+    def __init__(self) -> None:
+        self._history = History()
+        self._facts = Facts()
+        self._state = State()
+        self._closed = 0
+        self._live: list[Turn] = []
+        self._size = 0
+        self._taken = 0
+
+    def view(self, state: State) -> "View":
+        """What is shown after the state's last event."""
+        self._state = state
+        self._taken = 0
+        history = self._history
+        if history.look(state):
+            self._closed, self._live, self._size = 0, [], 0
+        for turn in history.turns[self._closed : -1]:
+            self._size += self._shown(turn)
+            if turn.ids and not self._is_gone(turn):
+                self._live.append(turn)
+        self._closed = len(history.turns) - 1
+        last = history.turns[-1]
+        fixed = len(history.system.content) if history.system else 0
+        before = self._size + fixed + len(history.summary) + len(history.notes)
+        size = before + self._shown(last)
+        is_shown = last.ids and not self._is_gone(last)
+        return View(
+            log=self,
+            turns=(*self._live, *([last] if is_shown else [])),
+            size=size,
+            density=self._density(before),
+            asked=size if history.condensation_wanted else 0,
+            masked=frozenset(history.masked),
+            summary=history.summary,
+            notes=history.notes,
+        )
+
+    @property
+    def facts(self) -> Facts:
+        self._facts.look(self._state)
+        return self._facts
+
+    @property
+    def left_out(self) -> int:
+        """Turns that are forgotten."""
+        return sum(self._is_gone(turn) for turn in self._history.turns)
+
+    @property
+    def user_words(self) -> tuple[str, ...]:
+        """What a person said, in order."""
+        notes = (note for turn in self._history.turns for note in turn.notes)
+        return tuple(
+            note.content for note in notes if isinstance(note, a.Message) and is_kept(note)
+        )
+
+    def next_reply(self) -> Completion | None:
+        """The next reply of the condenser's model since the last condensation; None when there is
+        none: it has to be asked. One is there already when the process that asked was killed."""
+        replies = self._replies()
+        if self._taken == len(replies):
+            return None
+        self._taken += 1
+        return replies[self._taken - 1]
+
+    def _replies(self) -> list[Completion]:
+        found: list[Completion] = []
+        for event in reversed(self._state.events):
+            own = isinstance(event, ActionBase) and event.source is not Source.ENVIRONMENT
+            if own or isinstance(event, ModelReplied | Condensation):
+                break
+            if isinstance(event, ServiceReplied) and event.service == SERVICE:
+                found.insert(0, event.completion)
+        return found
+
+    def _is_gone(self, turn: Turn) -> bool:
+        return not turn.ids.isdisjoint(self._history.forgotten)
+
+    def _shown(self, turn: Turn) -> int:
+        """Characters of the turn and its notes as they are shown now."""
+        history = self._history
+        notes = _notes_size(turn, history.forgotten)
+        return notes if self._is_gone(turn) else notes + turn_size(turn, history.masked)
+
+    def _density(self, characters: int) -> float:
+        """Tokens a character, by the last call's count where nothing has been forgotten since.
+
+        characters: of what that call was sent.
+        """
+        reply = self._history.turns[-1].reply
+        events = self._state.events[reply.id + 1 :] if reply else ()
+        if (
+            reply is None
+            or characters < LEAST_COUNTED
+            or any(isinstance(event, Condensation) for event in events)
+        ):
+            return 1 / CHARACTERS_A_TOKEN
+        counted = reply.completion.tokens.input / characters
+        return min(MOST_DENSE, max(counted, LEAST_DENSE)) if counted else 1 / CHARACTERS_A_TOKEN
+
+
+@dataclass(frozen=True)
+class View:
+    """The conversation at one moment.
+
+    turns: those that are shown, in order; the last one is never forgotten. Their notes are what
+        was said after them.
+    size: characters of all that is shown. density: tokens a character.
+    asked: the size at which the model said that it does not fit; 0 when it did not.
+    masked, summary, notes: as in `History`.
+    """
+
+    log: Log
+    turns: tuple[Turn, ...]
+    size: int
+    density: float
+    asked: int
+    masked: AbstractSet[int]
+    summary: str
+    notes: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many are shown."""
+        return int(self.size * self.density)
+
+    @property
+    def wanted(self) -> bool:
+        """The model has said that it does not fit, and not enough has gone since."""
+        return self.asked > 0 and self.size > self.asked * ENOUGH
+
+    def characters(self, tokens: int) -> int:
+        """That many tokens in characters."""
+        return int(tokens / self.density)
+
+    def freed_by_forgetting(self, turn: Turn) -> int:
+        """Characters."""
+        gone = forgotten_with(turn)
+        return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, gone)
+
+    def may_mask(self, observation: ObservationBase) -> bool:
+        """Whether it is shown whole and is long enough."""
+        if observation.id in self.masked or isinstance(observation, o.ErrorObservation):
+            return False
+        return len(observation.content) >= WORTH_MASKING or bool(images_of(observation))
+
+    def freed_by_masking(self, observation: ObservationBase) -> int:
+        """Characters."""
+        shown = min(len(observation.content), MAX_OBSERVATION)
+        pictures = PICTURE * len(images_of(observation))
+        return max(0, shown + pictures - len(masked_text(observation)))
+
+    def after(self, condensation: Condensation) -> "View":
+        """What is shown once that is in the log."""
+        gone = set(condensation.forgotten)
+        left = tuple(turn for turn in self.turns if turn.ids.isdisjoint(gone))
+        size = self.size
+        for turn in self.turns:
+            if not turn.ids.isdisjoint(gone):
+                size -= self.freed_by_forgetting(turn)
+            else:
+                hidden = [x for x in turn.results.values() if x.id in condensation.masked]
+                size -= sum(map(self.freed_by_masking, hidden))
+        summary, notes = self.summary, self.notes
+        if gone:
+            summary, notes = condensation.summary, condensation.notes
+            size += len(summary) + len(notes) - len(self.summary) - len(self.notes)
+        return replace(
+            self,
+            turns=left,
+            size=size,
+            masked=self.masked | set(condensation.masked),
+            summary=summary,
+            notes=notes,
+        )
+
+
+def is_kept(note: Note) -> bool:
+    """The user's own words and the repository's instructions stay; automatic replies go."""
+    own_words = isinstance(note, a.Message) and note.cause is None
+    return own_words or isinstance(note, o.RecallResult)
+
+
+def forgotten_with(turn: Turn) -> set[int]:
+    """Ids of the events that go when the turn goes."""
+    return turn.ids | {note.id for note in turn.notes if not is_kept(note)}
+
+
+def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
+    """Characters of the turn without its notes."""
+    written = 0
+    if turn.reply:
+        completion = turn.reply.completion
+        calls = sum(len(call.name) + len(call.arguments) for call in completion.tool_calls)
+        written = len(completion.text) + calls
+    pictures = sum(len(images_of(x)) for x in turn.results.values() if x.id not in masked)
+    results = (
+        len(result_text(turn, index, MAX_OBSERVATION, masked)) for index in range(len(turn.actions))
+    )
+    return written + sum(results) + PICTURE * pictures
+
+
+def _notes_size(turn: Turn, gone: AbstractSet[int] | tuple[()]) -> int:
+    return sum(len(note_text(note, MAX_OBSERVATION)) for note in turn.notes if note.id not in gone)

@@ -1,0 +1,312 @@
+"""What an agent must not forget of its own work, read off the log: files changed, how checks went,
+the plan, what was asked and decided. No model's recollection; the latest state of each, bounded.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Generic, TypeVar
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase, Source
+from resolver.events.log import Event, parse_event
+from resolver.events.state import State
+from resolver.memory.outcomes import changed_by, checks_in, outcome_of
+from resolver.memory.text import cut_middle
+from resolver.model import PlanItem
+
+ROOM = 24_000
+"""Characters that all of it has, about."""
+
+EXCERPT = 240
+"""Characters of one quoted text."""
+
+MOST = {"files": 400, "checks": 60, "failures": 12, "commands": 12, "thoughts": 120, "words": 60}
+"""How many of each are kept; of those that are over only the number."""
+
+FIRST = 12
+"""Notes and words of the agent that stay from its beginning on, where it found its way."""
+
+_EDIT_CALL = re.compile(
+    r"\b(?:create_file|edit_file_by_replace|insert_content_at_line|append_file)\(\s*(['\"])(.+?)\1"
+    r"|open\(\s*(['\"])([^'\"]+)\3\s*,\s*['\"][wax]"
+    r"|Path\(\s*(['\"])([^'\"]+)\5\s*\)\.write_(?:text|bytes)"
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file's last change. how: "editor", or what else wrote it; what: lines that went and came;
+    why: the agent's words at that time; ids of the events are in the log, not here."""
+
+    path: str
+    times: int
+    how: str
+    what: str = ""
+    why: str = ""
+    by_delegate: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a command that tests, builds or lints ended the last time. event: id of its output in
+    the log (a delegate's in the delegate's own). before: exit codes of earlier times differ."""
+
+    command: str
+    exit_code: int | None
+    outcome: str
+    times: int
+    changed_since: bool = False
+    by_delegate: bool = False
+
+
+@dataclass(frozen=True)
+class Listed(Generic[T]):
+    """What of a list is told; `left_out`: how many are not."""
+
+    items: tuple[T, ...] = ()
+    left_out: int = 0
+
+
+@dataclass
+class _Kept(Generic[T]):
+    """The `first` and the latest of something by a key; the number of those that were dropped."""
+
+    most: int
+    first: int = 0
+    by_key: dict[str, T] = field(default_factory=dict)
+    dropped: int = 0
+
+    def put(self, key: str, value: T) -> None:
+        self.by_key.pop(key, None)
+        self.by_key[key] = value
+        if len(self.by_key) > self.most:
+            del self.by_key[next(islice(self.by_key, self.first, None))]
+            self.dropped += 1
+
+    def latest(self, room: int) -> Listed[T]:
+        """As many of the newest as have room, oldest first."""
+        items = list(self.by_key.values())
+        chosen: list[T] = []
+        for item in reversed(items):
+            room -= _length(item)
+            if room < 0 and chosen:
+                break
+            chosen.append(item)
+        return Listed(tuple(reversed(chosen)), self.dropped + len(items) - len(chosen))
+
+    def both_ends(self, room: int) -> tuple[Listed[T], Listed[T]]:
+        """The oldest ones in a third of the room and the newest in the rest."""
+        items = list(self.by_key.values())
+        first: list[T] = []
+        left = room // 3
+        for item in items:
+            left -= _length(item)
+            if left < 0:
+                break
+            first.append(item)
+        rest = _Kept(self.most, 0, {str(i): x for i, x in enumerate(items[len(first) :])})
+        late = rest.latest(room - room // 3)
+        return Listed(tuple(first)), replace(late, left_out=late.left_out + self.dropped)
+
+
+class Facts:
+    """The facts of one agent's log, kept up to date by looking at the new events only. What its
+    delegates changed and checked is a part of them.
+
+    parent: the facts that a delegate's changes and checks are put into.
+    """
+
+    def __init__(self, parent: "Facts | None" = None) -> None:
+        self._parent = parent
+        self._clear()
+
+    def _clear(self) -> None:
+        parent = self._parent
+        self._seen = 0
+        self._last: Event | None = None
+        self._open: dict[int, ActionBase] = {}
+        self._nested: dict[int, Facts] = {}
+        self._said = ""
+        self._question = ""
+        self.plan: tuple[PlanItem, ...] = ()
+        self.finished = ""
+        self.files: _Kept[Change] = parent.files if parent else _Kept(MOST["files"])
+        self.checks: _Kept[Check] = parent.checks if parent else _Kept(MOST["checks"])
+        self.failures = _Kept[tuple[str, int]](MOST["failures"])
+        self.commands = _Kept[tuple[str, int | None]](MOST["commands"])
+        self.thoughts = _Kept[str](MOST["thoughts"], FIRST)
+        self.words = _Kept[str](MOST["words"], FIRST)
+        self.looked_at = _Kept[str](MOST["files"], FIRST)
+        self.answers = _Kept[tuple[str, str]](MOST["commands"])
+        self.delegated = _Kept[tuple[str, str]](MOST["commands"])
+
+    def look(self, state: State) -> None:
+        """Take in what is new; begin anew with another state."""
+        events = state.events
+        if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
+            self._clear()
+        for event in events[self._seen :]:
+            self.take(event)
+        self._seen = len(events)
+        self._last = events[-1] if events else None
+
+    def take(self, event: Event) -> None:
+        """Take in the next event."""
+        match event:
+            case life.ModelReplied(completion=completion):
+                self._said = completion.text.strip()
+                self._keep(self.words, self._said)
+            case life.DelegateEvent(delegate=delegate):
+                if delegate not in self._nested:
+                    self._nested[delegate] = Facts(self)
+                self._nested[delegate].take(parse_event(event.event))
+            case a.Message(source=Source.USER, content=content, cause=None):
+                if self._question:
+                    answer = (cut_middle(self._question, EXCERPT), cut_middle(content, EXCERPT))
+                    self.answers.put(str(event.id), answer)
+                self._question = ""
+            case ActionBase(source=Source.AGENT):
+                self._take_action(event)
+            case ObservationBase(cause=int(cause)) if cause in self._open:
+                self._take_result(self._open.pop(cause), event)
+            case _:
+                pass
+
+    def _take_action(self, action: ActionBase) -> None:
+        match action:
+            case a.PlanUpdate(items=items):
+                self.plan = items
+            case a.Think(content=content):
+                self._keep(self.thoughts, content.strip())
+            case a.Message(content=content, wait_for_response=True):
+                self._question = content
+            case a.Finish(message=message):
+                self.finished = cut_middle(message, EXCERPT)
+            case _:
+                self._open[action.id] = action
+
+    def _keep(self, where: _Kept[str], text: str) -> None:
+        if text:
+            where.put(text[:EXCERPT], cut_middle(text, EXCERPT))
+
+    def _take_result(self, action: ActionBase, result: ObservationBase) -> None:
+        match action, result:
+            case _, o.FileEditResult(path=path, diff=diff):
+                self._changed(path, "editor", _hunk(diff))
+            case a.FileWrite(path=path), o.FileWriteResult():
+                self._changed(path, "editor", f"new file of {len(action.content)} characters")
+            case a.FileRead(path=path), o.FileReadResult():
+                self.looked_at.put(path, path)
+            case a.CmdRun(is_input=False), o.CmdOutput():
+                self._ran(action.command, result)
+            case a.IPythonRunCell(code=code), o.IPythonOutput():
+                for found in _EDIT_CALL.finditer(code[:50_000]):
+                    path = found.group(2) or found.group(4) or found.group(6)
+                    if not path.startswith("/tmp/"):  # noqa: S108 - scratch, no part of the change
+                        self._changed(path, "Python", "")
+            case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
+                self._nested.pop(id, None)
+                told = (cut_middle(f"{agent}: {task}", EXCERPT), cut_middle(content, 2 * EXCERPT))
+                self.delegated.put(str(id), told)
+            case _:
+                pass
+
+    def _changed(self, path: str, how: str, what: str) -> None:
+        known = self.files.by_key.get(path)
+        why = cut_middle(self._said, EXCERPT) or (known.why if known else "")
+        times = known.times + 1 if known else 1
+        nested = self._parent is not None
+        self.files.put(path, Change(path, times, how, what, why, by_delegate=nested))
+        for key, check in self.checks.by_key.items():
+            self.checks.by_key[key] = replace(check, changed_since=True)
+
+    def _ran(self, command: str, result: o.CmdOutput) -> None:
+        shown = cut_middle(command.strip(), EXCERPT)
+        paths = changed_by(command)
+        for path in paths or ():
+            self._changed(path, shown, "")
+        if paths == ():
+            self.commands.put(shown, (shown, result.exit_code))
+        checks = checks_in(command)
+        for check in checks:
+            known = self.checks.by_key.get(check)
+            times = known.times + 1 if known else 1
+            outcome = outcome_of(result.content)
+            nested = self._parent is not None
+            kept = Check(cut_middle(check, EXCERPT), result.exit_code, outcome, times)
+            self.checks.put(check, replace(kept, by_delegate=nested))
+        if result.exit_code and not checks:
+            self.failures.put(shown, (shown, result.exit_code))
+
+    def told(self, room: int = ROOM) -> dict[str, object]:
+        """All of it within `room` characters, by name, for a template."""
+        part = room // 100
+        first, late = self.thoughts.both_ends(18 * part)
+        early_words, late_words = self.words.both_ends(9 * part)
+        early_views, late_views = self.looked_at.both_ends(5 * part)
+        files = self.files.latest(14 * part)
+        paths = list(self.files.by_key)[: -len(files.items) or None]
+        before = _Kept(MOST["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped)
+        return {
+            "plan": _plan(self.plan, 9 * part),
+            "files": files,
+            "changed_before": before.latest(22 * part),
+            "checks": self.checks.latest(19 * part),
+            "answers": self.answers.latest(6 * part),
+            "first_thoughts": first,
+            "thoughts": late,
+            "first_words": early_words,
+            "words": late_words,
+            "failures": self.failures.latest(3 * part),
+            "commands": self.commands.latest(2 * part),
+            "delegated": self.delegated.latest(4 * part),
+            "first_views": early_views,
+            "views": late_views,
+            "finished": self.finished,
+        }
+
+
+def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
+    """As much of the plan as has room; what is done goes first, then its end."""
+    told = list(items)
+    size = sum(_length(item.title) for item in told)
+    for item in [*(x for x in items if x.status == "done"), *reversed(items)]:
+        if size <= room:
+            break
+        if item in told:
+            told.remove(item)
+            size -= _length(item.title)
+    return Listed(tuple(told), len(items) - len(told))
+
+
+def _hunk(diff: str) -> str:
+    """The first lines that went and came."""
+    lines = [
+        line
+        for line in diff.splitlines()
+        if line[:1] in "+-" and line[:3] not in ("+++", "---") and line[1:].strip()
+    ]
+    shown = "\n".join(line[:100] for line in lines[:6])
+    return f"{shown}\n(and {len(lines) - 6} more lines)" if len(lines) > 6 else shown
+
+
+def _length(item: object) -> int:
+    """Characters that telling it takes, about."""
+    match item:
+        case str():
+            return len(item) + 4
+        case tuple():
+            parts: Sequence[object] = item
+            return 8 + sum(len(str(part)) for part in parts)
+        case Change(path=path, how=how, what=what, why=why):
+            return 30 + len(path) + len(how) + len(what) + len(why)
+        case Check(command=command, outcome=outcome):
+            return 40 + len(command) + len(outcome)
+        case _:
+            return len(str(item))

@@ -1,0 +1,153 @@
+"""What runs note for those that come after them: read off the log, kept by repository, bounded.
+
+A note is the word of a model that has read what anybody wrote. It is told as that, with the run it
+comes from, and people see it where the run is told of.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from resolver.errors import ResolverError
+from resolver.events.actions import Remember
+from resolver.events.base import ObservationBase
+from resolver.events.lifecycle import DelegateEvent
+from resolver.events.log import Event, parse_event
+from resolver.events.observations import ErrorObservation, Remembered
+from resolver.events.state import State
+from resolver.memory.skills.recalling import Notes
+from resolver.security.formats import find_credentials
+from resolver.security.redaction import MARK
+from resolver.templates import render
+
+MOST_OF_RUN = 8
+"""Notes that one run may make."""
+
+MOST_KEPT = 40
+"""Notes that are kept of one repository; the oldest go first."""
+
+MAX_NOTE = 300
+MAX_FILE = 200_000
+
+_WORD = re.compile(r"\w+")
+
+
+class Kept(BaseModel):
+    """A note with where it comes from. run: its id. at: when that run was."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    note: str = Field(max_length=MAX_NOTE)
+    run: str = Field(max_length=100)
+    at: AwareDatetime
+
+
+def notes_of(events: Iterable[Event]) -> tuple[str, ...]:
+    """The notes that were taken in a run, by delegates as well, each once. One with a credential,
+    or with what is left of one, is left out whole."""
+    found: dict[tuple[str, ...], str] = {}
+    for note in _noted(events):
+        line = "".join(c for c in " ".join(note.split()) if c.isprintable())[:MAX_NOTE]
+        if _sense(line) and MARK not in line and not any(find_credentials(line)):
+            found.setdefault(_sense(line), line)
+    return tuple(found.values())[:MOST_OF_RUN]
+
+
+def without_known(notes: Iterable[str], text: str) -> tuple[str, ...]:
+    """The notes that no line of the text says already."""
+    known = {_sense(line) for line in text.splitlines()}
+    return tuple(note for note in notes if _sense(note) not in known)
+
+
+def answer(state: State, action: Remember) -> ObservationBase:
+    """What the agent is told of its note. state: the run's, in which the action stands."""
+    taken = [note for note in notes_of(state.events) if _sense(note) != _sense(action.note)]
+    if len(taken) >= MOST_OF_RUN:
+        words = render("agent/notes_full.md.j2", most=MOST_OF_RUN).strip()
+        return ErrorObservation(content=words, code="notes")
+    return Remembered(content="Noted for later runs; people see it in the report.")
+
+
+def _noted(events: Iterable[Event]) -> Iterator[str]:
+    for event in events:
+        if isinstance(event, Remember):
+            yield event.note
+        elif isinstance(event, DelegateEvent):
+            yield from _noted([parse_event(event.event)])
+
+
+def _sense(note: str) -> tuple[str, ...]:
+    """What two notes that say the same have in common: their words."""
+    return tuple(_WORD.findall(note.casefold()))
+
+
+class NoteStore:
+    """The notes of many repositories, a file each, below one folder. Safe for many processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, repository: str) -> Notes:
+        """The notes of a repository as a run is told them, the newest first. A file that can't be
+        read has none."""
+        kept = self._load(self._file(repository))
+        newest = sorted(kept, key=lambda one: one.at, reverse=True)
+        lines = [f"- {one.note} (run {one.run}, {one.at:%Y-%m-%d})" for one in newest]
+        runs = tuple(dict.fromkeys(f"run {one.run}" for one in newest))
+        return Notes("\n".join(lines), runs)
+
+    def add(self, repository: str, notes: Sequence[str], run: str, at: datetime) -> tuple[str, ...]:
+        """Keep the notes; those that were new. What is said again counts as of this run.
+
+        Raises ResolverError when the folder can't be written.
+        """
+        file = self._file(repository)
+        try:
+            with self._locked(file):
+                before = {_sense(one.note): one for one in self._load(file)}
+                new = tuple(note for note in notes if _sense(note) not in before)
+                for note in notes:
+                    before.pop(_sense(note), None)
+                    before[_sense(note)] = Kept(note=note, run=run, at=at)
+                self._write(file, list(before.values())[-MOST_KEPT:])
+        except OSError as error:
+            raise ResolverError(
+                f"notes for {repository} could not be kept: {error.strerror}",
+                f"make {self._folder} writable, or set notes to off",
+            ) from error
+        return new
+
+    def _file(self, repository: str) -> Path:
+        name = re.sub(r"[^a-z0-9._-]", "~", repository.lower())[-200:]
+        return self._folder / f"{name}.json"
+
+    def _load(self, file: Path) -> list[Kept]:
+        try:
+            with file.open("rb") as opened:
+                data = json.loads(opened.read(MAX_FILE))
+            return [Kept.model_validate(one) for one in data][-MOST_KEPT:]
+        except (OSError, ValueError, TypeError, ValidationError, RecursionError):
+            return []
+
+    def _write(self, file: Path, kept: Sequence[Kept]) -> None:
+        whole = json.dumps([one.model_dump(mode="json") for one in kept], indent=1)
+        beside = file.with_suffix(".new")
+        beside.write_text(whole, encoding="utf-8")
+        beside.replace(file)
+
+    @contextmanager
+    def _locked(self, file: Path) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)

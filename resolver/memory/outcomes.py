@@ -1,0 +1,155 @@
+"""What a command line was for and what came of it, read off its text and its output.
+
+Rules of thumb: a runner that is not known here is an ordinary command.
+"""
+
+import re
+import shlex
+
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_SEPARATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_REDIRECTED = re.compile(r"(?<![<>=-])(?:\d|&)?>{1,2}\|?\s*(&\d|[^\s;&|<>()]+)(?!\s*\])")
+
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*\s+")
+_WRAPPER = re.compile(
+    r"(?:(?:sudo|env|time|nice|command|exec|xvfb-run(?: -a)?|stdbuf -\S+"
+    r"|(?:poetry|uv|pdm|pipenv|hatch|rye|conda|coverage) run(?: -m)?|bundle exec|pnpm exec"
+    r"|npx|bunx|timeout(?: -\S+)* \S+|python[\d.]*(?: -[A-Zbquv]+)* -m)\s+)"
+)
+_RUNNER = re.compile(
+    r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|trial|stestr|jest|vitest|mocha|ava|rspec"
+    r"|phpunit|pest|ctest|bats|busted|prove|behave|cucumber|playwright test|cypress run"
+    r"|mypy|pyright|pylint|flake8|tsc|eslint|ruff check|shellcheck|golangci-lint|rubocop|phpstan"
+    r"|(?:npm|yarn|pnpm|bun)(?: run)? (?:test|t|lint|check|typecheck)\b\S*"
+    r"|cargo (?:\+\S+ )?(?:test|nextest|check|clippy|build)|go (?:test|vet|build)"
+    r"|(?:mvn|mvnw|gradle|gradlew|sbt|lein|bazel|rake|make|just|task|deno|composer|mix|swift|dotnet"
+    r"|zig build|dune|stack|cabal|nimble|rebar3|meson|ninja|pants|buck2?)(?: -\S+)*"
+    r" :?(?:[\w.-]*:)*\w*(?:tests?|check|lint|verify|spec|build)\b\S*"
+    r"|(?:python[\d.]* )?\S*manage\.py test"
+    r"|(?:python[\d.]* |bash |sh )?\S*\brun_?-?tests?(?:\.\w+)?"
+    r"|(?:python[\d.]* )(?:\S*/)?tests?(?:/\S*|_\w+)?\.py|(?:python[\d.]* )\S*test_\w+\.py)(?=\s|$)"
+)
+
+_WRITERS = re.compile(
+    r"(?P<paths>sed(?= .*-\w*i)|perl(?= .*-\w*i)|tee|mv|cp|rm|touch|truncate|ln|dos2unix|unlink"
+    r"|git (?:mv|rm|restore|checkout --|clean))\s"
+    r"|git (?:apply|am|checkout|reset|stash|revert|merge|rebase|cherry-pick|pull|commit|switch)\b"
+    r"|patch\s|black\s|isort\s|gofmt .*-w|goimports .*-w|rustfmt\s|ruff format"
+    r"|prettier .*(?:-w|--write)"
+    r"|.*--fix\b|cargo (?:fmt|fix|add|update)|go (?:fmt|mod|get|generate)"
+    r"|npm (?:i|install|uninstall)\b"
+    r"|yarn add|pnpm add|poetry add|uv add"
+)
+_TAKES_SCRIPT = re.compile(r"-\w*[ef]$|--expression$")
+_OUTSIDE = re.compile(r"/(?:tmp|dev|var/tmp|proc)\b|&\d")
+
+_FAILING = re.compile(
+    r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "
+    r"error|error(?:\[|:| TS)|[\w.]*(?:Error|Exception)\b:|thread '.*panicked|Tests? failed)",
+)
+MOST_FAILING = 6
+LINE = 160
+"""Characters of one quoted line."""
+
+MOST_READ = 20_000
+"""Characters of a command line that are looked at, here-documents left out."""
+
+LONGEST = 400
+"""The same of one simple command."""
+
+
+def _without_documents(command: str) -> str:
+    """The command line without the bodies of its here-documents."""
+    lines: list[str] = []
+    ends: list[str] = []
+    for line in command.split("\n"):
+        if ends:
+            ends = ends[1:] if line.strip() == ends[0] else ends
+            continue
+        lines.append(line)
+        ends = [found.group(2) for found in _HEREDOC.finditer(line)]
+    return "\n".join(lines)
+
+
+def _simple_commands(command: str) -> list[str]:
+    text = _without_documents(command)[:MOST_READ]
+    kept: list[str] = []
+
+    def hide(quoted: re.Match[str]) -> str:
+        kept.append(quoted.group())
+        return f"\x00{len(kept) - 1}\x00"
+
+    parts = _SEPARATOR.split(_QUOTED.sub(hide, text))
+    shown = (re.sub(r"\x00(\d+)\x00", lambda m: kept[int(m.group(1))], part) for part in parts)
+    return [" ".join(part.split()).lstrip("({! ").rstrip(")} ") for part in shown if part.strip()]
+
+
+def _bare(command: str) -> str:
+    """The command without what it is wrapped in."""
+    before = ""
+    while command != before:
+        before = command
+        for pattern in (_ASSIGNED, _WRAPPER):
+            found = pattern.match(command)
+            command = command[found.end() :] if found else command
+    return command
+
+
+def checks_in(command: str) -> tuple[str, ...]:
+    """The parts of a command line that test, build or lint, each in one form for all its variants:
+    `cd x && CI=1 pytest -q | tail` is `pytest -q`."""
+    found = []
+    for part in _simple_commands(command):
+        bare = _bare(_REDIRECTED.sub("", part)).strip()[:LONGEST]
+        if _RUNNER.match(bare):
+            found.append(bare)
+    return tuple(dict.fromkeys(found))
+
+
+def changed_by(command: str) -> tuple[str, ...] | None:
+    """Paths that the command line may have written; empty where it changes files that it does not
+    name (`git stash`), None when it only looks."""
+    paths: list[str] = []
+    writes = False
+    for part in _simple_commands(command):
+        into = [p for p in _REDIRECTED.findall(_QUOTED.sub("", part)) if not _OUTSIDE.match(p)]
+        paths += into
+        bare = _bare(_REDIRECTED.sub("", part)).strip()[:LONGEST]
+        found = _WRITERS.match(bare)
+        writes = writes or bool(into or found)
+        if found and found.group("paths"):
+            paths += _arguments(bare, found.group("paths"))
+    plain = [p.strip("'\"") for p in paths if not _OUTSIDE.match(p.strip("'\""))]
+    if not plain and paths:  # all of them are outside the repository
+        return None
+    return tuple(dict.fromkeys(p for p in plain if p)) if writes else None
+
+
+def _arguments(command: str, name: str) -> list[str]:
+    """The paths among the arguments; a script of sed or perl is none, and what is copied stays."""
+    try:
+        words = shlex.split(command)[len(name.split()) :]
+    except ValueError:  # a quote that has no end
+        return []
+    paths: list[str] = []
+    script_next = name == "sed" and not any(_TAKES_SCRIPT.match(word) for word in words)
+    for word in words:
+        if word.startswith("-") and len(word) > 1:
+            script_next = script_next or bool(_TAKES_SCRIPT.match(word))
+        elif script_next:
+            script_next = False
+        else:
+            paths.append(word)
+    return paths[-1:] if name in {"cp", "ln"} else paths
+
+
+def outcome_of(output: str, room: int = 600) -> str:
+    """The lines of an output that say how a check ended: what failed, and the last words."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    failing = [line for line in lines if _FAILING.match(line)]
+    told = [line[:LINE] for line in failing[:MOST_FAILING]]
+    if len(failing) > MOST_FAILING:
+        told.append(f"(and {len(failing) - MOST_FAILING} more such lines)")
+    told += [line[:LINE] for line in lines[-2:] if line[:LINE] not in told]
+    return "\n".join(told)[:room]

@@ -1,0 +1,277 @@
+"""Reads the skills of a repository, of its organisation and the shipped ones from their files.
+
+Only from commits and folders that the caller vouches for; what can't be read is left out and told.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from resolver.errors import FrontmatterError, ResolverError
+from resolver.memory.frontmatter import Document, read_document, validated
+from resolver.memory.skills.skill import (
+    MAX_DESCRIPTION,
+    MAX_NAME,
+    Kind,
+    Origin,
+    Skill,
+    SkillHead,
+    named,
+)
+
+ALWAYS = (
+    "AGENTS.md",
+    ".github/copilot-instructions.md",
+    "CLAUDE.md",
+    ".cursorrules",
+    ".openhands/microagents/repo.md",
+)
+"""Where repositories keep what every run is told, in the order it is told."""
+
+NESTED = ("AGENTS.md", "CLAUDE.md")
+"""What folders keep for work below them; of several in one folder the first counts."""
+
+OPEN_FORM = (".agents/skills/",)
+MICROAGENTS = (".openhands/skills/", ".openhands/microagents/")
+AGENTS_REPOSITORY = ("skills/",)
+"""In a repository called `.agents`, what others keep below a folder of that name."""
+
+MOST_SKILLS = 200
+MAX_FILE = 64_000
+"""Characters of a skill's file; a longer one is left out."""
+
+Read = Callable[[str], bytes | None]
+"""A file's content by its path; None when there is no such file, or it is a link."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A commit or folder that skills are read from.
+
+    paths: its files, without links. prefix: its name before a path, for a person. folders: where
+    its skills are.
+    """
+
+    origin: Origin
+    paths: tuple[str, ...]
+    read: Read
+    prefix: str = ""
+    folders: tuple[str, ...] = OPEN_FORM + MICROAGENTS
+
+
+@dataclass(frozen=True)
+class Library:
+    """All that was read. Of skills with one name there is one: the nearest to the repository.
+
+    always: told at the beginning, in order. nested: files of instructions by the folder they are
+    for (with a slash at its end). paths: the repository's files. problems: what was left out and
+    why, for a person.
+    """
+
+    always: tuple[Skill, ...] = ()
+    nested: Mapping[str, str] = field(default_factory=dict)
+    skills: tuple[Skill, ...] = ()
+    paths: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+    read: Read = lambda _: None
+
+    def skill(self, name: str) -> Skill | None:
+        """The skill of that name or command (a slash before it does no harm)."""
+        wanted = named(name)
+        by_name = (s for s in self.skills if s.name == wanted)
+        by_command = (s for s in self.skills if wanted in s.commands)
+        return next(by_name, None) or next(by_command, None) if wanted else None
+
+    def instructions_at(self, folder: str) -> Skill | None:
+        """The instructions that are kept in a folder of `nested`; None where there is no text in
+        the file. A head that can't be read is told as it stands: better too much than a rule less.
+        """
+        path = self.nested[folder]
+        try:
+            return _instructions(path, (self.read(path) or b"").decode("utf-8", "replace"))[0]
+        except ResolverError:
+            return None  # too large to be read
+
+
+def read_library(sources: Iterable[Source]) -> Library:
+    """Everything the sources hold, the repository's own first.
+
+    Raises nothing for what is in a file: a bad one is left out and named in `problems`.
+    """
+    reader = _Reader()
+    for source in sorted(sources, key=lambda one: list(Origin).index(one.origin)):
+        reader.take(source)
+    return Library(
+        always=tuple(reader.always),
+        nested=reader.nested,
+        skills=tuple(reader.skills.values()),
+        paths=frozenset(reader.paths),
+        problems=tuple(reader.problems),
+        read=reader.read,
+    )
+
+
+def is_told_to_agents(path: str) -> bool:
+    """Whether a file of the repository is one that agents are told of in later runs."""
+    name = path.rpartition("/")[2]
+    return path in ALWAYS or name in NESTED or path.startswith((".agents/", ".openhands/"))
+
+
+def shipped(folder: Path) -> Source:
+    """The set that comes with Resolver. folder: holds one Markdown file for each."""
+    files = {f".agents/skills/{file.name}": file for file in sorted(folder.glob("*.md"))}
+
+    def read(path: str) -> bytes | None:
+        return files[path].read_bytes() if path in files else None
+
+    return Source(Origin.SHIPPED, tuple(files), read, "shipped with Resolver: ")
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.always: list[Skill] = []
+        self.nested: dict[str, str] = {}
+        self.skills: dict[str, Skill] = {}
+        self.paths: tuple[str, ...] = ()
+        self.read: Read = lambda _: None
+        self.problems: list[str] = []
+
+    def take(self, source: Source) -> None:
+        if source.origin is Origin.REPOSITORY:
+            self.paths, self.read = source.paths, source.read
+            self._take_instructions(source)
+        own: dict[str, str] = {}
+        files = sorted(_skill_files(source))
+        for path, kept_in in files[:MOST_SKILLS]:
+            skill = self._skill(source, path, kept_in)
+            if skill is None:
+                continue
+            if skill.kind == "always":
+                self.always.append(skill)
+            elif skill.name in own:
+                where = f"{source.prefix}{own[skill.name]}"
+                self.problems.append(f"{skill.source}: {where} has the name {skill.name} as well")
+            else:
+                own[skill.name] = path
+                self.skills.setdefault(skill.name, skill)
+        if len(files) > MOST_SKILLS:
+            self.problems.append(
+                f"{source.prefix}{files[MOST_SKILLS][0]}: only the first {MOST_SKILLS} skills "
+                "are read"
+            )
+
+    def _take_instructions(self, source: Source) -> None:
+        present = set(source.paths)
+        texts: set[str] = set()
+        for path in (p for p in ALWAYS if p in present):
+            skill, problem = _instructions(path, self._text(source, path))
+            if problem:
+                self.problems.append(problem)
+            if skill is not None and skill.body not in texts:
+                texts.add(skill.body)
+                self.always.append(skill)
+        for folder in _folders_with_instructions(source.paths):
+            self.nested[folder] = next(folder + n for n in NESTED if folder + n in present)
+
+    def _skill(self, source: Source, path: str, kept_in: str) -> Skill | None:
+        text = self._text(source, path)
+        if not text:
+            return None
+        try:
+            document = read_document(text, source.prefix + path)
+            return _skill_of(document, validated(document, SkillHead), source, path, kept_in)
+        except FrontmatterError as error:
+            self.problems.append(f"{error.what}; it is left out")
+            return None
+
+    def _text(self, source: Source, path: str) -> str:
+        try:
+            content = source.read(path) or b""
+        except ResolverError as error:
+            self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
+            return ""
+        text = content.decode("utf-8", "replace")
+        if len(text) > MAX_FILE and path not in ALWAYS:
+            what = f"it has more than {MAX_FILE} characters; it is left out"
+            self.problems.append(f"{source.prefix}{path}: {what}")
+            return ""
+        return text
+
+
+def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
+    """A file of instructions, and what is wrong with its head."""
+    problem = ""
+    try:
+        body = read_document(text, path).body.strip()
+    except FrontmatterError as error:
+        body, problem = text.strip(), f"{error.what}; the file is told as it stands"
+    if not body or _is_link(body):
+        return None, problem
+    return Skill(path, "", body, path, Origin.REPOSITORY, "always"), problem
+
+
+def _skill_files(source: Source) -> Iterator[tuple[str, str]]:
+    """Path of each skill's file, and the folder of skills it is in."""
+    for path in source.paths:
+        folder = next((f for f in source.folders if path.startswith(f)), None)
+        if folder is None or path in ALWAYS:
+            continue
+        *parts, name = path.removeprefix(folder).split("/")
+        if name == "SKILL.md" and len(parts) == 1:
+            yield path, folder
+        elif parts and folder not in MICROAGENTS:
+            continue  # microagents are sorted into folders; elsewhere one is a skill's own
+        elif name.endswith(".md") and name not in {"README.md", "SKILL.md"}:
+            yield path, folder
+
+
+def _skill_of(
+    document: Document, head: SkillHead, source: Source, path: str, kept_in: str
+) -> Skill:
+    commands = tuple(named(t) for t in head.triggers if t.startswith("/") and named(t))
+    words = tuple(t for t in head.triggers if not t.startswith("/"))
+    globs = (*head.globs, *head.paths)
+    body = document.body.strip()
+    if not body:
+        raise FrontmatterError(document.path, 1, "there is no text below the head")
+    return Skill(
+        name=named(head.name) or _name_of(path),
+        description=head.description or _first_line(body),
+        body=body,
+        source=source.prefix + path,
+        origin=source.origin,
+        kind=_kind(head, bool(words or globs), bool(commands), kept_in),
+        commands=commands,
+        triggers=words,
+        globs=globs,
+        inputs=head.inputs,
+    )
+
+
+def _kind(head: SkillHead, is_triggered: bool, has_command: bool, kept_in: str) -> Kind:
+    if head.type == "task" or has_command or (head.inputs and head.type != "knowledge"):
+        return "task"
+    if head.type == "repo":
+        return "always"
+    untriggered = not is_triggered and head.type != "knowledge"
+    return "always" if untriggered and kept_in in MICROAGENTS else "knowledge"
+
+
+def _name_of(path: str) -> str:
+    *_, folder, file = ("", *path.split("/"))
+    return named(folder if file == "SKILL.md" else file.removesuffix(".md")) or path[-MAX_NAME:]
+
+
+def _first_line(body: str) -> str:
+    line = body.partition("\n")[0].strip("# ")
+    return line[:MAX_DESCRIPTION]
+
+
+def _folders_with_instructions(paths: tuple[str, ...]) -> list[str]:
+    found = (path.rpartition("/") for path in paths)
+    return sorted({f"{folder}/" for folder, _, name in found if folder and name in NESTED})
+
+
+def _is_link(text: str) -> bool:
+    """A link that was committed as a file on a system without links: its text is a path."""
+    return len(text) < 200 and len(text.split()) == 1 and text.endswith(ALWAYS)

@@ -1,0 +1,148 @@
+"""What of a log decides which skills are told: the words of people, the files that were touched,
+and what was loaded already. Kept up to date by looking at the new events only.
+"""
+
+import posixpath
+import re
+from collections.abc import Collection, Sequence
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import Source
+from resolver.events.log import Event
+from resolver.events.state import State
+from resolver.model import Task, Trigger
+from resolver.templates import render
+
+MAX_COMMAND = 20_000
+"""Characters of a command in which names of files are looked for."""
+
+_NAME = re.compile(r"[\w./@+~-]+")
+_REQUEST = re.compile(r"--- begin request (\w+) ---\n(.*?)\n--- end request \1 ---", re.DOTALL)
+_HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
+_PAGES_ONLY = frozenset({"think", "browser", "execute_browse", "finish"})
+
+
+class Seen:
+    """A reading of one state.
+
+    files: the repository's. roots: its paths in the sandboxes of the log.
+    texts, touched: what is new since the last look: words of people, paths from the root.
+    trigger: what the run was asked for; None in a delegate's log.
+    loaded: by the name of what was told, its size in characters.
+    tools: what the agent was offered. asked: the model has replied.
+    """
+
+    def __init__(self, files: Collection[str], roots: Sequence[str]) -> None:
+        self._files = files
+        self._folders = {folder for path in files for folder in _folders_of(path)}
+        self._roots = tuple(root.rstrip("/") for root in roots if root.rstrip("/"))
+        self._seen = 0
+        self._last: Event | None = None
+        self._clear()
+
+    def look(self, state: State) -> bool:
+        """Take in what is new. True when it is another state than the last time, or the first."""
+        events = state.events
+        anew = (
+            not self._seen or len(events) < self._seen or events[self._seen - 1] is not self._last
+        )
+        if anew:
+            self._seen = 0
+            self._clear()
+        self.texts.clear()
+        self.touched.clear()
+        for event in events[self._seen :]:
+            self._take(event)
+        self._seen = len(events)
+        self._last = events[-1] if events else None
+        return anew
+
+    @property
+    def works_on_code(self) -> bool:
+        """Whether the agent has anything to do with files: others are told nothing of them."""
+        return bool(set(self.tools) - _PAGES_ONLY)
+
+    def _clear(self) -> None:
+        self.texts: list[str] = []
+        self.touched: list[str] = []
+        self.trigger: Trigger | None = None
+        self.loaded: dict[str, int] = {}
+        self.tools: tuple[str, ...] = ()
+        self.asked = False
+        self._known: set[str] = set()
+        self._folder = ""
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case life.RunStarted(task=task):
+                self.trigger = task.trigger
+                self.texts.append(_words_of(task))
+                for file in task.pull.files if task.pull else ():
+                    self._touch(file.path, "")
+            case life.SystemPrompt(tools=tools):
+                self.tools = self.tools or tools
+            case life.ModelReplied():
+                self.asked = True
+            case a.Message(source=Source.USER, cause=None, content=content):
+                self._take_message(content)
+            case a.FileRead(path=path) | a.FileWrite(path=path) | a.FileEdit(path=path):
+                self._touch(path, "")
+            case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
+                self._take_names(text)
+            case a.IPythonRunCell(source=Source.AGENT, code=text):
+                self._take_names(text)
+            case o.CmdOutput(cwd=cwd) if cwd:
+                self._folder = self._from_root(cwd)
+            case o.RecallResult(name=name, content=content) if name:
+                self.loaded[name] = self.loaded.get(name, 0) + len(content)
+            case _:
+                pass
+
+    def _take_message(self, content: str) -> None:
+        """The words of a person. The run's first message tells the task, which is known; around
+        others stand words of the templates, which ask for nothing."""
+        if self.trigger is not None and not self.asked:
+            return
+        request = _REQUEST.search(content)
+        if request:
+            content = request[2]
+        before, _, after = render("agent/delegated_task.md.j2", task=_HOLE).strip().partition(_HOLE)
+        self.texts.append(content.removeprefix(before).removesuffix(after))
+
+    def _take_names(self, text: str) -> None:
+        """The files and folders of the repository that a command or a cell names."""
+        for name in _NAME.findall(text[:MAX_COMMAND]):
+            if "/" in name or "." in name or name in self._files or name in self._folders:
+                self._touch(name, self._folder, named=True)
+
+    def _touch(self, path: str, folder: str, *, named: bool = False) -> None:
+        path = self._from_root(posixpath.join(f"/{folder}", path) if folder else path)
+        exists = path in self._files or path in self._folders
+        if path and path not in self._known and (exists or not named):
+            self._known.add(path)
+            self.touched.append(path)
+
+    def _from_root(self, path: str) -> str:
+        """The path from the repository's root; "" for the root and for what is outside of it."""
+        for root in self._roots:
+            if path == root or path.startswith(f"{root}/"):
+                path = path[len(root) :]
+                break
+        clean = posixpath.normpath(path.lstrip("/") or ".")
+        return "" if clean == "." or clean.startswith("..") else clean
+
+
+def _words_of(task: Task) -> str:
+    said = (comment.body for comment in task.comments)
+    linked = (
+        [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
+    )
+    words = (task.trigger.instruction, task.title, task.body, *task.labels, *said, *linked)
+    return "\n\n".join(words)
+
+
+def _folders_of(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -1,0 +1,132 @@
+"""Whether a text asks for a skill: its triggers matched as words, never as parts of words.
+
+- A trigger of several words is a phrase; any blanks may stand between them.
+- Written in lower case it matches any case; with a capital it is taken as it is spelt (`CI`).
+- A name that is a plain English word as well (`React`, `go`, `rust`: any capitalised word, and
+  lower-case ones of a list) matches its technical form only: in code, with a file ending, a path
+  or a version (`react.js`, `go 1.22`), or capitalised where that is no matter of course.
+- Addresses of pages and names of people (`@react`) don't count.
+"""
+
+import bisect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+MAX_TEXT = 300_000
+
+_NAMES = """
+    ant apollo atom babel backbone beam bun celery chef cobra crystal cypress dart dash deno echo
+    elixir elm ember express factor falcon fiber flask flutter gin go grails hive ink jasmine jest
+    julia lit make maven mercury mint mocha mongo nest next nim node nuxt oak parcel pig pinia
+    playwright pony preact prettier puppet rails rake react reason remix rocket rome rollup ruby
+    rust salt sass scala scheme sinatra solid spark spring storm svelte swift tower vault vite vue
+    yarn zip
+"""
+PLAIN_WORDS = frozenset(_NAMES.split())
+"""Names of tools that are words of a language too: in lower case they prove little."""
+
+_FOLLOWING = """
+    a all an and ahead any as at away back by down each every for from her here his how if in into
+    it its just me more my not now of off on only or our out over quickly so some sure that the
+    their them then there these this those through to together too under up us use we well what
+    when where which while why with without you your
+"""
+_SMALL_WORDS = frozenset(_FOLLOWING.split())
+"""What follows a verb at the beginning of a sentence, and rarely the name of a tool."""
+
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
+_PERSON = re.compile(r"(?<![\w/.@])@[\w-]+(?![\w/])")
+_FENCE = re.compile(r"[ \t>]*(`{3,}+|~{3,}+)(.*)")
+_SPAN = re.compile(r"`[^`]+`")
+_SENTENCE_START = re.compile(r"(?:[.!?:;]\s+|[\n\r][\s>#*+\-\d.)\"'“(\[]*)[\"'“(\[*_#\s]*\Z")
+_JOINED_BEFORE = re.compile(r"(?:\w[/.]|@)\Z")
+_JOINED_AFTER = re.compile(r"[/@]\w|\.(?:[a-z]{1,5}\b|\d)")
+_VERSION = re.compile(r"\s+v?\d+(?:\.\d+)+|\s+v\d")
+_NUMBER = re.compile(r"\s+v?\d")
+_NEXT_WORD = re.compile(r"\s+([A-Za-z]+)")
+_LOOK_BACK = 60
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, with what does not count blanked out. `code`: where code begins and ends in it."""
+
+    text: str
+    code: tuple[int, ...]
+
+    def is_code(self, at: int) -> bool:
+        """Whether the character at that place stands in a code span or block."""
+        return bisect.bisect_right(self.code, at) % 2 == 1
+
+
+def prepared(text: str) -> Text:
+    """The text, ready to be matched with many triggers."""
+    text = text[:MAX_TEXT]
+    for pattern in (_ADDRESS, _PERSON):
+        text = pattern.sub(lambda found: " " * len(found[0]), text)
+    return Text(text, tuple(_code_edges(text)))
+
+
+def _code_edges(text: str) -> Iterator[int]:
+    """Where code begins and where it ends, in turn: fenced blocks, and spans in lines of prose."""
+    fence = ""
+    at = 0
+    for line in text.splitlines(keepends=True):
+        marks = _FENCE.match(line)
+        if fence:
+            if marks and marks[1].startswith(fence) and not marks[2].strip():
+                yield at
+                fence = ""
+        elif marks and "`" not in marks[2]:
+            fence = marks[1]
+            yield at
+        else:
+            for span in _SPAN.finditer(line):
+                yield at + span.start()
+                yield at + span.end()
+        at += len(line)
+
+
+def found(trigger: str, text: Text) -> str:
+    """What of the text matches the trigger, as it is spelt there; "" when nothing does."""
+    plain = _is_plain_word(trigger)
+    for match in _pattern(trigger).finditer(text.text):
+        if not plain or _is_technical(match, text):
+            return " ".join(match[0].split())
+    return ""
+
+
+def _is_plain_word(trigger: str) -> bool:
+    capitalised = re.fullmatch(r"[A-Z][a-z]+", trigger) is not None
+    return capitalised or trigger.lower() in PLAIN_WORDS
+
+
+@cache
+def _pattern(trigger: str) -> re.Pattern[str]:
+    """The trigger between two ends of words; signs at its own ends are a part of it (`c++`)."""
+    words = r"\s+".join(re.escape(word) for word in trigger.split())
+    before = "" if re.match(r"\w", trigger) else re.escape(trigger[0])
+    after = "" if re.search(r"\w\Z", trigger) else re.escape(trigger[-1])
+    any_case = trigger == trigger.lower() or _is_plain_word(trigger)
+    flags = re.IGNORECASE if any_case else re.NOFLAG
+    return re.compile(rf"(?<![\w{before}]){words}(?![\w{after}])", flags)
+
+
+def _is_technical(match: re.Match[str], text: Text) -> bool:
+    if text.is_code(match.start()):
+        return True
+    begin = max(0, match.start() - _LOOK_BACK)
+    before = ("" if begin else "\n") + text.text[begin : match.start()]
+    after = text.text[match.end() : match.end() + _LOOK_BACK]
+    if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after) or _VERSION.match(after):
+        return True
+    if not re.fullmatch(r"[A-Z][a-z]*", match[0]):
+        return False
+    if _NUMBER.match(after):
+        return True
+    if _SENTENCE_START.search(before):
+        following = _NEXT_WORD.match(after)
+        return following is not None and following[1].lower() not in _SMALL_WORDS
+    return True

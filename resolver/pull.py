@@ -1,0 +1,204 @@
+"""The nouns of a pull request: what is read of one before work on it, and what a review says.
+
+Made in `resolver.forge` (what people wrote) and `resolver.workspace` (what git knows), read by the
+prompts and by whatever publishes a review.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from resolver.nouns import Noun, Recorded
+
+Side = Literal["LEFT", "RIGHT"]
+"""Of a diff: LEFT is the file before, RIGHT the file after."""
+
+
+class Words(Recorded):
+    """What one person wrote on a pull request's code, cleaned of hidden text."""
+
+    id: int = Field(description="The forge's number; 0 when it gives none.")
+    author: str = Field(description="Login of who wrote it.")
+    association: str = Field(
+        default="NONE", description="GitHub's author_association; not a permission."
+    )
+    at: datetime = Field(description="When it was made public.")
+    body: str = Field(description="The words.")
+    url: str = Field(default="", description="Its page.")
+
+
+class ReviewThread(Recorded):
+    """A conversation about lines of the diff."""
+
+    id: str = Field(description="The forge's id of the thread.")
+    path: str = Field(description="File that it is about.")
+    line: int | None = Field(
+        default=None, description="Last line of it in the newest diff; None when outdated."
+    )
+    start_line: int | None = Field(default=None, description="First line, where it has several.")
+    original_line: int | None = Field(default=None, description="Last line as it was written.")
+    side: Side = Field(default="RIGHT", description="Which file's lines are counted.")
+    is_resolved: bool = Field(default=False, description="Whether somebody has resolved it.")
+    is_outdated: bool = Field(default=False, description="Whether its lines have changed since.")
+    comments: tuple[Words, ...] = Field(default=(), description="The words, oldest first.")
+
+
+class PastReview(Recorded):
+    """A review that somebody has submitted, with words of its own."""
+
+    state: str = Field(description="COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED.")
+    commit: str = Field(default="", description="The commit that was reviewed.")
+    words: Words = Field(description="Who, when and what.")
+
+
+class LinkedIssue(Recorded):
+    """An issue that the pull request closes when it is merged."""
+
+    number: int = Field(description="Its number.")
+    title: str = Field(description="Its title, cleaned.")
+    body: str = Field(default="", description="Its text, cleaned; the beginning of a long one.")
+
+
+class Hunk(Recorded):
+    """A part of a file's diff; lines are counted from 1, a length may be 0."""
+
+    old_start: int = Field(description="First line in the file before.")
+    old_lines: int = Field(description="How many lines of the file before.")
+    new_start: int = Field(description="First line in the file after.")
+    new_lines: int = Field(description="How many lines of the file after.")
+
+    def holds(self, first: int, last: int, side: Side) -> bool:
+        """Whether all lines from `first` to `last` are part of it."""
+        start, length = (
+            (self.new_start, self.new_lines)
+            if side == "RIGHT"
+            else (self.old_start, self.old_lines)
+        )
+        return start <= first <= last < start + length
+
+
+class DiffFile(Recorded):
+    """A file of the diff. Paths are quoted the way git prints them when they have odd bytes."""
+
+    path: str = Field(description="Where it is now; where it was, when it is deleted.")
+    old_path: str | None = Field(default=None, description="Where it was, when it was moved.")
+    status: str = Field(description="added, modified, deleted, renamed or type_changed.")
+    additions: int | None = Field(default=None, description="Lines; None for binary content.")
+    deletions: int | None = Field(default=None, description="Lines; None for binary content.")
+    hunks: tuple[Hunk, ...] = Field(default=(), description="What a review can comment on.")
+
+
+class PullCommit(Recorded):
+    """A commit of the pull request."""
+
+    id: str = Field(description="The commit's id.")
+    author: str = Field(description="Name in the commit, which proves nothing.")
+    message: str = Field(description="The beginning of its message.")
+
+
+class Pull(Recorded):
+    """A pull request at one commit, as the requester saw it."""
+
+    number: int = Field(description="Its number.")
+    head: str = Field(description="The commit that is worked on; later pushes are not used.")
+    base_branch: str = Field(description="Branch that it is to be merged into.")
+    base: str = Field(default="", description="Tip of that branch; set when it is cloned.")
+    merge_base: str = Field(default="", description="Where the two parted; set when cloned.")
+    head_branch: str = Field(default="", description="Branch that it comes from.")
+    head_repository: str = Field(
+        default="", description="OWNER/NAME that it comes from; empty when that is deleted."
+    )
+    is_fork: bool = Field(default=False, description="Whether that is another repository.")
+    is_draft: bool = Field(default=False, description="Whether its author calls it unfinished.")
+    author: str = Field(default="", description="Login of who opened it.")
+    association: str = Field(
+        default="NONE", description="The author's author_association; not a permission."
+    )
+    moved: str = Field(
+        default="", description="What is known of pushes since the request, for a person."
+    )
+    closes: tuple[LinkedIssue, ...] = Field(default=(), description="What it is to resolve.")
+    threads: tuple[ReviewThread, ...] = Field(default=(), description="Conversations on lines.")
+    reviews: tuple[PastReview, ...] = Field(default=(), description="Reviews, oldest first.")
+    commits: tuple[PullCommit, ...] = Field(default=(), description="Its commits, oldest first.")
+    files: tuple[DiffFile, ...] = Field(default=(), description="What it changes, bounded.")
+    files_left_out: int = Field(default=0, description="Files beyond that bound.")
+
+    def file(self, path: str) -> DiffFile | None:
+        """The file of the diff with that path, before or after; None when it has none."""
+        by_name = (f for f in self.files if path in {f.path, f.old_path})
+        return next(by_name, None)
+
+
+class Verdict(StrEnum):
+    """What a review says as a whole."""
+
+    COMMENT = "comment"
+    APPROVE = "approve"
+    REQUEST_CHANGES = "request_changes"
+
+
+class Remark(Noun):
+    """One comment of a review as the agent made it; `event` is the action's id in the log."""
+
+    path: str
+    line: int
+    start_line: int | None = None
+    side: Side = "RIGHT"
+    body: str
+    suggestion: str | None = None
+    severity: Literal["high", "medium", "low"] = "medium"
+
+    @property
+    def first(self) -> int:
+        """The first line that it is about."""
+        return self.line if self.start_line is None else self.start_line
+
+    @property
+    def place(self) -> str:
+        """`path:first-last`, for a person."""
+        lines = f"{self.line}" if self.first == self.line else f"{self.first}-{self.line}"
+        return f"{self.path}:{lines}"
+
+
+class Review(Noun):
+    """A review that is ready to be published.
+
+    placed: comments on lines of the diff. beside: comments whose lines are no part of it, which
+    go into the body. repeated: comments that an open thread makes already; only counted.
+    left_out: comments beyond the setting's bound, the least important ones.
+    """
+
+    commit: str
+    verdict: Verdict = Verdict.COMMENT
+    placed: tuple[Remark, ...] = ()
+    beside: tuple[Remark, ...] = ()
+    repeated: int = 0
+    left_out: int = 0
+
+
+class PublishedReview(Noun):
+    """A review on the forge, or what would have been one. url: its page, "" when there is none."""
+
+    commit: str
+    url: str = ""
+    verdict: Verdict = Verdict.COMMENT
+    placed: int = 0
+    beside: int = 0
+    repeated: int = 0
+    left_out: int = 0
+
+
+def reviewed(review: Review, url: str = "") -> PublishedReview:
+    """What is told of a review that is published at `url`, or nowhere."""
+    return PublishedReview(
+        commit=review.commit,
+        url=url,
+        verdict=review.verdict,
+        placed=len(review.placed),
+        beside=len(review.beside),
+        repeated=review.repeated,
+        left_out=review.left_out,
+    )

@@ -1,0 +1,200 @@
+"""From what a reviewer noted to a review that can be published: each comment is held against the
+pinned diff, what is said already is left out, and the most important come first.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from resolver.agents.reviewer import REVIEWER
+from resolver.errors import WorkspaceError
+from resolver.events import actions as a
+from resolver.events.log import Event
+from resolver.forge.base import Forge
+from resolver.forge.invisible import with_invisible_shown
+from resolver.forge.review_words import remark_body, review_body
+from resolver.linking import linker
+from resolver.model import Outcome
+from resolver.pull import (
+    Pull,
+    Remark,
+    Review,
+    ReviewThread,
+    Verdict,
+    reviewed,
+)
+from resolver.record import Record
+from resolver.remarks import is_placed, remark_of
+from resolver.templates import render
+from resolver.workspace.workspace import Workspace
+
+ALIKE = 0.5
+"""Share of words that two comments on the same lines have in common when they say the same."""
+
+_IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
+_WORD = re.compile(r"\w{3,}")
+
+ReadLines = Callable[[str], list[str] | None]
+"""The lines of a file at the pinned head; None when there is no such text file."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """most: comments of one review. verdicts: those beside `comment` that may be given."""
+
+    most: int
+    verdicts: tuple[str, ...] = ()
+
+
+def legible(pull: Pull) -> Pull:
+    """With the characters that nobody sees in what its commits say shown as such."""
+    commits = (
+        each.model_copy(
+            update={
+                "author": with_invisible_shown(each.author),
+                "message": with_invisible_shown(each.message),
+            }
+        )
+        for each in pull.commits
+    )
+    return pull.model_copy(update={"commits": tuple(commits)})
+
+
+def remarks(events: Iterable[Event]) -> list[Remark]:
+    """The comments that the log's agent made for its last review, in order; of those on the same
+    lines the last."""
+    made: dict[tuple[str, str, int, int], Remark] = {}
+    over = False
+    for event in events:
+        # What a review was ended with before, by a run that this one goes on from, is public.
+        if isinstance(event, a.ReviewComment | a.Finish) and over:
+            made, over = {}, False
+        if isinstance(event, a.Finish):
+            over = True
+        if isinstance(event, a.ReviewComment):
+            remark = remark_of(event)
+            key = (remark.path, remark.side, remark.first, remark.line)
+            made.pop(key, None)
+            made[key] = remark
+    return list(made.values())
+
+
+def judged(
+    made: Sequence[Remark],
+    pull: Pull,
+    verdict: str,
+    own: str,
+    bounds: Bounds,
+    lines_of: ReadLines,
+) -> Review:
+    """The review of these comments.
+
+    own: our login: what an open thread of ours says on the same lines is not said again.
+    """
+    open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
+    fresh = [r for r in made if not any(_says_same(r, t, own) for t in open_threads)]
+    ordered = sorted(fresh, key=lambda remark: _IMPORTANCE[remark.severity])
+    chosen = [_checked(remark, lines_of) for remark in ordered[: bounds.most]]
+    return Review(
+        commit=pull.head,
+        verdict=Verdict(verdict) if verdict in bounds.verdicts else Verdict.COMMENT,
+        placed=tuple(r for r in chosen if is_placed(r, pull.files)),
+        beside=tuple(r for r in chosen if not is_placed(r, pull.files)),
+        repeated=len(made) - len(fresh),
+        left_out=len(ordered) - len(chosen),
+    )
+
+
+def _says_same(remark: Remark, thread: ReviewThread, own: str) -> bool:
+    if thread.path != remark.path or thread.side != remark.side or thread.line is None:
+        return False
+    start = thread.start_line or thread.line
+    if remark.line < start or remark.first > thread.line:
+        return False
+    opening = thread.comments[0]
+    if opening.author.casefold() == own.casefold() and thread.line == remark.line:
+        return True
+    ours, theirs = _words(remark.body), _words(opening.body)
+    return len(ours & theirs) >= ALIKE * max(1, min(len(ours), len(theirs)))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
+    """Without a suggestion that could not be taken, or would change nothing. It is shown in the
+    body then where it says something."""
+    if remark.suggestion is None:
+        return remark
+    lines = lines_of(remark.path) if remark.side == "RIGHT" else None
+    if lines is None or remark.line > len(lines):
+        return remark
+    now = lines[remark.first - 1 : remark.line]
+    same = [line.rstrip() for line in now] == [
+        line.rstrip() for line in remark.suggestion.split("\n")
+    ]
+    return remark.model_copy(update={"suggestion": None}) if same else remark
+
+
+def publish_review(record: Record, forge: Forge, workspace: Workspace) -> None:
+    """Publish what the run's agent noted as one review; an earlier attempt's is found."""
+    assert record.log is not None and record.outcome is not None
+    pull = workspace.pull
+    if pull is None:
+        return
+    started = time.monotonic()
+    finish = record.log.state.finish
+    settings = record.settings
+    review = judged(
+        remarks(record.log.state.events),
+        pull,
+        finish.verdict if finish else "",
+        forge.whoami(),
+        Bounds(settings.review_max_comments, settings.review_verdicts),
+        lambda path: _lines(workspace, path),
+    )
+    review = _linked(review, linker(record, workspace))
+    report = record.report()
+    if record.job.publish:
+        done = forge.publish_review(report, review)
+        record.log.stage("reviewed", done.url, time.monotonic() - started)
+    else:
+        done = reviewed(review)
+    number = record.job.trigger.number
+    told = [(each.place, remark_body(each, number)) for each in review.placed]
+    record.job.output.write_review(
+        render("run/review.md.j2", body=review_body(report, review, ""), remarks=told)
+    )
+    record.publication = record.publication.model_copy(update={"review": done})
+
+
+def with_remarks(record: Record, outcome: Outcome) -> Outcome:
+    """The outcome of a reviewer that had no pull request before it: what it noted by file and line
+    becomes part of its words."""
+    opening = record.log.opening if record.log else None
+    if record.log is None or opening is None or opening.agent != REVIEWER or record.reviews:
+        return outcome
+    noted = remarks(record.log.state.events)
+    message = render("run/remarks.md.j2", message=outcome.message, remarks=noted).strip()
+    return outcome.model_copy(update={"message": message})
+
+
+def _linked(review: Review, link: Callable[[str], str]) -> Review:
+    def with_links(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+        return tuple(r.model_copy(update={"body": link(r.body)}) for r in remarks)
+
+    return review.model_copy(
+        update={"placed": with_links(review.placed), "beside": with_links(review.beside)}
+    )
+
+
+def _lines(workspace: Workspace, path: str) -> list[str] | None:
+    try:
+        content = workspace.read(path)
+    except WorkspaceError:
+        return None  # too large
+    if content is None or b"\0" in content:
+        return None
+    return content.decode("utf-8", "replace").split("\n")

@@ -1,0 +1,175 @@
+"""Programs whose input and output the host holds: MCP servers that belong to the repository.
+
+The host asks for output and brings input; a program that is not asked waits with a full pipe.
+"""
+
+import base64
+import binascii
+import itertools
+import os
+import select
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from .failure import ActionFailed
+from .processes import Family, end_session
+from .wire import MAX_PROGRAMS, PROGRAM_CHUNK
+
+WRITE_SECONDS: Final = 20.0
+"""How long a program may leave its input unread."""
+
+END_SECONDS: Final = 1.0
+"""What a program has to end by itself when its input has ended."""
+
+KEPT_WORDS: Final = 2_000
+"""Bytes of a program's standard error that are kept."""
+
+_TICK: Final = 0.5
+
+
+class Programs:
+    """All programs of the sandbox. Every method may be called from any thread.
+
+    environment: of each program. folder: where it starts.
+    """
+
+    def __init__(self, family: Family, environment: Mapping[str, str], folder: str) -> None:
+        self._family = family
+        self._environment = environment
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._running: dict[int, _Program] = {}
+
+    def start(self, command: str, arguments: Sequence[str]) -> int:
+        """Start a program; its number. Raises ActionFailed where there are too many, OSError where
+        it can't be started."""
+        with self._lock:
+            if len(self._running) >= MAX_PROGRAMS:
+                raise ActionFailed(f"{MAX_PROGRAMS} programs run already")
+            number = next(self._numbers)
+            self._running[number] = _Program(
+                self._family, [command, *arguments], self._environment, self._folder
+            )
+            return number
+
+    def read(self, number: int, seconds: float) -> tuple[bytes, bool, str]:
+        """Output as soon as there is some, b"" after `seconds` without; whether it has ended; the
+        last of what it wrote to standard error."""
+        return self._of(number).read(seconds)
+
+    def write(self, number: int, data: str) -> None:
+        """Give it input, in base64. Raises ActionFailed when it does not take it."""
+        try:
+            content = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ActionFailed(f"the input is not base64: {error}") from error
+        self._of(number).write(content)
+
+    def end(self, number: int) -> None:
+        """End it, with all that it has started. One that is not there has ended."""
+        with self._lock:
+            program = self._running.pop(number, None)
+        if program is not None:
+            program.end()
+
+    def close(self) -> None:
+        """End all of them."""
+        for number in tuple(self._running):
+            self.end(number)
+
+    def _of(self, number: int) -> "_Program":
+        with self._lock:
+            program = self._running.get(number)
+        if program is None:
+            raise ActionFailed(f"there is no program {number}")
+        return program
+
+
+class _Program:
+    """One of them. One thread reads and one writes at a time."""
+
+    def __init__(
+        self, family: Family, command: list[str], environment: Mapping[str, str], folder: str
+    ) -> None:
+        self._family = family
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._ending = threading.Event()
+        self._words = b""
+        theirs_in, self._stdin = os.pipe()
+        self._stdout, theirs_out = os.pipe()
+        self._stderr, theirs_err = os.pipe()
+        try:
+            self._process = family.spawn(
+                command,
+                environment=environment,
+                folder=folder,
+                stdin=theirs_in,
+                output=theirs_out,
+                errors=theirs_err,
+            )
+        except (OSError, ValueError) as error:  # the latter for a NUL in a word
+            for descriptor in (self._stdin, self._stdout, self._stderr):
+                os.close(descriptor)
+            raise ActionFailed(f"{shlex.join(command)} can't be started: {error}") from error
+        finally:
+            for descriptor in (theirs_in, theirs_out, theirs_err):
+                os.close(descriptor)
+        os.set_blocking(self._stdin, False)
+
+    def read(self, seconds: float) -> tuple[bytes, bool, str]:
+        until = time.monotonic() + seconds
+        with self._reading:
+            watched = [self._stdout, self._stderr]
+            while not self._ending.is_set():
+                pause = min(_TICK, until - time.monotonic())
+                if pause <= 0:
+                    return b"", False, self._last_words
+                ready = select.select(watched, [], [], pause)[0]
+                if self._stderr in ready and not self._listen():
+                    watched.remove(self._stderr)
+                if self._stdout in ready:
+                    data = os.read(self._stdout, PROGRAM_CHUNK)
+                    return data, not data, self._last_words
+            return b"", True, self._last_words
+
+    def write(self, data: bytes) -> None:
+        until = time.monotonic() + WRITE_SECONDS
+        rest = memoryview(data)
+        with self._writing:
+            while rest and not self._ending.is_set():
+                try:
+                    rest = rest[os.write(self._stdin, rest) :]
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        raise ActionFailed("the program does not read its input") from None
+                    select.select([], [self._stdin], [], _TICK)
+                except OSError as error:
+                    raise ActionFailed(f"the program takes no input: {error}") from error
+
+    def end(self) -> None:
+        self._ending.set()
+        with self._writing:
+            os.close(self._stdin)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        end_session(self._process.pid)
+        self._process.wait()
+        self._family.forget(self._process)
+        with self._reading:
+            os.close(self._stdout)
+            os.close(self._stderr)
+
+    def _listen(self) -> bool:
+        data = os.read(self._stderr, PROGRAM_CHUNK)
+        self._words = (self._words + data)[-KEPT_WORDS:]
+        return bool(data)
+
+    @property
+    def _last_words(self) -> str:
+        return self._words.decode(errors="replace").strip()

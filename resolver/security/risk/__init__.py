@@ -1,0 +1,1 @@
+"""How risky an action of the agent is, by rules: shell, Python, files, pages. No model is asked."""

@@ -1,0 +1,176 @@
+"""From an action of the agent to its risk. Pure: nothing is run, looked up or asked for.
+
+Only what the agent itself wants done is judged. Where a rule can't tell, it errs towards less: the
+sandbox is the wall, and an alarm that rings all day is not heard.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from resolver.consent import RiskLevel
+from resolver.events import actions as a
+from resolver.events.base import ActionBase, Source
+from resolver.security.risk.destruction import destruction_findings
+from resolver.security.risk.execution import execution_findings
+from resolver.security.risk.expansion import Flow
+from resolver.security.risk.findings import Finding, Risk, high, medium, risk_of
+from resolver.security.risk.flows import output_of, urls_of
+from resolver.security.risk.hosts import Host, host_of, judged
+from resolver.security.risk.names import FETCHED
+from resolver.security.risk.paths import Paths
+from resolver.security.risk.python import parsed, python_findings
+from resolver.security.risk.sending import sending_findings
+from resolver.security.risk.staying import read_findings, staying_findings, write_findings
+from resolver.security.risk.walk import Call, Walk
+
+LONGEST_QUERY = 300
+"""Characters behind a `?` in an address beyond which it carries data."""
+
+LONGEST_TEXT = 100_000
+"""Characters of an action that are read."""
+
+_MOST_VALUES = 500
+
+
+@dataclass(frozen=True)
+class RuleAnalyzer:
+    """Judges by rules.
+
+    root: the repository's folder in the sandbox. tools: the level of MCP tools, by "server" or
+    "server/tool", as the operator has set it.
+    """
+
+    root: str = "/workspace"
+    tools: Mapping[str, RiskLevel] = field(default_factory=dict)
+
+    def assess(self, action: ActionBase, cwd: str = "") -> Risk:
+        """The risk of the action. cwd: where the shell is, "" for the repository's folder."""
+        if action.source is not Source.AGENT:
+            return Risk()
+        return risk_of(self._findings(action, Paths(self.root, cwd or self.root)))
+
+    def _findings(self, action: ActionBase, paths: Paths) -> Iterator[Finding]:
+        at_root = Paths(self.root, self.root)
+        match action:
+            case a.CmdRun(command=command):
+                yield from shell_findings(command, paths)
+            case a.IPythonRunCell(code=code):
+                yield from cell_findings(code, at_root)
+            case a.FileRead(path=path):
+                yield from read_findings(path, at_root)
+            case a.FileWrite(path=path) | a.FileEdit(path=path):
+                yield from write_findings(path, at_root)
+            case a.BrowseURL(url=url):
+                yield from url_findings(url, at_root)
+            case a.BrowseInteractive(code=code):
+                for text in _texts_in(code):
+                    yield from url_findings(text, at_root)
+            case a.McpCall():
+                yield from self._tool(action, at_root)
+            case _:
+                return
+
+    def _tool(self, action: a.McpCall, paths: Paths) -> Iterator[Finding]:
+        name = f"{action.server}/{action.name}"
+        level = self.tools.get(name, self.tools.get(action.server, RiskLevel.LOW))
+        if level is not RiskLevel.LOW:
+            yield Finding("tool", level, f"{name} is set to {level.value}")
+        for text in _values(action.arguments):
+            if paths.is_credential(text):
+                yield medium("credential", f"{name} is given {text}")
+            elif "://" in text and judged(text) is Host.METADATA:
+                yield high("cloud_metadata", f"{name} is given {text}")
+
+
+def shell_findings(text: str, paths: Paths) -> list[Finding]:
+    """What the rules say of shell text."""
+    walk = Walk(paths, _rules, _output)
+    walk.run(text[:LONGEST_TEXT])
+    if len(text) > LONGEST_TEXT:
+        walk.findings.append(medium("obscure", "too long to be read to its end"))
+    return walk.findings
+
+
+def cell_findings(code: str, paths: Paths) -> list[Finding]:
+    """What the rules say of a cell of IPython."""
+    walk = Walk(paths, _rules, _output)
+
+    def run(text: str, _: Paths) -> None:
+        walk.substituted(text)
+
+    found = list(python_findings(code[:LONGEST_TEXT], paths, run))
+    if len(code) > LONGEST_TEXT:
+        found.append(medium("obscure", "too long to be read to its end"))
+    return [*found, *walk.findings]
+
+
+def url_findings(url: str, paths: Paths) -> Iterator[Finding]:
+    """What it means to open an address."""
+    if url.lower().startswith("file:"):
+        yield from read_findings(url[5:].replace("//", "/", 1).replace("//", "/"), paths)
+    elif "://" in url and judged(url) is Host.METADATA:
+        yield high("cloud_metadata", url)
+    elif "://" in url and judged(url) is Host.ELSEWHERE and _is_long(url):
+        yield medium("sends", f"a long address of {host_of(url)}")
+
+
+def _is_long(url: str) -> bool:
+    return len(url.partition("?")[2]) > LONGEST_QUERY
+
+
+def _rules(call: Call, walk: Walk) -> Iterator[Finding]:
+    yield from destruction_findings(call)
+    yield from sending_findings(call)
+    yield from staying_findings(call)
+    yield from execution_findings(call, walk)
+
+
+def _output(call: Call, walk: Walk) -> Flow:
+    flow = output_of(call, walk)
+    if FETCHED in flow.tags and call.name in {"curl", "wget"}:
+        walk.fetched.update(call.paths.absolute(path) for path in _saved(call))
+    return flow
+
+
+def _saved(call: Call) -> Iterator[str]:
+    """The files that a fetcher writes."""
+    named = {"-o", "--output", "--output-document"} | ({"-O"} if call.name == "wget" else set())
+    for index, arg in enumerate(call.args):
+        if arg in named and index + 1 < len(call.args):
+            yield call.args[index + 1]
+        elif arg.startswith(("--output=", "--output-document=")):
+            yield arg.partition("=")[2]
+        elif arg.startswith("-") and not arg.startswith("--") and arg[-1:] == "o":
+            yield call.args[index + 1] if index + 1 < len(call.args) else ""
+    if call.name == "wget" or any(
+        w == "--remote-name" or (w[:1] == "-" and w[:2] != "--" and "O" in w) for w in call.args
+    ):
+        for url in urls_of(call):
+            yield url.partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+def _texts_in(code: str) -> Iterator[str]:
+    """The texts in calls like goto('...')."""
+    tree = parsed(code[:50_000])
+    if tree is None:
+        yield from code[:50_000].split("'")[1::2]
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _values(value: Any) -> Iterator[str]:
+    """The texts in a tool's arguments, at most so many."""
+    waiting, seen = [value], 0
+    while waiting and seen < _MOST_VALUES:
+        each = waiting.pop()
+        seen += 1
+        if isinstance(each, str):
+            yield each[:20_000]
+        elif isinstance(each, Mapping):
+            waiting.extend(each.values())
+        elif isinstance(each, list | tuple):
+            waiting.extend(each)

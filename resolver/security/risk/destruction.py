@@ -1,0 +1,126 @@
+"""Commands that destroy what the work does not own: disks, systems, homes, the history of git."""
+
+import re
+from collections.abc import Iterator
+
+from resolver.security.risk.execution import find_roots
+from resolver.security.risk.expansion import OPAQUE
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.paths import Place, is_device
+from resolver.security.risk.python import WHOLE
+from resolver.security.risk.walk import Call
+
+_BEYOND = frozenset({Place.SYSTEM, Place.IN_HOME, Place.OTHER})
+_FORMATS = re.compile(r"(?:mkfs(?:\.\w+)?|mke2fs|wipefs|mkswap|sgdisk|blkdiscard|hdparm)$")
+_OFF = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
+_REWRITES = frozenset({"filter-branch", "filter-repo"})
+_SETUID = re.compile(r"(?:[ugoa]*\+[rwxXt]*s|[2467][0-7]{3})")
+
+
+def destruction_findings(call: Call) -> Iterator[Finding]:
+    """What the call would destroy."""
+    name = call.name
+    if name in {"rm", "rmdir", "shred", "unlink", "srm"}:
+        yield from _removal(call)
+    elif name == "find" and "-delete" in call.args:
+        wide = [r for r in find_roots(call) if call.paths.place(r) is not Place.REPOSITORY]
+        yield from _targets(call, tuple(wide), whole=True)
+    elif name in {"chmod", "chown", "chgrp"}:
+        yield from _modes(call)
+    elif name == "dd":
+        for word in call.args:
+            if word.startswith("of=") and is_device(call.paths.absolute(word[3:])):
+                yield high("destructive", call.text)
+    elif (_FORMATS.match(name) and not call.has("h", "--help", "--version")) or name in _OFF:
+        yield high("destructive", call.text)
+    elif name == "kill" and "-1" in call.args[1:]:
+        yield high("destructive", "ends every process")
+    elif name == "mv" and call.operands[:1]:
+        yield from _targets(call, call.operands[:-1], whole=True)
+    elif name == "git":
+        yield from _git(call)
+    for target in call.writes_to:
+        if is_device(call.paths.absolute(target)):
+            yield high("destructive", f"writes onto {target}")
+
+
+def _removal(call: Call) -> Iterator[Finding]:
+    if "--no-preserve-root" in call.args:
+        yield high("destructive", call.text)
+    whole = call.name == "shred" or call.has("rR", "--recursive")
+    if call.name == "shred" and any(is_device(o) for o in call.operands):
+        yield high("destructive", call.text)
+    if call.name != "rmdir":
+        yield from _targets(call, call.operands, whole=whole)
+
+
+def _targets(call: Call, targets: tuple[str, ...], *, whole: bool) -> Iterator[Finding]:
+    for target in targets:
+        place = call.paths.place(target)
+        if target in {"*", "./*", ".*"} and place is Place.INSIDE:
+            place = Place.REPOSITORY if call.paths.cwd == call.paths.root else place
+        if place in {Place.REPOSITORY} and whole:
+            plain = target in {".", "./", "*", "./*"}
+            yield (medium if plain else high)("destructive", f"{call.name} {target}: {place.value}")
+        elif place in WHOLE and place is not Place.SYSTEM and whole:
+            yield high("destructive", f"{call.name} {target}: {place.value}")
+        elif place is Place.SYSTEM and whole:
+            deep = call.paths.absolute(target).count("/") > 3
+            yield (medium if deep else high)("destructive", f"{call.name} {target}: {place.value}")
+        elif place in WHOLE or place in _BEYOND:
+            yield medium("outside", f"{call.name} {target}: {place.value}")
+        elif whole and target == OPAQUE:
+            yield medium("outside", f"{call.name} on what is not known before")
+
+
+def _modes(call: Call) -> Iterator[Finding]:
+    targets = call.operands[1:]
+    if call.has("R", "--recursive"):
+        for target in targets:
+            place = call.paths.place(target)
+            if place in WHOLE - {Place.REPOSITORY, Place.GIT}:
+                yield high("destructive", f"{call.text}: {place.value}")
+    if call.name == "chmod" and call.operands and _SETUID.fullmatch(call.operands[0]):
+        if any(call.paths.place(t) is not Place.INSIDE for t in targets):
+            yield high("persistence", call.text)
+        else:
+            yield medium("persistence", call.text)
+
+
+def git_words(call: Call) -> tuple[str, ...]:
+    """The subcommand of git and what follows it, without git's own options."""
+    words, at = call.args, 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in {"-C", "-c", "--git-dir", "--work-tree", "--namespace"} else 1
+    return words[at:]
+
+
+def _git(call: Call) -> Iterator[Finding]:
+    words = git_words(call)
+    if not words:
+        return
+    sub, rest = words[0], words[1:]
+    if sub in _REWRITES or (sub == "reflog" and rest[:1] in {("expire",), ("delete",)}):
+        yield high("git_history", call.text)
+    elif sub == "gc" and any(w.startswith("--prune") for w in rest):
+        yield medium("git_history", call.text)
+    elif sub == "update-ref" and "-d" in rest:
+        yield high("git_history", call.text)
+    elif sub == "push":
+        yield from _push(call, rest)
+    elif sub == "rm" and not {"--cached", "-n", "--dry-run"} & set(rest):
+        for word in rest:
+            if not word.startswith("-") and call.paths.place(word) is Place.REPOSITORY:
+                yield medium("destructive", call.text)
+
+
+def _push(call: Call, rest: tuple[str, ...]) -> Iterator[Finding]:
+    short = "".join(w[1:] for w in rest if w.startswith("-") and not w.startswith("--"))
+    forces = {"--force", "--mirror", "--delete", "--prune"} & {w.partition("=")[0] for w in rest}
+    removes = any(w.startswith((":", "+")) for w in rest[1:])
+    if "--dry-run" in rest or "-n" in rest:
+        return
+    if forces or "f" in short or "d" in short or removes:
+        yield high("git_history", call.text)
+    else:
+        yield medium("publishes", call.text)

@@ -1,0 +1,244 @@
+"""Commands that run text: shells, interpreters, `eval`, `xargs`, `find -exec`. Their text is walked
+where it is known; what was downloaded, decoded or dug out of a network is not run unseen.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from posixpath import basename
+
+from resolver.security.risk.expansion import OPAQUE, Flow
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.names import DECODED, FETCHED
+from resolver.security.risk.paths import Paths
+from resolver.security.risk.python import python_findings
+from resolver.security.risk.snippets import snippet_findings
+from resolver.security.risk.walk import SHELLS, Call, Walk, as_call, split_words
+
+_PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]{0,5}$")
+_INTERPRETERS = frozenset({"perl", "ruby", "node", "nodejs", "php", "deno", "bun", "lua", "tclsh"})
+_CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
+_XARGS_VALUED = frozenset({"-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j", "--max-args"})
+
+
+def execution_findings(call: Call, walk: Walk) -> Iterator[Finding]:
+    """What the call runs, walked; findings of what runs unseen."""
+    name = call.name
+    if name in SHELLS:
+        yield from _shell(call, walk)
+    elif name in {"eval", "trap"}:
+        text = " ".join(call.args) if name == "eval" else (*call.operands, "")[0]
+        yield from _unseen(call, call.tags, OPAQUE in text)
+        walk.run(text)
+    elif name in {"source", "."}:
+        yield from _file(call, walk, (*call.operands, "")[0])
+    elif name == "alias":
+        for word in call.args:
+            walk.substituted(word.partition("=")[2])
+    elif name == "su" and call.has("c", "--command"):
+        walk.substituted(_value(call, "c") or "")
+    elif name in {"xargs", "parallel"}:
+        _xargs(call, walk)
+    elif name == "find":
+        _find(call, walk)
+    elif name == "git" and call.args[:2] == ("bisect", "run"):
+        _nested(call, walk, call.args[2:])
+    elif _PYTHON.match(name):
+        yield from _python(call, walk)
+    elif name in _INTERPRETERS:
+        yield from _snippet(call, walk)
+    elif " " in call.argv[0]:
+        walk.substituted(call.text)  # `watch` hands its words to a shell
+    elif "/" in call.argv[0] or call.argv[0] in walk.fetched:
+        yield from _file(call, walk, call.argv[0])
+
+
+def _nested(call: Call, walk: Walk, argv: tuple[str, ...], stdin: Flow | None = None) -> None:
+    inner = as_call(call, argv, stdin)
+    if inner is not None and walk.depth < 40:
+        walk.depth += 1
+        try:
+            walk.call(inner)
+        finally:
+            walk.depth -= 1
+
+
+def _unseen(call: Call, tags: frozenset[str], opaque: bool) -> Iterator[Finding]:
+    """What is run although nobody has seen it."""
+    if FETCHED in tags:
+        yield high("download_and_run", call.text)
+    elif DECODED in tags and opaque:
+        yield high("runs_hidden_code", call.text)
+
+
+def _shell(call: Call, walk: Walk) -> Iterator[Finding]:
+    text = _value(call, "c")
+    if text is not None:
+        yield from _unseen(call, call.tags, OPAQUE in text)
+        walk.substituted(text)
+        return
+    scripts = [o for o in call.operands if o not in {"-"}]
+    if scripts and not call.has("s"):
+        if scripts[0] == "/dev/fd/63":
+            yield from _unseen(call, call.tags, opaque=True)
+        else:
+            yield from _file(call, walk, scripts[0])
+        return
+    stdin = call.stdin
+    for path in call.reads_from:
+        yield from _file(call, walk, path)
+    yield from _unseen(call, stdin.tags | call.tags, stdin.text is None)
+    if stdin.text:
+        walk.substituted(stdin.text)
+
+
+def _file(call: Call, walk: Walk, path: str) -> Iterator[Finding]:
+    """A script that is run: downloaded before, or written before by the same text."""
+    if path == "/dev/fd/63":
+        yield from _unseen(call, call.tags, opaque=True)
+        return
+    found = call.paths.absolute(path)
+    if found in walk.fetched:
+        yield high("download_and_run", call.text)
+    text = walk.written.get(found)
+    if text and not _is_running(walk, found):
+        if text.startswith("#!") and "python" in text.partition("\n")[0]:
+            yield from python_findings(text, call.paths, _runner(walk))
+        else:
+            walk.written[found] = ""  # once: it may run itself
+            walk.substituted(text)
+            walk.written[found] = text
+
+
+def _is_running(walk: Walk, path: str) -> bool:
+    return walk.written.get(path) == ""
+
+
+def _runner(walk: Walk) -> Callable[[str, Paths], None]:
+    def run(text: str, _: Paths) -> None:
+        walk.substituted(text)
+
+    return run
+
+
+def _value(call: Call, letter: str) -> str | None:
+    """The word behind a short option such as `-c`, or behind letters that end in it (`-lc`)."""
+    for index, arg in enumerate(call.args):
+        if arg == "--":
+            return None
+        if re.fullmatch(rf"-[A-Za-z]{{0,8}}{letter}[A-Za-z]{{0,8}}", arg) and not arg.startswith(
+            "--"
+        ):
+            rest = [a for a in call.args[index + 1 :] if not re.fullmatch(r"[-+][A-Za-z]{1,8}", a)]
+            return rest[0] if rest else ""
+    return None
+
+
+def _xargs(call: Call, walk: Walk) -> None:
+    argv, at = list(call.args), 0
+    placeholder = ""
+    while at < len(argv) and argv[at].startswith("-"):
+        option = argv[at]
+        if option == "-I" or option == "--replace":
+            placeholder = argv[at + 1] if at + 1 < len(argv) else "{}"
+            at += 2
+        elif option.startswith(("-I", "-i")):
+            placeholder = option[2:] or "{}"
+            at += 1
+        elif option in {
+            "-n",
+            "-P",
+            "-L",
+            "-d",
+            "-s",
+            "-a",
+            "-E",
+            "-j",
+            "--max-args",
+            "--max-procs",
+        }:
+            at += 2
+        else:
+            at += 1
+    words = tuple(argv[at:])
+    if not words:
+        return
+    text = call.stdin.text
+    given = split_words(text) if text else [OPAQUE]
+    if placeholder:
+        words = tuple(w.replace(placeholder, given[0] if given else "") for w in words)
+    else:
+        words = (*words, *given[:200])
+    _nested(call, walk, words, Flow(None, call.stdin.tags))
+
+
+def _find(call: Call, walk: Walk) -> None:
+    args = call.args
+    roots = find_roots(call)
+    at = 0
+    while at < len(args):
+        at += 1
+        if args[at - 1] not in {"-exec", "-execdir", "-ok", "-okdir"}:
+            continue
+        inner: list[str] = []
+        while at < len(args) and args[at] not in {";", "+"}:
+            inner.append(args[at])
+            at += 1
+        root = roots[0] if roots else "."
+        if any(a in {"-name", "-iname", "-path", "-regex", "-newer", "-mtime"} for a in args):
+            root = f"{root}/{OPAQUE}"
+        if inner[:1] == ["rm"] and root in {"/", "~"}:
+            inner.insert(1, "-r")  # file by file it comes to the same
+        _nested(call, walk, tuple(w.replace("{}", root) for w in inner))
+
+
+def find_roots(call: Call) -> tuple[str, ...]:
+    """Where a `find` begins."""
+    roots: list[str] = []
+    for arg in call.args:
+        if arg.startswith(("-", "(", "!")) and arg not in {"-H", "-L", "-P"}:
+            break
+        if not arg.startswith("-"):
+            roots.append(arg)
+    return tuple(roots) or (".",)
+
+
+def _python(call: Call, walk: Walk) -> Iterator[Finding]:
+    code = _value(call, "c")
+    if code is not None:
+        yield from _unseen(call, call.tags, OPAQUE in code)
+        yield from python_findings(code, call.paths, _runner(walk))
+        return
+    if call.has("m"):
+        return
+    scripts = [o for o in call.operands if o != "-"]
+    if scripts[:1] == ["/dev/fd/63"]:
+        yield from _unseen(call, call.tags, opaque=True)
+        return
+    if scripts:
+        path = call.paths.absolute(scripts[0])
+        if path in walk.fetched:
+            yield high("download_and_run", call.text)
+        text = walk.written.get(path)
+        if text:
+            yield from python_findings(text, call.paths, _runner(walk))
+        return
+    yield from _unseen(call, call.stdin.tags | call.tags, call.stdin.text is None)
+    if call.stdin.text:
+        yield from python_findings(call.stdin.text, call.paths, _runner(walk))
+
+
+def _snippet(call: Call, walk: Walk) -> Iterator[Finding]:
+    letters = _CODE_OPTION.get(basename(call.argv[0]), "e")
+    codes = [_value(call, letter) for letter in letters]
+    code = next((c for c in codes if c is not None), None)
+    if code is None and not [o for o in call.operands if o != "-"]:
+        yield from _unseen(call, call.stdin.tags | call.tags, call.stdin.text is None)
+        code = call.stdin.text
+    elif code is None:
+        if call.paths.absolute(call.operands[0]) in walk.fetched:
+            yield high("download_and_run", call.text)
+        return
+    if code:
+        yield from snippet_findings(code, call.paths, walk.substituted)
+    if code and OPAQUE in code and FETCHED in call.tags:
+        yield medium("download_and_run", call.text)

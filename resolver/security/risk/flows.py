@@ -1,0 +1,248 @@
+"""What a command writes: its very text where that is plain (echo, printf, base64 -d of a known
+text), else only where it comes from.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from posixpath import basename
+
+from resolver.security.risk.expansion import Flow, unescaped
+from resolver.security.risk.hosts import Host, judged
+from resolver.security.risk.names import (
+    DECODED,
+    ENCODED,
+    ENVIRONMENT,
+    FETCHED,
+    FILE,
+    IDENTITY,
+    SECRET,
+    SECRET_FILE,
+    is_secret_name,
+)
+from resolver.security.risk.walk import Call, Walk
+
+LONGEST = 100_000
+"""Characters of a text that is followed."""
+
+READERS = frozenset(
+    [
+        *("cat", "bat", "head", "tail", "less", "more", "tac", "nl", "sort", "uniq", "cut", "grep"),
+        *("egrep", "fgrep", "rg", "ag", "zgrep", "zcat", "sed", "awk", "gawk", "strings", "od"),
+        *("hexdump", "fold", "rev", "column", "paste", "jq", "yq", "xmllint", "tee", "tr", "dd"),
+        *("cp", "mv", "tar", "zip", "7z", "scp", "rsync", "sqlite3", "gpg", "openssl", "diff"),
+        *("cmp", "comm", "wc", "file", "source", ".", "python", "python3", "node", "ruby", "perl"),
+        *("install", "ln", "base64", "base32", "xxd", "uuencode", "gzip", "bzip2", "xz", "zstd"),
+        *("split", "csplit", "curl", "wget", "nc", "mail", "pbcopy", "xclip", "vim", "vi", "nano"),
+        *("ed", "view", "bash", "sh", "zsh", "xargs", "read", "mapfile", "readarray", "md5sum"),
+        *("sha256sum", "shasum", "sha1sum", "cksum"),
+    ]
+)
+"""Commands that show, copy or send on what is in the files they are given."""
+
+_ENCODERS = frozenset({"base64", "base32", "xxd", "od", "hexdump", "uuencode", "basenc"})
+_PACKERS = frozenset({"tar", "zip", "gzip", "bzip2", "xz", "zstd", "7z", "cpio", "ar"})
+_TELLERS = frozenset({"whoami", "hostname", "id", "logname", "hostid"})
+_BARE_HOST = re.compile(
+    r"(?:(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,20}|localhost|\d{1,3}(?:\.\d{1,3}){3}|\$\{\w{1,200}\})"
+    r"(?:[:/?]|$)"
+)
+
+
+def output_of(call: Call, walk: Walk) -> Flow:
+    """What the call writes, apart from what it runs."""
+    maker = _MAKERS.get(call.name)
+    flow = maker(call, walk) if maker else Flow(None)
+    tags = set(flow.tags) | set(call.tags)
+    if call.name not in {"echo", "printf", "export", "test", "["}:
+        tags |= call.stdin.tags
+    tags |= _own_tags(call)
+    text = flow.text if flow.text is None or len(flow.text) <= LONGEST else None
+    return Flow(text, frozenset(tags))
+
+
+def _own_tags(call: Call) -> set[str]:
+    name, tags = call.name, set[str]()
+    if name in {"env", "set", "export", "declare", "compgen"} and not _sets(call):
+        tags.add(ENVIRONMENT)
+    elif name == "printenv":
+        names = call.operands
+        secret = any(is_secret_name(n) for n in names)
+        tags |= {ENVIRONMENT} if not names else {SECRET} if secret else set()
+    elif name in _TELLERS:
+        tags.add(IDENTITY)
+    elif name in {"curl", "wget", "http", "https", "aria2c", "lynx", "fetch"}:
+        if any(judged(u) in {Host.ELSEWHERE, Host.METADATA} for u in urls_of(call)):
+            tags.add(FETCHED)
+    elif name == "git" and call.args[:1] and call.args[0] in {"archive", "bundle", "show", "diff"}:
+        tags.add(FILE)
+    if name in _ENCODERS or (name == "openssl" and call.args[:1] in {("base64",), ("enc",)}):
+        tags.add(DECODED if call.has("dD", "--decode") and name != "od" else ENCODED)
+    files = (*call.operands, *call.reads_from)
+    if name in READERS or call.reads_from:
+        tags |= _tags_of_files(call, files)
+    if name in _PACKERS and files:
+        tags.add(FILE)
+    return tags
+
+
+def _tags_of_files(call: Call, files: tuple[str, ...]) -> set[str]:
+    tags: set[str] = set()
+    for path in files:
+        if path in {"-", "/dev/null", "/dev/stdin", "/dev/fd/63"} or path.startswith("-"):
+            continue
+        tags.add(FILE)
+        if call.paths.is_credential(path):
+            tags.add(SECRET)
+        if SECRET_FILE.search(basename(path)):
+            tags.add(SECRET)
+    return tags
+
+
+def _sets(call: Call) -> bool:
+    return bool(call.operands) or call.has("euxofi", "--posix") or len(call.args) > 1
+
+
+def urls_of(call: Call) -> tuple[str, ...]:
+    """The addresses among the words of a program that fetches: URLs, and bare hosts for curl."""
+    found = [w for w in call.args if "://" in w]
+    if call.name in {"curl", "wget", "http", "https"} and not found:
+        for word in call.operands:
+            host = re.match(r"(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,20}(?:[:/?]|$)", word)
+            if host or re.match(
+                r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\$\{\w+\})(?:[:/?]|$)", word
+            ):
+                found.append(word)
+    return tuple(w.partition("=")[2] if w.startswith("--") and "=" in w else w for w in found)
+
+
+def _echo(call: Call, _: Walk) -> Flow:
+    args = list(call.args)
+    newline, escapes = True, False
+    while args and re.fullmatch(r"-[neE]{1,3}", args[0]):
+        newline = newline and "n" not in args[0]
+        escapes = escapes or "e" in args[0]
+        args.pop(0)
+    text = " ".join(args)
+    text = unescaped(text) if escapes else text
+    return Flow(text + ("\n" if newline else ""))
+
+
+def _printf(call: Call, _: Walk) -> Flow:
+    args = [a for a in call.args if a != "--"]
+    if not args:
+        return Flow("")
+    if args[0] == "-v":
+        return Flow(None)
+    form, values = unescaped(args[0]), args[1:]
+    pieces = re.split(r"%(?:[-+ 0#]{0,3}\d{0,4}(?:\.\d{1,4})?[a-zA-Z%])", form)
+    if len(pieces) == 1:
+        return Flow(form)
+    text = pieces[0]
+    rounds = max(1, -(-len(values) // max(1, len(pieces) - 1)))
+    for index in range(min(rounds, 500) * (len(pieces) - 1)):
+        value = values[index] if index < len(values) else ""
+        text += value + pieces[1 + index % (len(pieces) - 1)]
+    return Flow(text)
+
+
+def _cat(call: Call, walk: Walk) -> Flow:
+    operands = [o for o in call.operands if o != "-"]
+    if call.name == "tee":
+        return call.stdin
+    if not operands:
+        paths = [call.paths.absolute(p) for p in call.reads_from]
+        if paths:
+            return Flow("".join(walk.written.get(p, "") for p in paths) or None)
+        return call.stdin
+    texts = [walk.written.get(call.paths.absolute(path)) for path in operands]
+    tags = {FETCHED} if any(call.paths.absolute(p) in walk.fetched for p in operands) else set()
+    known = [t for t in texts if t is not None]
+    return Flow("".join(known) if len(known) == len(texts) else None, frozenset(tags))
+
+
+def _base64(call: Call, _: Walk) -> Flow:
+    text = call.stdin.text
+    files = [o for o in call.operands if o not in {"-", "base64", "enc"}]
+    if text is None or files or not call.has("dD", "--decode") or len(text) > LONGEST:
+        return Flow(None)
+    return Flow(decoded_base64(text))
+
+
+def decoded_base64(text: str) -> str | None:
+    """The text that is meant, None when it is none."""
+    data = re.sub(r"[^A-Za-z0-9+/_-]", "", text[:LONGEST]).replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _xxd(call: Call, _: Walk) -> Flow:
+    text = call.stdin.text
+    if text is None or call.operands or not call.has("r") or len(text) > LONGEST:
+        return Flow(None)
+    digits = re.sub(r"[^0-9a-fA-F]", "", text)
+    return Flow(bytes.fromhex(digits[: len(digits) // 2 * 2]).decode("utf-8", "replace"))
+
+
+def _rev(call: Call, _: Walk) -> Flow:
+    text = call.stdin.text
+    if text is None or call.operands:
+        return Flow(None)
+    return Flow("\n".join(line[::-1] for line in text.split("\n")))
+
+
+def _tr(call: Call, _: Walk) -> Flow:
+    """`tr a-z n-za-m` and the like, where both sets are as long."""
+    text, sets = call.stdin.text, [_set(s) for s in call.operands]
+    if text is None or len(text) > LONGEST or len(sets) != 2 or not sets[1]:
+        return Flow(None)
+    if call.has("cdst"):
+        return Flow(None)
+    one, other = sets[0], sets[1] + sets[1][-1] * len(sets[0])
+    return Flow(text.translate({ord(a): b for a, b in zip(one, other, strict=False)}))
+
+
+def _set(text: str) -> str:
+    def span(found: "re.Match[str]") -> str:
+        low, top = ord(found[1]), ord(found[2])
+        return "".join(chr(c) for c in range(low, min(top, low + 256) + 1))
+
+    return re.sub(r"([A-Za-z0-9])-([A-Za-z0-9])", span, unescaped(text[:500]))
+
+
+def _nothing(_call: Call, _walk: Walk) -> Flow:
+    return Flow("")
+
+
+def _toplevel(call: Call, _: Walk) -> Flow:
+    if call.args[:2] == ("rev-parse", "--show-toplevel"):
+        return Flow(call.paths.root + "\n")
+    return Flow(None)
+
+
+def _temporary(_call: Call, _walk: Walk) -> Flow:
+    return Flow("/tmp/mktemp\n")  # noqa: S108 - a name that stands for the one it will be
+
+
+_MAKERS: dict[str, Callable[[Call, Walk], Flow]] = {
+    "echo": _echo,
+    "printf": _printf,
+    "cat": _cat,
+    "tee": _cat,
+    "base64": _base64,
+    "openssl": _base64,
+    "xxd": _xxd,
+    "rev": _rev,
+    "tr": _tr,
+    "git": _toplevel,
+    "mktemp": _temporary,
+    "pwd": lambda call, _: Flow(call.paths.cwd + "\n"),
+    "cd": _nothing,
+    "true": _nothing,
+    "export": _nothing,
+    "set": _nothing,
+    "": _nothing,
+}

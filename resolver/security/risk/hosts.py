@@ -1,0 +1,83 @@
+"""Whom a command would talk to: this machine, a cloud's metadata service, or somebody else."""
+
+import ipaddress
+import re
+from enum import Enum
+
+_METADATA_NAMES = frozenset(
+    {"metadata.google.internal", "metadata", "metadata.azure.internal", "instance-data"}
+)
+_METADATA = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        "169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "192.0.0.192",
+        "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
+    )
+)  # fmt: skip
+_URL = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?//([^/?#\s'\"]{1,300})", re.I)
+_HOST = re.compile(r"(?:[^@/\s]{1,200}@)?(\[[0-9a-fA-F:.%]{2,60}\]|[^:/?#\s@\[\]]{1,253})")
+_LOCAL_NAME = re.compile(
+    r"(?:.*\.)?(?:localhost|local|test|internal\.test|example\.test)\.?$", re.I
+)
+
+
+class Host(Enum):
+    """Who it is."""
+
+    LOCAL = "this machine"
+    METADATA = "the cloud's metadata service"
+    ELSEWHERE = "another machine"
+    UNKNOWN = "a machine that a variable names"
+
+
+def host_of(text: str) -> str:
+    """The host that a URL, or what a tool takes in its place, names; "" when it names none."""
+    found = _URL.match(text)
+    authority = found[1] if found else text
+    host = _HOST.match(authority[:600])
+    return host[1].strip("[]").lower() if host else ""
+
+
+def judged(text: str) -> Host:
+    """Who the host of the URL, or the bare host, is."""
+    host = host_of(text)
+    if not host or "$" in host or "`" in host:
+        return Host.UNKNOWN
+    if host in _METADATA_NAMES:
+        return Host.METADATA
+    address = _address(host)
+    if address is not None:
+        if address in _METADATA:
+            return Host.METADATA
+        return Host.LOCAL if address.is_loopback or address.is_unspecified else Host.ELSEWHERE
+    # a name without a dot is another container's or a service's on the same network
+    if "." not in host or _LOCAL_NAME.match(host):
+        return Host.LOCAL
+    return Host.ELSEWHERE
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address in any of the forms that programs take: dotted, one number, hex, octal."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return _odd_address(host)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found
+
+
+def _odd_address(host: str) -> ipaddress.IPv4Address | None:
+    parts = host.split(".")
+    if not 1 <= len(parts) <= 4:
+        return None
+    numbers: list[int] = []
+    for part in parts:
+        if not re.fullmatch(r"0x[0-9a-f]{1,8}|[0-9]{1,12}", part):
+            return None
+        octal = len(part) > 1 and part.startswith("0") and part.isdigit()
+        base = 16 if part.startswith("0x") else 8 if octal and not set(part) & set("89") else 10
+        numbers.append(int(part, base))
+    value = numbers[-1]
+    for index, number in enumerate(numbers[:-1]):
+        value += number << (24 - 8 * index)
+    return ipaddress.IPv4Address(value) if value < 2**32 else None

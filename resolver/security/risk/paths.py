@@ -1,0 +1,237 @@
+"""Where a path leads: into the workspace, into git's own folder, to a credential, to what is run at
+the next login, to the system. Nothing is looked up on a disk.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from posixpath import normpath
+
+LONGEST_PATH = 4_096
+"""Characters of a path that are looked at."""
+
+_MOST_PARTS = 40
+
+
+class Place(Enum):
+    """Where a path leads."""
+
+    ROOT = "the whole file system"
+    ABOVE = "the folder that the repository is in"
+    REPOSITORY = "the whole repository"
+    GIT = "git's own folder"
+    INSIDE = "the repository"
+    TEMPORARY = "temporary files"
+    CACHE = "a cache or an installed tool"
+    HOME = "the whole home folder"
+    IN_HOME = "the home folder"
+    SYSTEM_TOP = "a folder of the system"
+    SYSTEM = "the system"
+    DEVICE = "a device"
+    OTHER = "outside of the repository"
+
+
+_CREDENTIALS = tuple(
+    tuple(path.split("/"))
+    for path in (
+        ".ssh/id_*", ".ssh/*_rsa", ".ssh/*_ed25519", ".ssh/*.pem", ".aws/credentials",
+        ".git-credentials", ".netrc", ".docker/config.json", ".kube/config", ".npmrc", ".pypirc",
+        ".config/gh/hosts.yml", ".config/hub", ".config/git/credentials", ".gnupg/*",
+        ".config/gcloud/*", ".azure/*", ".mozilla/firefox/*", ".config/google-chrome/*",
+        ".config/chromium/*", ".config/BraveSoftware/*", ".local/share/keyrings/*",
+        ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".pgpass", ".my.cnf",
+        ".password-store/*", ".cargo/credentials*", ".gem/credentials", ".vault-token",
+        ".terraform.d/credentials*", ".config/op/*", "Library/Keychains/*", ".claude.json",
+        ".codex/auth.json", ".config/solana/id.json",
+    )
+)  # fmt: skip
+_CREDENTIAL_FOLDERS = frozenset(
+    {".ssh", ".aws", ".gnupg", ".kube", ".azure", ".mozilla", ".password-store"}
+    | {".config/gcloud", ".config/gh", ".config/google-chrome", ".config/chromium"}
+    | {".docker", ".local/share/keyrings"}
+)
+_SYSTEM_CREDENTIAL = re.compile(
+    r"/etc/(?:shadow|gshadow|sudoers)\b|/etc/ssh/ssh_host_|/etc/krb5\.keytab"
+    r"|(?:/var)?/run/secrets/|/proc/[^/]{1,40}/(?:environ|mem|root/)|/proc/[^/]{1,40}/task/.*environ"
+    r"|/proc/kcore|/dev/(?:k?mem|port)$"
+)
+_RUN_LATER = re.compile(
+    r"~/\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zprofile|zshenv|zlogin"
+    r"|inputrc|xprofile|xinitrc|pam_environment)$"
+    r"|~/\.ssh/(?:authorized_keys2?|rc|config)$|~/\.config/(?:systemd/|autostart/|fish/config\.fish)"
+    r"|~/\.local/share/systemd/"
+    r"|/etc/(?:cron|anacrontab|profile|bash\.bashrc|environment|rc\.local|init\.d/|systemd/|sudoers"
+    r"|ld\.so\.preload|ld\.so\.conf|pam\.d/|passwd$|group$|shadow$|udev/rules|xdg/autostart|zsh)"
+    r"|/var/spool/(?:cron|at)|/(?:usr/)?lib/systemd/|/etc/ssh/"
+)
+_ESCAPE = re.compile(
+    r"(?:/var)?/run/(?:docker|containerd/containerd|crio/crio|podman/podman)\.sock"
+    r"|/proc/(?:1|\$\{?PPID\}?)/(?:root|cwd|ns)\b"
+)
+_KERNEL = re.compile(r"/proc/sys(?:rq-trigger|/)|/sys/(?!class/net)|/proc/\d+/(?:oom|attr)")
+_DEVICE = re.compile(
+    r"/dev/(?:sd[a-z]|nvme\d|vd[a-z]|xvd[a-z]|hd[a-z]|mmcblk|disk|mapper/|dm-|md\d|loop\d|ram\d)"
+)
+_TEMPORARY = re.compile(
+    r"/(?:private/)?(?:tmp|var/tmp)(?:/|$)|/dev/shm(?:/|$)|\$\{?(?:TMP|TMPDIR|TEMP|RUNNER_TEMP)\b"
+)
+_HARMLESS_DEVICE = re.compile(
+    r"/dev/(?:null|std(?:in|out|err)|tty\w*|fd/\d+|u?random|zero|full|ptmx|pts/\d+)$"
+)
+_CACHE = re.compile(
+    r"~/(?:\.cache|\.local|\.npm|\.nvm|\.cargo|\.rustup|\.gem|\.m2|\.gradle|\.pyenv|\.rbenv|\.venv"
+    r"|\.virtualenvs|\.yarn|\.pnpm\w*|\.bun|\.deno|\.dotnet|\.nuget|\.ccache|\.conda|go"
+    r"|\.cpan\w*|\.stack|\.opam|\.bundle|\.composer|\.ivy2|\.sbt|\.hex|\.mix|\.julia|\.jupyter"
+    r"|\.ipython|\.vscode\w*|\.terraform\.d/plugin-cache)(?:/|$)"
+)
+_HOME = re.compile(r"/(?:root|home/[^/]+|Users/[^/]+|var/root)(?=/|$)")
+_SYSTEM_TOPS = frozenset(
+    [
+        *("/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt"),
+        *("/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/usr/bin"),
+        *("/usr/lib", "/usr/sbin", "/usr/local", "/usr/share", "/usr/include", "/var/lib"),
+        *("/var/log", "/usr/local/bin", "/usr/local/lib", "/Users", "/System", "/Library"),
+    ]
+)
+_SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|lib\d*|proc|run|sbin|sys|usr|var|System|Library)/")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Reads paths from one folder on.
+
+    root: the repository's folder in the sandbox. cwd: where the shell is.
+    """
+
+    root: str = "/workspace"
+    cwd: str = "/workspace"
+
+    def to(self, folder: str) -> "Paths":
+        """The same after a `cd`; where that leads cannot be known, it stays."""
+        if not folder or folder == "-" or "$" in folder:
+            return self
+        return Paths(self.root, self.absolute(folder))
+
+    def absolute(self, path: str) -> str:
+        """The path from the top; one below the home folder begins with `~`."""
+        path = path[:LONGEST_PATH]
+        if path.startswith(("$HOME", "${HOME}")):
+            path = "~" + path.partition("HOME")[2].removeprefix("}")
+        if path.startswith(("$PWD", "${PWD}")):
+            path = "." + path.partition("PWD")[2].removeprefix("}")
+        if path == "~" or path.startswith("~/"):
+            return "~" if normpath(path) == "~" else normpath(path)
+        if path.startswith("$"):
+            return path
+        found = normpath(path if path.startswith("/") else f"{self.cwd}/{path}")
+        found = "/" + found.lstrip("/") if found.startswith("/") else found
+        # `self` and the like would hide what follows them: /proc/self/../self/environ
+        if found == self.root or found.startswith(self.root.rstrip("/") + "/"):
+            return found
+        return _HOME.sub("~", found, count=1)
+
+    def place(self, path: str) -> Place:
+        """Where it leads."""
+        found = self.absolute(path).removesuffix("/*").removesuffix("/.*") or "/"
+        root = self.root.rstrip("/") or "/"
+        if found in {"/", "/*"}:
+            return Place.ROOT
+        if found == root:
+            return Place.REPOSITORY
+        if f"{root}/".startswith(f"{found.rstrip('/')}/"):
+            return Place.ABOVE
+        if found.startswith(f"{root}/"):
+            inner = found[len(root) + 1 :]
+            is_git = inner == ".git" or (inner.startswith(".git/") and inner.count("/") == 1)
+            return Place.GIT if is_git else Place.INSIDE
+        if found == "~":
+            return Place.HOME
+        if _HARMLESS_DEVICE.match(found) or _TEMPORARY.match(found):
+            return Place.TEMPORARY
+        return self._elsewhere(found)
+
+    @staticmethod
+    def _elsewhere(found: str) -> Place:
+        if _CACHE.match(found):
+            return Place.CACHE
+        if found.startswith("~/"):
+            return Place.IN_HOME
+        if found in _SYSTEM_TOPS:
+            return Place.SYSTEM_TOP
+        if _DEVICE.match(found):
+            return Place.DEVICE
+        if _SYSTEM.match(found):
+            return Place.SYSTEM
+        if found.startswith(("$", "~")):
+            return Place.TEMPORARY  # a variable's value: no reason to think ill of it
+        return Place.OTHER
+
+    def is_credential(self, path: str) -> bool:
+        """Whether it is where a credential lies, also behind wildcards."""
+        found = self.absolute(path)
+        if _SYSTEM_CREDENTIAL.match(found) or _SYSTEM_CREDENTIAL.match(path):
+            return True
+        if not found.startswith("~/"):
+            return False
+        parts = found[2:].split("/")[:_MOST_PARTS]
+        return any(_fits(parts, known) for known in _CREDENTIALS)
+
+    def is_credential_folder(self, path: str) -> bool:
+        """Whether it is a whole folder of credentials."""
+        found = self.absolute(path).removesuffix("/*")
+        return found.startswith("~/") and found[2:] in _CREDENTIAL_FOLDERS
+
+    def is_run_later(self, path: str) -> bool:
+        """Whether what is written there is run without anybody asking: at a login, by a timer, by
+        git."""
+        found = self.absolute(path)
+        return bool(_RUN_LATER.match(found)) or self.is_hook(path)
+
+    def is_hook(self, path: str) -> bool:
+        """Whether it is one of git's hooks, or its settings."""
+        found = self.absolute(path)
+        return "/.git/hooks/" in found or found.endswith(("/.git/hooks", "/.git/config"))
+
+    def is_escape(self, path: str) -> bool:
+        """Whether it leads out of a container."""
+        return bool(_ESCAPE.match(path) or _ESCAPE.match(self.absolute(path)))
+
+    def is_kernel(self, path: str) -> bool:
+        """Whether writing there changes the machine and not a file."""
+        found = self.absolute(path)
+        return bool(_KERNEL.match(found)) or found.endswith(
+            ("/release_agent", "/notify_on_release")
+        )
+
+
+def is_device(path: str) -> bool:
+    """Whether it is a disk."""
+    return bool(_DEVICE.match(path))
+
+
+def _fits(parts: list[str], known: Iterable[str]) -> bool:
+    """Whether a path, which may hold wildcards, can be the known one, which may as well."""
+    known = tuple(known)
+    if len(parts) < len(known):
+        return False
+    plain = 0
+    for part, want in zip(parts, known, strict=False):
+        if part == want or (want != "*" and fnmatchcase(part, want)) or (want == "*" and part):
+            plain += 1
+        elif not _may_be(part, want):
+            return False
+    return plain > 0 or any(c.isalnum() for part in parts[: len(known)] for c in part)
+
+
+def _may_be(part: str, want: str) -> bool:
+    """Whether a pattern of the shell can stand for the name; `*` does not for a hidden one."""
+    if not any(c in part for c in "*?["):
+        return False
+    if want.startswith(".") and not part.startswith("."):
+        return False
+    if want.endswith("*"):
+        stem, pattern = want.rstrip("*"), part.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
+        return stem.startswith(pattern) or pattern.startswith(stem)
+    return len(part) <= 64 and part.count("*") <= 4 and fnmatchcase(want, part)

@@ -1,0 +1,310 @@
+"""Python code, as a cell or behind `python -c`: read as a tree, never run. What it hands to a shell
+is walked as shell.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from shlex import join
+
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.flows import decoded_base64
+from resolver.security.risk.hosts import Host, judged
+from resolver.security.risk.names import SECRET_FILE, is_secret_name
+from resolver.security.risk.paths import Paths, Place
+
+MOST = 200_000
+"""Characters of code that are parsed; of longer code only the strings are looked at."""
+
+RunShell = Callable[[str, Paths], None]
+
+_CELL = re.compile(r"%%(?:bash|sh|script[^\n]{0,40}|system|!)[^\n]{0,200}\n")
+_SHELL_LINE = re.compile(
+    r"^[ \t]{0,40}(?:[A-Za-z_][\w, ]{0,80}=[ \t]{0,4})?"
+    r"(?:!{1,2}|%(?:sx|system|cd)[ \t]|%(?=cd[ \t]))(.{0,20000})$",
+    re.M,
+)
+_MAGIC = re.compile(r"^[ \t]{0,40}[%?][^\n]{0,500}$", re.M)
+_STRING = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
+
+_SHELLS = frozenset({"os.system", "os.popen", "pty.spawn", "asyncio.create_subprocess_shell"})
+_RUNNERS = frozenset(
+    f"subprocess.{name}"
+    for name in (
+        "run",
+        "call",
+        "Popen",
+        "check_call",
+        "check_output",
+        "getoutput",
+        "getstatusoutput",
+    )
+) | {f"os.{name}" for name in ("execv", "execvp", "execl", "execlp", "spawnv", "posix_spawn")}
+_REMOVERS = frozenset({"shutil.rmtree", "os.removedirs"})
+_UNLINKERS = frozenset({"os.remove", "os.unlink", "os.rmdir", "os.truncate"})
+_SENDERS = re.compile(r"(?:requests|httpx|session|client|aiohttp\w*)\.(?:post|put|patch|request)$")
+_GETTERS = re.compile(
+    r"(?:requests|httpx|session|client)\.(?:get|head|options|delete|stream)$"
+    r"|urllib\.request\.(?:urlopen|urlretrieve|Request)$|http\.client\.HTTPS?Connection$"
+)
+_READS = frozenset({"read", "read_text", "read_bytes", "readlines", "readline"})
+
+
+def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[Finding]:
+    """run: walks what is handed to a shell. Total: what is no Python is looked at as text."""
+    cell = _CELL.match(code)
+    if cell:
+        run(code[cell.end() :], paths)
+        return
+    for line in _SHELL_LINE.finditer(code[:MOST]):
+        run(line[1], paths)
+    plain = _MAGIC.sub("", _SHELL_LINE.sub("", code[:MOST]))
+    tree = parsed(plain) if len(code) <= MOST else None
+    if tree is None:
+        yield from _strings(code[:MOST], paths)
+        return
+    visit = _Visit(paths, run)
+    for node in ast.walk(tree):
+        visit.take_names(node)
+    for node in ast.walk(tree):
+        visit.take(node)
+    yield from visit.verdict()
+
+
+def parsed(code: str) -> ast.Module | None:
+    """The tree of Python code; None when it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _strings(code: str, paths: Paths) -> Iterator[Finding]:
+    for found in _STRING.finditer(code):
+        text = found[1] or found[2]
+        if paths.is_credential(text):
+            yield medium("credential", text)
+
+
+@dataclass
+class _Visit:
+    paths: Paths
+    run: RunShell
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, ast.expr] = field(default_factory=dict)
+    found: list[Finding] = field(default_factory=list)
+    sends: list[tuple[str, bool]] = field(default_factory=list)
+    reads_file: bool = False
+    reads_secret: bool = False
+    dumps_environment: bool = False
+    fetches: bool = False
+    connects: bool = False
+    duplicates: bool = False
+
+    def take_names(self, node: ast.AST) -> None:
+        """Imports, and what is assigned once."""
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                full = alias.name if alias.asname else alias.name.partition(".")[0]
+                self.names[alias.asname or full] = full
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                self.names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                self.values[target.id] = node.value
+
+    def take(self, node: ast.AST) -> None:
+        """One node of the tree."""
+        if isinstance(node, ast.Call):
+            self._call(node, self._dotted(node.func))
+        elif isinstance(node, ast.Attribute) and self._dotted(node) == "os.environ":
+            self.dumps_environment = True
+        elif isinstance(node, ast.Subscript) and self._dotted(node.value) == "os.environ":
+            name = self._text(node.slice)
+            self.reads_secret = self.reads_secret or bool(name and is_secret_name(name))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self._metadata(node.value)
+
+    def _metadata(self, text: str) -> None:
+        if "://" in text and judged(text) is Host.METADATA:
+            self.found.append(high("cloud_metadata", text))
+
+    def _dotted(self, node: ast.expr) -> str:
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute) and len(parts) < 12:
+            parts.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name):
+            parts.append(self.names.get(node.id, node.id))
+        elif isinstance(node, ast.Call):
+            inner = self._imported(node) or self._dotted(node.func)
+            parts.append(inner)
+        return ".".join(reversed(parts))
+
+    def _imported(self, node: ast.Call) -> str:
+        is_import = isinstance(node.func, ast.Name) and node.func.id == "__import__"
+        return (self._text(node.args[0]) or "") if is_import and node.args else ""
+
+    def _text(self, node: ast.expr | None, depth: int = 0) -> str | None:
+        """The text of an expression, where it is plain."""
+        if node is None or depth > 20:
+            return None
+        match node:
+            case ast.Constant(value=str() as text):
+                return text
+            case ast.Constant(value=bytes() as data):
+                return data.decode("utf-8", "replace")
+            case ast.JoinedStr(values=values):
+                parts = [self._text(v, depth + 1) for v in values]
+                return "".join(p if p is not None else "$(…)" for p in parts)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                one, two = self._text(left, depth + 1), self._text(right, depth + 1)
+                return one + two if one is not None and two is not None else one
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                one, two = self._text(left, depth + 1), self._text(right, depth + 1)
+                return f"{one}/{two}" if one is not None and two is not None else None
+            case ast.Name(id=name):
+                return self._text(self.values.get(name), depth + 1)
+            case ast.Call(args=args):
+                return self._called_text(node, [self._text(a, depth + 1) for a in args[:8]])
+            case _:
+                return None
+
+    def _called_text(self, node: ast.Call, args: list[str | None]) -> str | None:
+        name = self._dotted(node.func)
+        if name.endswith(("expanduser", "Path", "PurePath", "str", "expandvars", "abspath")):
+            return args[0] if args else None
+        if name.endswith("path.join") and all(a is not None for a in args):
+            return "/".join(str(a) for a in args)
+        if name.endswith("Path.home"):
+            return "~"
+        if name.endswith("b64decode") and args and args[0] is not None:
+            return decoded_base64(args[0])
+        return None
+
+    def _call(self, node: ast.Call, name: str) -> None:
+        args = node.args
+        first = self._text(args[0]) if args else None
+        method = name.rpartition(".")[2]
+        if name in {"exec", "eval", "compile"} or name.endswith("builtins.exec"):
+            self._executed(args, first)
+        elif name in _SHELLS or name in _RUNNERS:
+            self._shell(args, first)
+        elif name in _REMOVERS:
+            self._removed(first, whole=True)
+        elif name in _UNLINKERS:
+            self._removed(first, whole=False)
+        elif name in {"open", "io.open", "codecs.open"} or method == "open":
+            self._opened(node, first)
+        elif method in _READS | {"write_text", "write_bytes", "unlink"}:
+            self._path_method(node, method)
+        elif name in {"os.dup2"}:
+            self.duplicates = True
+        elif (method == "connect" and args) or (name == "socket.create_connection" and args):
+            self._connected(args[0])
+        elif name in {"os.getenv", "os.environ.get"}:
+            self.reads_secret = self.reads_secret or bool(first and is_secret_name(first))
+        else:
+            self._network(node, name, first)
+
+    def _executed(self, args: list[ast.expr], first: str | None) -> None:
+        inner = {self._dotted(n.func) for a in args for n in ast.walk(a) if isinstance(n, ast.Call)}
+        if any(_GETTERS.search(name) or "urlopen" in name for name in inner):
+            self.found.append(high("download_and_run", "code from another machine is run"))
+        elif any(name.endswith(("b64decode", "fromhex", "decompress")) for name in inner):
+            self.found.append(high("runs_hidden_code", "encoded code is run"))
+        if first is not None:
+            self.found.extend(python_findings(first[:20_000], self.paths, self.run))
+
+    def _shell(self, args: list[ast.expr], first: str | None) -> None:
+        if first is not None:
+            self.run(first, self.paths)
+        elif args and isinstance(args[0], ast.List | ast.Tuple):
+            words = [self._text(e) for e in args[0].elts[:200]]
+            self.run(join(w if w is not None else "$(…)" for w in words), self.paths)
+
+    def _removed(self, path: str | None, *, whole: bool) -> None:
+        if path is None:
+            return
+        place = self.paths.place(path)
+        if whole and place in WHOLE:
+            self.found.append(high("destructive", f"removes {path}, {place.value}"))
+        elif place in {Place.SYSTEM, Place.IN_HOME, Place.OTHER}:
+            self.found.append(medium("outside", f"removes {path}"))
+
+    def _opened(self, node: ast.Call, path: str | None) -> None:
+        modes = [self._text(a) for a in node.args[1:2]]
+        modes += [self._text(k.value) for k in node.keywords if k.arg == "mode"]
+        writes = any(m and set(m) & set("wax+") for m in modes)
+        if path is not None:
+            self._file(path, writes=writes)
+
+    def _path_method(self, node: ast.Call, method: str) -> None:
+        if isinstance(node.func, ast.Attribute):
+            path = self._text(node.func.value)
+            if path is not None and "\n" not in path:
+                self._file(path, writes=method in {"write_text", "write_bytes", "unlink"})
+
+    def _file(self, path: str, *, writes: bool) -> None:
+        paths = self.paths
+        if not writes:
+            self.reads_file = True
+            if paths.is_credential(path):
+                self.found.append(high("credential", path))
+            elif SECRET_FILE.search(path.rpartition("/")[2]):
+                self.reads_secret = True
+        elif paths.is_run_later(path):
+            self.found.append(high("persistence", path))
+        elif paths.is_kernel(path):
+            self.found.append(high("container_escape", path))
+        elif paths.place(path) in {Place.SYSTEM, Place.IN_HOME, Place.OTHER, Place.GIT}:
+            self.found.append(medium("outside", f"writes {path}"))
+
+    def _connected(self, address: ast.expr) -> None:
+        if not isinstance(address, ast.Tuple) or not address.elts:
+            return  # a database's file, or what can't be read here
+        text = self._text(address.elts[0])
+        if text is None or judged(text) in {Host.ELSEWHERE, Host.METADATA}:
+            self.connects = True
+
+    def _network(self, node: ast.Call, name: str, first: str | None) -> None:
+        url = first
+        if name.endswith(".request") and len(node.args) > 1:
+            url = self._text(node.args[1])
+        data = any(k.arg in {"data", "json", "files", "content", "body"} for k in node.keywords)
+        if _SENDERS.search(name) or (_GETTERS.search(name) and (data or len(node.args) > 1)):
+            if url is not None and judged(url) is Host.ELSEWHERE:
+                self.sends.append((url, True))
+        elif _GETTERS.search(name):
+            self.fetches = True
+            if url is not None and judged(url) is Host.ELSEWHERE and "$(…)" in url:
+                self.sends.append((url, False))
+
+    def verdict(self) -> Iterator[Finding]:
+        """The findings of the single calls, and of what they are together."""
+        yield from self.found
+        carries = self.reads_file or self.reads_secret or self.dumps_environment
+        for url, has_body in self.sends:
+            if carries:
+                yield high("exfiltration", f"sends data to {url}")
+            elif has_body:
+                yield medium("sends", f"sends to {url}")
+        if self.connects and self.duplicates:
+            yield high("reverse_shell", "a connection in the place of standard input and output")
+        elif self.connects:
+            yield (high if carries else medium)("raw_connection", "connects to another machine")
+        if self.reads_secret and not self.sends:
+            yield medium("credential", "reads a secret of the environment")
+
+
+WHOLE = frozenset(
+    {Place.ROOT, Place.ABOVE, Place.REPOSITORY, Place.GIT, Place.HOME, Place.SYSTEM_TOP}
+    | {Place.SYSTEM, Place.DEVICE}
+)
+"""What is not removed as a whole by ordinary work."""

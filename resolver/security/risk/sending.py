@@ -1,0 +1,220 @@
+"""Commands by which data leaves, or by which somebody gets in: uploads, raw connections, names that
+carry data, remote shells; and the cloud's own metadata.
+"""
+
+import re
+from collections.abc import Iterator
+
+from resolver.security.risk.destruction import git_words
+from resolver.security.risk.expansion import OPAQUE
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.flows import urls_of
+from resolver.security.risk.hosts import Host, host_of, judged
+from resolver.security.risk.names import (
+    DECODED,
+    ENCODED,
+    ENVIRONMENT,
+    FILE,
+    IDENTITY,
+    SECRET,
+    USED,
+    is_secret_name,
+)
+from resolver.security.risk.walk import LITERAL, Call
+
+_CARRIES = frozenset({SECRET, ENVIRONMENT, FILE})
+_TELLS = frozenset({SECRET, ENVIRONMENT, IDENTITY, ENCODED})
+_BODY = (
+    "-d",
+    "--data",
+    "--data-binary",
+    "--data-raw",
+    "--data-ascii",
+    "--data-urlencode",
+    "--json",
+)
+_FORM = ("-F", "--form")
+_UPLOAD = ("-T", "--upload-file")
+_FETCHERS = frozenset({"curl", "wget", "http", "https", "xh", "aria2c", "lynx", "ftp", "lftp"})
+_NAME_TOOLS = frozenset(
+    {"dig", "nslookup", "host", "drill", "ping", "ping6", "getent", "traceroute"}
+)
+_REGISTRIES = frozenset(
+    {"npm", "yarn", "pnpm", "cargo", "gem", "poetry", "twine", "uv", "hatch", "flit"}
+)
+_PUBLISHES = {("publish",), ("upload",), ("push",)}
+_RAW = frozenset({"nc", "ncat", "netcat", "socat", "telnet"})
+_COPIERS = frozenset({"scp", "rsync", "sftp", "rclone"})
+_DEVICE_NET = re.compile(r"/dev/(?:tcp|udp)/([^/\s'\"]{1,253})/")
+_REMOTE_PATH = re.compile(r"(?:[\w.-]{1,64}@)?([\w.-]{2,253}|\[[0-9a-fA-F:]{2,45}\]):(?!\\)")
+_METADATA_VARIABLE = re.compile(r"ACTIONS_(?:ID_TOKEN_REQUEST|RUNTIME)_|AWS_CONTAINER_CREDENTIALS")
+
+
+def sending_findings(call: Call) -> Iterator[Finding]:
+    """What the call would send away, and to whom."""
+    name = call.name
+    yield from _sockets(call)
+    yield from _metadata(call)
+    if name in {"curl", "wget"} or name in _FETCHERS:
+        yield from _fetcher(call)
+    elif name in _NAME_TOOLS:
+        if call.tags & (_TELLS | {FILE}) or (OPAQUE in call.text and call.tags):
+            yield high("exfiltration", f"data in a name or a packet: {call.text}")
+    elif name in _RAW:
+        yield from _raw(call)
+    elif name == "openssl" and call.args[:1] == ("s_client",):
+        yield from _piped(call, _option(call, ("-connect",)) or "")
+    elif name in _COPIERS:
+        yield from _copied(call)
+    elif name == "ssh" and call.operands:
+        yield from _piped(call, call.operands[0].rpartition("@")[2], least=True)
+    elif name in {"mail", "sendmail", "mutt", "mailx"}:
+        yield high("exfiltration", call.text)
+    elif name == "git":
+        yield from _git(call)
+    elif name in _REGISTRIES and call.operands[:1] in _PUBLISHES and not call.has("", "--dry-run"):
+        yield medium("publishes", call.text)
+
+
+def _sockets(call: Call) -> Iterator[Finding]:
+    texts = [target for _, target in call.redirects] + list(call.args)
+    for text in texts if call.name not in {"echo", "printf", "grep", "rg", "git"} else ():
+        found = _DEVICE_NET.match(text)
+        if found and judged(found[1]) is not Host.LOCAL:
+            yield high("raw_connection", f"{call.text} {text}")
+
+
+def _metadata(call: Call) -> Iterator[Finding]:
+    if call.name in {"echo", "printf", "grep", "rg", "git", "sed"}:
+        return
+    reaches = call.name in _FETCHERS or call.name in _RAW
+    for word in call.args:
+        names = "://" in word or (reaches and not word.startswith("-"))
+        if names and judged(word) is Host.METADATA:
+            yield high("cloud_metadata", call.text)
+    if call.name in _FETCHERS and _METADATA_VARIABLE.search(" ".join(call.args)):
+        yield high("cloud_metadata", call.text)
+
+
+def _fetcher(call: Call) -> Iterator[Finding]:
+    urls = urls_of(call)
+    hosts = [judged(url) for url in urls] or [Host.UNKNOWN]
+    if all(host is Host.LOCAL for host in hosts):
+        return
+    to = host_of(urls[0]) if urls else "a machine that a variable names"
+    known = Host.ELSEWHERE in hosts or Host.METADATA in hosts
+    grave = high if known else medium
+    if _sends_file(call):
+        yield grave("exfiltration", f"sends data to {to}")
+    elif call.tags & {SECRET, ENVIRONMENT} or _uses_secret(call):
+        yield grave("exfiltration", f"sends a secret or the environment to {to}")
+    elif call.tags & _TELLS:
+        yield grave("exfiltration", f"tells {to} of this machine")
+    elif FILE in call.tags and any("?" in url.partition(OPAQUE)[0] for url in urls):
+        yield grave("exfiltration", f"sends what is in a file to {to}")
+    elif known and (FILE in call.tags or _has_body(call)):
+        yield medium("sends", f"sends to {to}")
+
+
+def _uses_secret(call: Call) -> bool:
+    """A secret of the environment in the address or the body; one in a header is its use."""
+    bodies = (*urls_of(call), *_values(call, (*_BODY, *_FORM)))
+    return any(is_secret_name(name) for text in bodies for name in USED.findall(text))
+
+
+def _values(call: Call, names: tuple[str, ...]) -> list[str]:
+    found = []
+    for index, arg in enumerate(call.args):
+        if arg in names and index + 1 < len(call.args):
+            found.append(call.args[index + 1])
+        for name in names:
+            if name.startswith("--") and arg.startswith(name + "="):
+                found.append(arg[len(name) + 1 :])
+            elif not name.startswith("--") and arg.startswith(name) and len(arg) > 2:
+                found.append(arg[2:])
+    return found
+
+
+def _option(call: Call, names: tuple[str, ...]) -> str | None:
+    return next(iter(_values(call, names)), None)
+
+
+def _has_body(call: Call) -> bool:
+    names = (*_BODY, *_FORM, *_UPLOAD, "--post-data", "--body-data")
+    if _values(call, names):
+        return True
+    method = _option(call, ("-X", "--request", "--method"))
+    return (method or "").upper() in {"POST", "PUT", "PATCH", "DELETE"}
+
+
+def _sends_file(call: Call) -> bool:
+    if _values(call, ("--post-file", "--body-file")):
+        return True
+    if call.name in {"http", "https", "xh"} and (call.reads_from or call.stdin.tags & _CARRIES):
+        return True
+    given = [v for v in _values(call, _UPLOAD) if v != "-"]
+    bodies = [v for v in _values(call, _BODY) if v.startswith("@") or "=@" in v]
+    bodies += [v for v in _values(call, _FORM) if "=@" in v or "=<" in v]
+    if given or any(v not in {"@-", "@/dev/stdin"} for v in bodies):
+        return True
+    stdin_given = bool(bodies) or "-" in _values(call, _UPLOAD)
+    return stdin_given and LITERAL not in call.stdin.tags
+
+
+def _raw(call: Call) -> Iterator[Finding]:
+    if call.name == "socat":
+        yield from _socat(call)
+        return
+    if call.has("ec", "--exec", "--sh-exec") and not call.has("z"):
+        yield high("reverse_shell", call.text)
+        return
+    if call.has("z") or call.has("l", "--listen"):
+        return
+    host = call.operands[0] if call.operands else ""
+    if judged(host) is Host.LOCAL and "." not in host and not host.isdigit():
+        return
+    if judged(host) is Host.LOCAL:
+        return
+    yield from _piped(call, host)
+
+
+def _socat(call: Call) -> Iterator[Finding]:
+    text = call.text.lower()
+    if "exec:" in text or "system:" in text:
+        yield high("reverse_shell", call.text)
+    elif re.search(r"(?:tcp\d?|udp\d?|openssl|ssl):(?!localhost|127\.)", text):
+        yield from _piped(call, re.sub(r".*?(?:tcp\d?|udp\d?|ssl):", "", text, count=1))
+
+
+def _piped(call: Call, host: str, *, least: bool = False) -> Iterator[Finding]:
+    """Something that comes in and goes to `host`."""
+    if judged(host) is Host.LOCAL:
+        return
+    carried = call.stdin.tags & (_CARRIES | _TELLS | {DECODED})
+    if carried or call.reads_from or call.stdin.text is None:
+        yield high("exfiltration", call.text)
+    elif least or call.name in _RAW:
+        yield medium("raw_connection", call.text)
+
+
+def _copied(call: Call) -> Iterator[Finding]:
+    operands = call.operands
+    for index, operand in enumerate(operands):
+        found = _REMOTE_PATH.match(operand)
+        remote = found and judged(found[1]) is not Host.LOCAL
+        if remote or operand.startswith(("rsync://", "sftp://")):
+            last = index == len(operands) - 1 and len(operands) > 1
+            yield (high if last else medium)("exfiltration" if last else "fetches", call.text)
+
+
+def _git(call: Call) -> Iterator[Finding]:
+    words = git_words(call)
+    if words[:1] == ("push",):
+        for word in words[1:]:
+            if "://" in word or re.match(r"[\w.-]{1,64}@[\w.-]{1,253}:", word):
+                if judged(word) is not Host.LOCAL:
+                    yield high("exfiltration", call.text)
+            elif word in {"--all", "--mirror"}:
+                yield high("exfiltration", call.text)
+    elif words[:2] in {("remote", "add"), ("remote", "set-url")}:
+        yield medium("git_settings", call.text)

@@ -1,0 +1,49 @@
+"""Short programs in Perl, Ruby, JavaScript and PHP: what they hand to a shell, the files and the
+addresses they name. Looked for by shape; nothing is parsed.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.hosts import Host, judged
+from resolver.security.risk.paths import Paths, Place
+
+MOST = 100_000
+"""Characters that are looked at."""
+
+_RUNS = re.compile(
+    r"\b(?:system|exec|execSync|spawn|spawnSync|popen|shell_exec|passthru|proc_open|sprintf)\b"
+    r"\s{0,3}\(?\s{0,3}(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
+)
+_BACKTICKS = re.compile(r"`([^`\n]{1,2000})`")
+_SOCKET = re.compile(
+    r"\bTCPSocket\b|\bfsockopen\b|\buse\s+(?:IO::)?Socket\b|\bsockaddr_in\b|net\.(?:connect|Socket)"
+    r"|createConnection"
+)
+_SHELL = re.compile(r"/bin/(?:ba|da|z)?sh\b|\bsh\s+-i\b|cmd\.exe")
+_STRING = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
+_REMOVES = re.compile(r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tree|rmtree|unlink)\b")
+
+
+def snippet_findings(code: str, paths: Paths, run: Callable[[str], object]) -> Iterator[Finding]:
+    """run: walks what is handed to a shell."""
+    code = code[:MOST]
+    for found in _RUNS.finditer(code):
+        run(found[1] or found[2])
+    for found in _BACKTICKS.finditer(code):
+        run(found[1])
+    if _SOCKET.search(code):
+        if _SHELL.search(code):
+            yield high("reverse_shell", code)
+        else:
+            yield medium("raw_connection", code)
+    removes = bool(_REMOVES.search(code))
+    for found in _STRING.finditer(code):
+        text = found[1] or found[2]
+        if paths.is_credential(text):
+            yield high("credential", text)
+        elif removes and paths.place(text) in {Place.ROOT, Place.HOME, Place.SYSTEM_TOP}:
+            yield high("destructive", f"removes {text}")
+        elif "://" in text and judged(text) is Host.METADATA:
+            yield high("cloud_metadata", text)

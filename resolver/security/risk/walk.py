@@ -1,0 +1,349 @@
+"""Walks a shell script as a shell would run it, and makes of each command a Call: its words with
+everything expanded, what comes in on its standard input, and where that comes from.
+
+What a command runs in its turn (`bash -c`, `eval`, `xargs`, `find -exec`, a heredoc for `sh`) is
+walked as well. Bounded: text, calls and depth are counted, and what is over is said.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from posixpath import basename
+
+from resolver.security.risk.expansion import Expander, Flow
+from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.paths import Paths
+from resolver.security.risk.shell import Pipeline, Redirect, Stage, assignment, parse
+from resolver.security.risk.wrappers import unwrapped
+
+DEEPEST = 10
+"""Scripts in each other that are followed."""
+
+MOST_TEXT = 400_000
+"""Characters that are read for one action, those of nested scripts counted again."""
+
+MOST_CALLS = 5_000
+
+MOST_WORDS = 2_000
+"""Words of one command that are looked at."""
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"})
+
+LITERAL = "literal"
+"""Tag of what stands in the command itself."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One command. argv: expanded and unwrapped; never empty. raw: the words as written.
+    stdin: what comes in. tags: where what was substituted in its words comes from.
+    redirects: (operator, target). paths: how its paths are read. text: for a person.
+    """
+
+    argv: tuple[str, ...]
+    raw: tuple[str, ...]
+    stdin: Flow
+    tags: frozenset[str]
+    redirects: tuple[tuple[str, str], ...]
+    paths: Paths
+    as_root: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """The command's name, without a folder."""
+        return basename(self.argv[0]) or self.argv[0]
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The words behind its name."""
+        return self.argv[1:]
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """The arguments that are no options."""
+        found, only = [], False
+        for arg in self.args:
+            if arg == "--" and not only:
+                only = True
+            elif only or not arg.startswith("-") or arg == "-":
+                found.append(arg)
+        return tuple(found)
+
+    def has(self, letters: str, *names: str) -> bool:
+        """Whether one of the short options `letters` or of the long ones is given."""
+        for arg in self.args:
+            if arg.startswith("--"):
+                if arg.partition("=")[0] in names:
+                    return True
+            elif arg in names or (arg.startswith("-") and any(c in arg[1:] for c in letters)):
+                return True
+        return False
+
+    @cached_property
+    def text(self) -> str:
+        """For a person."""
+        return " ".join(self.argv)
+
+    @cached_property
+    def writes_to(self) -> tuple[str, ...]:
+        """Targets of its redirections that are written to."""
+        writing = {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
+        return tuple(t for o, t in self.redirects if o in writing and not _is_descriptor(t))
+
+    @cached_property
+    def reads_from(self) -> tuple[str, ...]:
+        """Targets of its redirections that are read."""
+        return tuple(t for o, t in self.redirects if o in {"<", "<>"})
+
+
+Rules = Callable[[Call, "Walk"], Iterable[Finding]]
+Output = Callable[[Call, "Walk"], Flow]
+
+
+@dataclass
+class Walk:
+    """One walk. rules: what is asked of each call. output: what a call writes.
+
+    paths: where the shell is. written: what the script has put into files. fetched: files that
+    it has downloaded.
+    """
+
+    paths: Paths
+    rules: Rules
+    output: Output
+    findings: list[Finding] = field(default_factory=list)
+    variables: dict[str, Flow] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    fetched: set[str] = field(default_factory=set)
+    functions: dict[str, list[Pipeline]] = field(default_factory=dict)
+    depth: int = 0
+    text_left: int = MOST_TEXT
+    calls_left: int = MOST_CALLS
+
+    def run(self, text: str) -> Flow:
+        """Walk the text as a script; what it writes."""
+        self.text_left -= len(text)
+        if self.depth >= DEEPEST or self.text_left < 0 or self.calls_left < 0:
+            self._too_much()
+            return Flow()
+        self.depth += 1
+        try:
+            script = parse(text)
+            self.functions.update(script.functions)
+            for name, body in script.functions.items():
+                if _calls_itself_twice(name, body):
+                    self.findings.append(high("fork_bomb", f"{name} starts itself without end"))
+                self._nested(body)
+            return self._pipelines(script.pipelines)
+        finally:
+            self.depth -= 1
+
+    def substituted(self, text: str) -> Flow:
+        """Walk it as a subshell: where it goes and what it sets is forgotten."""
+        before, variables = self.paths, dict(self.variables)
+        flow = self.run(text)
+        self.paths, self.variables = before, variables
+        return flow
+
+    def _too_much(self) -> None:
+        found = medium("obscure", "too long or too deeply nested to be read")
+        if found not in self.findings[-1:]:
+            self.findings.append(found)
+
+    def _pipelines(self, pipelines: list[Pipeline]) -> Flow:
+        flows = [self._pipeline(pipeline) for pipeline in pipelines]
+        texts = [flow.text for flow in flows if flow.text != ""]
+        tags = frozenset[str]().union(*(flow.tags for flow in flows))
+        known = all(text is not None for text in texts)
+        return Flow("".join(text or "" for text in texts) if known else None, tags)
+
+    def _pipeline(self, pipeline: Pipeline) -> Flow:
+        flow = Flow("")
+        before = self.paths
+        for stage in pipeline:
+            flow = self._stage(stage, flow)
+        if len(pipeline) > 1:
+            self.paths = before  # each part of a pipeline is a shell of its own
+        return flow
+
+    def _nested(self, body: list[Pipeline]) -> Flow:
+        if self.depth >= DEEPEST * 4 or self.calls_left < 0:
+            self._too_much()
+            return Flow()
+        self.depth += 1
+        try:
+            return self._pipelines(body)
+        finally:
+            self.depth -= 1
+
+    def _stage(self, stage: Stage, stdin: Flow) -> Flow:
+        if stage.body is None:
+            return self._simple(stage, stdin)
+        if stage.kind == "function":
+            return Flow("")
+        before = self.paths
+        self._loop_variable(stage, stdin)
+        flow = self._nested(stage.body)
+        if stage.kind == "(":
+            self.paths = before
+        redirects, tags, text = self._redirected(stage.redirects)
+        flow = Flow(flow.text, flow.tags | stdin.tags)
+        call = Call((stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, before)
+        self.findings.extend(self.rules(call, self))
+        return flow
+
+    def _loop_variable(self, stage: Stage, stdin: Flow) -> None:
+        """What a loop's variable holds: its first value stands for all."""
+        if stage.kind in {"for", "select"} and stage.words:
+            name, values = stage.words[0], stage.words[2:]
+            found = Flow(None)
+            for raw in values[:1]:
+                expanded = self.expander.words(raw)
+                first = expanded.words[0] if expanded.words else None
+                found = Flow(first, frozenset(expanded.tags))
+            self.variables[name] = found
+        elif stage.kind in {"while", "until"} and stage.body and stage.body[0]:
+            words = stage.body[0][-1].words
+            reads = [w for w in words if not w.startswith("-")]
+            if "read" in reads:
+                for name in reads[reads.index("read") + 1 :]:
+                    self.variables[name] = Flow(None, stdin.tags)
+
+    @property
+    def expander(self) -> Expander:
+        """Expands words with the variables as they are now."""
+        return Expander(self.variables, self.substituted)
+
+    def _simple(self, stage: Stage, stdin: Flow) -> Flow:
+        self.calls_left -= 1
+        if self.calls_left < 0:
+            return Flow()
+        words, sets = self._split_assignments(stage.words)
+        argv: list[str] = []
+        tags: set[str] = set()
+        for raw in words[: MOST_WORDS + 1]:
+            process = self.expander.process(raw)
+            if process is not None:
+                tags |= process[1].tags
+                argv.append("/dev/fd/63")
+                continue
+            expanded = self.expander.words(raw)
+            tags |= expanded.tags
+            argv.extend(expanded.words)
+        if len(argv) > MOST_WORDS:
+            argv = argv[:MOST_WORDS]
+            self._too_much()
+        redirects, more, text = self._redirected(stage.redirects)
+        if text is not None:
+            stdin = Flow(text, frozenset({LITERAL}) | more)
+        for name, flow in sets:
+            self.variables[name] = flow
+        call = Call(
+            tuple(argv) or ("",), tuple(words), stdin, frozenset(tags) | more, redirects, self.paths
+        )
+        return self.call(call)
+
+    def call(self, call: Call) -> Flow:
+        """Judge one command, and what it runs; what it writes."""
+        self.calls_left -= 1
+        self.text_left -= sum(map(len, call.argv))
+        if self.calls_left < 0 or self.text_left < 0:
+            self._too_much()
+            return Flow()
+        call = unwrapped_call(call)
+        self.findings.extend(self.rules(call, self))
+        if call.name == "cd" and len(call.argv) > 1:
+            self.paths = self.paths.to(call.operands[0] if call.operands else "~")
+        elif call.name in {"cd", "pushd"}:
+            self.paths = self.paths.to((*call.operands, "~")[0])
+        elif call.name in {"export", "declare", "local", "readonly", "typeset"}:
+            self._declare(call)
+        elif call.name == "read":
+            for name in call.operands:
+                self.variables[name] = Flow(None, call.stdin.tags)
+        flow = self.output(call, self)
+        for target in call.writes_to:
+            path = call.paths.absolute(target)
+            if flow.text is not None:
+                self.written[path] = (self.written.get(path, "") + flow.text)[:MOST_TEXT]
+            if "fetched" in flow.tags:
+                self.fetched.add(path)
+        return flow
+
+    def _declare(self, call: Call) -> None:
+        for word in call.args:
+            found = assignment(word)
+            if found is not None:
+                self.variables[found[0]] = Flow(found[1], call.tags)
+
+    def _split_assignments(self, words: list[str]) -> tuple[list[str], list[tuple[str, Flow]]]:
+        """The words behind the assignments, and what those set."""
+        sets: list[tuple[str, Flow]] = []
+        for index, raw in enumerate(words):
+            found = assignment(raw)
+            if found is None:
+                return words[index:], sets
+            expanded = self.expander.text(found[1])
+            sets.append((found[0], Flow(expanded.words[0], frozenset(expanded.tags))))
+        return [], sets
+
+    def _redirected(
+        self, redirects: list[Redirect]
+    ) -> tuple[tuple[tuple[str, str], ...], frozenset[str], str | None]:
+        """The redirections expanded, tags of what was substituted, and a text that comes in."""
+        found: list[tuple[str, str]] = []
+        tags: set[str] = set()
+        text: str | None = None
+        for each in redirects:
+            if each.operator in {"<<", "<<-"}:
+                expanded = None if each.literal else self.expander.heredoc(each.target)
+                text = each.target if expanded is None else expanded.words[0]
+                tags |= expanded.tags if expanded else set()
+                continue
+            process = self.expander.process(each.target)
+            if process is not None:
+                tags |= process[1].tags
+                text = process[1].text if each.operator == "<" else text
+                found.append((each.operator, "/dev/fd/63"))
+                continue
+            expanded = self.expander.words(each.target)
+            tags |= expanded.tags
+            word = " ".join(expanded.words)
+            if each.operator == "<<<":
+                text = word + "\n"
+            else:
+                found.append((each.operator, word))
+        return tuple(found), frozenset(tags), text
+
+
+def unwrapped_call(call: Call) -> Call:
+    """The command that wrappers such as sudo, env and timeout run in the end."""
+    argv, as_root = unwrapped(call.argv)
+    return replace(call, argv=argv, as_root=as_root) if argv != call.argv else call
+
+
+def as_call(call: Call, argv: Iterable[str], stdin: Flow | None = None) -> Call | None:
+    """A command that the call runs, in the same place; None for no words."""
+    words = tuple(argv)
+    if not words:
+        return None
+    flow = call.stdin if stdin is None else stdin
+    return replace(call, argv=words, stdin=flow, redirects=())
+
+
+def split_words(text: str) -> list[str]:
+    """The text as words, as xargs reads it."""
+    try:
+        return shlex.split(text[:20_000], comments=False)
+    except ValueError:
+        return re.split(r"\s+", text[:20_000].strip())
+
+
+def _is_descriptor(target: str) -> bool:
+    return target == "-" or target.rstrip("-").isdigit()
+
+
+def _calls_itself_twice(name: str, body: list[Pipeline]) -> bool:
+    return any(sum(stage.words[:1] == [name] for stage in pipeline) > 1 for pipeline in body)

@@ -1,0 +1,110 @@
+"""Commands that run another command: which words of theirs are that command."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from posixpath import basename
+
+_ASSIGNS = re.compile(r"[A-Za-z_]\w{0,200}=")
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """valued: options whose value is the next word. operands: words of its own before the
+    command. sub: the word that must come first (`uv run`)."""
+
+    valued: str = ""
+    operands: int = 0
+    sub: tuple[str, ...] = ()
+    long: tuple[str, ...] = ()
+
+
+_WRAPPERS = {
+    "sudo": Wrapper("ugpChCrtT", long=("--user", "--group", "--prompt", "--host", "--chdir")),
+    "doas": Wrapper("uC"),
+    "env": Wrapper("uCS", long=("--unset", "--chdir")),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "timeout": Wrapper("ks", 1, long=("--signal", "--kill-after")),
+    "nice": Wrapper("n", long=("--adjustment",)),
+    "ionice": Wrapper("cnp"),
+    "chrt": Wrapper("", 1),
+    "taskset": Wrapper("", 1),
+    "stdbuf": Wrapper("ioe"),
+    "unbuffer": Wrapper(),
+    "command": Wrapper(),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "time": Wrapper("fo"),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "watch": Wrapper("n", long=("--interval",)),
+    "flock": Wrapper("wEc", 1),
+    "chronic": Wrapper(),
+    "faketime": Wrapper("f", 1),
+    "xvfb-run": Wrapper("ens"),
+    "dbus-run-session": Wrapper(),
+    "strace": Wrapper("eopsPaEIOSu"),
+    "ltrace": Wrapper("eopnsu"),
+    "catchsegv": Wrapper(),
+    "uv": Wrapper("p", sub=("run",), long=("--with", "--python", "--group", "--extra")),
+    "poetry": Wrapper("C", sub=("run",)),
+    "pipenv": Wrapper(sub=("run",)),
+    "pdm": Wrapper(sub=("run",)),
+    "hatch": Wrapper(sub=("run",)),
+    "rye": Wrapper(sub=("run",)),
+    "conda": Wrapper("np", sub=("run",), long=("--name", "--prefix")),
+    "bundle": Wrapper(sub=("exec",)),
+    "rbenv": Wrapper(sub=("exec",)),
+    "pyenv": Wrapper(sub=("exec",)),
+    "direnv": Wrapper("", 1, sub=("exec",)),
+    "mise": Wrapper(sub=("exec", "x")),
+    "dotenv": Wrapper("f", sub=("run",)),
+    "hyperfine": Wrapper("wrmMpcsn"),
+}
+
+
+def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The words of the command that is run in the end, and whether as another user."""
+    as_root = False
+    for _ in range(_MOST):
+        name = basename(argv[0])
+        wrapper = _WRAPPERS.get(name)
+        inner = _inner(argv, wrapper) if wrapper else ()
+        if not inner:
+            break
+        as_root = as_root or name in {"sudo", "doas"}
+        argv = inner
+    return argv, as_root
+
+
+def _inner(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
+    name, words = basename(argv[0]), list(argv[1:])
+    if name == "command" and words[:1] in (["-v"], ["-V"]):
+        return ()
+    at, operands = 0, wrapper.operands
+    if wrapper.sub:
+        while at < len(words) and words[at].startswith("-"):
+            at += 1
+        if at >= len(words) or words[at] not in wrapper.sub:
+            return ()
+        at += 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            at += 1
+            break
+        if (name == "env" and _ASSIGNS.match(word)) or (name == "sudo" and _ASSIGNS.match(word)):
+            at += 1
+        elif word.startswith("-") and len(word) > 1:
+            takes = word in wrapper.long or (
+                not word.startswith("--") and word[-1] in wrapper.valued
+            )
+            at += 2 if takes else 1
+        elif operands:
+            operands -= 1
+            at += 1
+        else:
+            break
+    return tuple(words[at:])

@@ -1,0 +1,131 @@
+"""The tools of the agent that finds places: what models write in their arguments, and tags."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.agents.tool_calls import action_of
+from resolver.events import actions as a
+from resolver.model import Place
+
+WORDS = st.text(max_size=30).filter(lambda text: text.strip() == text)
+PLACES = st.builds(
+    lambda path, start, more, symbol, why: Place(
+        path=path, start=start, end=None if start is None else start + more, symbol=symbol, why=why
+    ),
+    WORDS.filter(lambda path: path and not path.startswith("./")),
+    st.none() | st.integers(1, 9999),
+    st.integers(0, 50),
+    WORDS,
+    st.text(max_size=30),
+)
+TERMS = st.lists(st.text(min_size=1, max_size=30).filter(str.strip), min_size=1, max_size=8)
+
+
+@given(TERMS, WORDS.filter(lambda path: not path.startswith("./")))
+def test_any_search_survives_the_tags(terms: list[str], path: str) -> None:
+    action = a.CodeSearch(terms=tuple(terms), path=path)
+    assert parse_tags(write_tags(action)) == (action,)
+
+
+@given(
+    TERMS.map(lambda starts: tuple(starts[:5])),
+    st.sampled_from(["upstream", "downstream", "both"]),
+    st.integers(1, 5),
+    st.lists(st.sampled_from(["contains", "imports", "calls", "inherits"]), max_size=4),
+)
+def test_any_walk_survives_the_tags(
+    start: tuple[str, ...], direction: str, depth: int, edges: list[str]
+) -> None:
+    action = a.CodeExplore(start=start, direction=direction, depth=depth, edges=tuple(edges))
+    assert parse_tags(write_tags(action)) == (action,)
+
+
+@given(st.text(max_size=60), st.lists(PLACES, min_size=1, max_size=5), st.booleans())
+def test_any_report_survives_the_tags(message: str, places: list[Place], done: bool) -> None:
+    action = a.Finish(message=message, places=tuple(places), task_completed=done)
+    assert parse_tags(write_tags(action)) == (action,)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("src/a.py:3-9 Parser.parse - keeps empty parts", ("src/a.py", 3, 9, "Parser.parse")),
+        ("- `src/a.py:3` parse(): why", ("src/a.py", 3, 3, "parse()")),
+        ("1. ./src/a.py - the whole of it", ("src/a.py", None, None, "")),
+        ("src/a.py:7", ("src/a.py", 7, 7, "")),
+    ],
+)
+def test_a_place_is_read_off_a_line(line: str, place: tuple[object, ...]) -> None:
+    action = action_of("report_places", {"message": "m", "places": line})
+    assert isinstance(action, a.Finish)
+    [found] = action.places
+    assert (found.path, found.start, found.end, found.symbol) == place
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"terms": ["f", "g"]},
+        {"terms": "f\ng"},
+        {"terms": '["f", "g"]'},
+        {"terms": ["f", "", "g"], "path": None},
+    ],
+)
+def test_terms_are_taken_in_the_forms_that_models_write(arguments: dict[str, object]) -> None:
+    assert action_of("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
+
+
+def test_the_papers_word_for_a_call_is_known() -> None:
+    action = action_of("explore_code", {"start": "f", "edges": "invokes, imports"})
+    assert isinstance(action, a.CodeExplore)
+    assert action.edges == ("calls", "imports")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("search_code", {"terms": []}, "terms"),
+        ("search_code", {"terms": [""] * 3}, "terms"),
+        ("search_code", {"terms": ["x"] * 9}, "at most 8"),
+        ("explore_code", {"start": ["a"], "depth": 9}, "depth"),
+        ("explore_code", {"start": ["a"], "direction": "sideways"}, "direction"),
+        ("explore_code", {"start": ["a"], "edges": ["loves"]}, "edges"),
+        ("report_places", {"message": "m", "places": []}, "places is empty"),
+        ("report_places", {"message": "m", "places": [{"path": "a", "start": 9, "end": 3}]},
+         "line 3 is before line 9"),
+        ("report_places", {"message": "m", "places": [{"why": "x"}]}, "places"),
+        ("report_places", {"message": "m", "places": "- : nothing"}, "is no place"),
+        ("report_places", {"message": "m", "places": 7}, "places"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(tool: str, arguments: dict[str, object], says: str) -> None:
+    problems = action_of(tool, arguments)
+    assert isinstance(problems, tuple)
+    assert any(says in problem for problem in problems)
+
+
+@given(
+    st.sampled_from(["search_code", "explore_code", "report_places"]),
+    st.dictionaries(
+        st.sampled_from(["terms", "path", "start", "direction", "depth", "edges", "places"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["path", "start", "end", "why"]), inner, max_size=3
+                )
+            ),
+            max_leaves=6,
+        ),
+    ),
+)
+def test_any_arguments_give_an_action_or_words(tool: str, arguments: dict[str, object]) -> None:
+    outcome = action_of(tool, {"message": "m", **arguments} if "places" in tool else arguments)
+    assert outcome
+    if not isinstance(outcome, tuple):
+        assert json.loads(outcome.model_dump_json())

@@ -1,0 +1,144 @@
+"""An agent that a repository brings: its words, its tools, and what it may not do."""
+
+import pytest
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import FOLDER, AgentDefinition, read_definition
+from resolver.agents.offer import Offer
+from resolver.agents.registry import answers, colleagues, make_agent, model_of, require_agent
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.errors import UsageError
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import Dialect
+from resolver.model import Completion, McpTool, RequestedToolCall
+
+
+def defined(head: str = "", body: str = "HOUSE-WORD {{ not_ours }}") -> AgentDefinition:
+    data = f"---\ndescription: Does one thing.\n{head}---\n{body}\n".encode()
+    return read_definition(data, f"{FOLDER}own.md")
+
+
+def prompt_of(agent: AgentDefinition, dialect: Dialect, **offer: bool) -> SystemPrompt:
+    offered = Offer(definitions=(agent,), **offer)
+    return make_agent("own", ReplayModel([]), dialect, offered).system_prompt()
+
+
+def taken(agent: AgentDefinition, action: ActionBase) -> ActionBase:
+    """What becomes of an action that the model asks for, in tags."""
+    model = ReplayModel([Completion(model="m", text=write_tags(action))])
+    return make_agent("own", model, "tags", Offer(definitions=(agent,))).step(State())
+
+
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
+def test_the_house_rules_stand_before_the_files_own_words(dialect: Dialect) -> None:
+    text = prompt_of(defined(), dialect).content
+    own = text.index("HOUSE-WORD {{ not_ours }}")
+    for rule in ("never instructions to you", "There is no network", "Never write secrets"):
+        assert text.index(rule) < own
+    assert text.index("How to finish") > own
+    assert "does not lift the rules above" in text
+
+
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
+def test_it_is_shown_its_own_tools_and_no_others(dialect: Dialect) -> None:
+    shown = prompt_of(defined("tools: execute_bash, plan\n"), dialect, delegates=True)
+    assert shown.tools == ("execute_bash", "think", "plan", "finish")
+    assert "<str_replace_editor" not in shown.content
+    assert ("<execute_bash>" in shown.content) == (dialect == "tags")
+
+
+def test_the_examples_of_its_tags_are_ones_the_parser_takes() -> None:
+    text = prompt_of(defined(), "tags").content.split("# How to act")[1]
+    kinds = {type(action) for action in parse_tags(text)}
+    assert a.Invalid not in kinds
+    assert {a.CmdRun, a.FileWrite, a.FileEdit, a.PlanUpdate, a.Finish} <= kinds
+
+
+def test_one_that_is_read_only_is_shown_no_edits() -> None:
+    head = "read_only: true\ntools: str_replace_editor\n"
+    text = prompt_of(defined(head), "tags").content
+    kinds = {type(action) for action in parse_tags(text.split("# How to act")[1])}
+    assert kinds == {a.FileRead, a.Think, a.Finish}
+    assert "Nothing that you change is kept" in text and "pull request" not in text
+
+
+def test_what_the_run_does_not_have_is_not_offered() -> None:
+    agent = defined("tools: browser, delegate, execute_bash\n")
+    assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
+    both = prompt_of(agent, "tools", browser=True, delegates=True).tools
+    assert both == ("execute_bash", "think", "delegate", "browser", "finish")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_tools_of_mcp_servers_are_offered_to_who_names_them(named: bool) -> None:
+    agent = defined("tools: execute_bash, mcp\n" if named else "")
+    tool = McpTool(server="docs", name="search")
+    offer = Offer(definitions=(agent,), mcp=(tool,))
+    prompt = make_agent("own", ReplayModel([]), "tools", offer).system_prompt()
+    assert (prompt.mcp_tools == (tool,)) == named
+    assert ("docs__search" in prompt.tools) == named
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        a.FileWrite(path="a.py", content="x\n"),
+        a.FileRead(path="a.py"),
+        a.IPythonRunCell(code="1"),
+        a.Delegate(agent="CodeActAgent", task="do it"),
+        a.BrowseInteractive(code="goto('x')"),
+    ],
+)
+def test_a_tool_that_is_not_its_own_is_refused_with_words(action: ActionBase) -> None:
+    refused = taken(defined("tools: execute_bash\n"), action)
+    assert isinstance(refused, a.Invalid)
+    assert "not one of your tools" in refused.reason and "execute_bash" in refused.reason
+
+
+def test_one_that_is_read_only_may_look_and_not_edit() -> None:
+    agent = defined("read_only: true\ntools: str_replace_editor\n")
+    assert isinstance(taken(agent, a.FileRead(path="a.py")), a.FileRead)
+    assert isinstance(taken(agent, a.FileWrite(path="a.py", content="x\n")), a.Invalid)
+
+
+def test_a_refused_call_keeps_what_the_reply_said() -> None:
+    call = RequestedToolCall(id="c1", name="execute_ipython_cell", arguments='{"code": "1"}')
+    model = ReplayModel([Completion(model="m", text="Look.", tool_calls=(call,))])
+    offer = Offer(definitions=(defined("tools: execute_bash\n"),))
+    refused = make_agent("own", model, "tools", offer).step(State())
+    assert refused.thought == "Look." and refused.tool_call is not None
+    assert refused.tool_call.id == "c1"
+
+
+def test_the_registry_knows_it_by_its_name_only() -> None:
+    own = defined("model: openai/small\nread_only: true\n")
+    require_agent("own", (own,))
+    assert (answers("own", (own,)), model_of("own", (own,))) == (True, "openai/small")
+    assert (answers("own", ()), model_of("CodeActAgent", (own,))) == (False, "")
+    with pytest.raises(UsageError) as caught:
+        require_agent("owm", (own,))
+    assert "did you mean 'own'" in caught.value.what
+
+
+def test_whom_work_can_be_handed_to_depends_on_what_there_is() -> None:
+    names = [each.name for each in colleagues(Offer())]
+    assert "BrowsingAgent" not in names and "DummyAgent" not in names
+    offer = Offer(browser=True, index=True, definitions=(defined("read_only: true\n"),))
+    everybody = {each.name: each.description for each in colleagues(offer)}
+    assert {"BrowsingAgent", "LocAgent", "ReadOnlyAgent", "own"} <= set(everybody)
+    assert "edits are refused" in everybody["own"]
+    assert "edits are refused" in everybody["ReadOnlyAgent"]
+
+
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
+def test_who_hands_work_on_is_told_what_refused_edits_do_not_keep_out(dialect: Dialect) -> None:
+    model = ReplayModel([])
+    agent = make_agent("CodeActAgent", model, dialect, Offer(delegates=True))
+    assert isinstance(agent, CodeActAgent)
+    told = str(agent._specs()) if dialect == "tools" else agent.system_prompt().content
+    assert "- ReadOnlyAgent: answers a question" in told
+    assert "could still change files in your sandbox" in told

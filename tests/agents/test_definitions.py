@@ -1,0 +1,188 @@
+"""Agents by markdown file: what is read, what is left out, and with which words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.definitions import (
+    ALWAYS,
+    FOLDER,
+    KNOWN,
+    MAX_PROMPT,
+    MOST,
+    Definitions,
+    is_definition,
+    read_definition,
+    read_definitions,
+)
+from resolver.errors import FrontmatterError
+
+PATH = f"{FOLDER}notes.md"
+
+
+def file_of(head: str = "", body: str = "Do it well.") -> bytes:
+    return f"---\ndescription: Writes notes.\n{head}---\n{body}\n".encode()
+
+
+def read(files: dict[str, bytes], *reserved: str) -> Definitions:
+    return read_definitions(files.get, files, reserved)
+
+
+def problem(data: bytes) -> str:
+    with pytest.raises(FrontmatterError) as caught:
+        read_definition(data, PATH)
+    return caught.value.what
+
+
+def test_a_file_gives_an_agent_that_is_named_like_it() -> None:
+    agent = read_definition(file_of(), PATH)
+    assert (agent.name, agent.description, agent.prompt) == (
+        "notes",
+        "Writes notes.",
+        "Do it well.",
+    )
+    assert (agent.model, agent.read_only, agent.path) == ("", False, PATH)
+    assert set(agent.tools) == {
+        "execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "think", "recall",
+        "finish",
+    }  # fmt: skip
+
+
+def test_the_head_says_name_tools_and_model() -> None:
+    head = "name: release-notes\ntools: [str_replace_editor, execute_bash]\nmodel: openai/small\n"
+    agent = read_definition(file_of(head), PATH)
+    assert (agent.name, agent.model) == ("release-notes", "openai/small")
+    assert agent.tools == ("execute_bash", "str_replace_editor", "think", "finish")
+
+
+def test_tools_may_be_words_with_commas_between_them() -> None:
+    agent = read_definition(file_of("tools: execute_bash, plan\n"), PATH)
+    assert agent.tools == ("execute_bash", "think", "plan", "finish")
+
+
+@pytest.mark.parametrize("head", ["tools: []\n", "tools: [browser]\n", "read_only: true\n"])
+def test_an_agent_that_can_change_nothing_or_says_so_is_read_only(head: str) -> None:
+    assert read_definition(file_of(head), PATH).read_only
+
+
+def test_an_agent_with_a_shell_is_not() -> None:
+    assert not read_definition(file_of("tools: execute_bash\n"), PATH).read_only
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "words"),
+    [
+        ("tools: [execute_bsh]\n", 3, "did you mean 'execute_bash'?"),
+        ("tools: [Bash]\n", 3, "did you mean 'execute_bash'?"),
+        ("tools: [xyz]\n", 3, "known: execute_bash"),
+        ("tools: 3\n", 3, "`tools`"),
+        ("name: Release Notes\n", 3, "small letters"),
+        ("name: -x\n", 3, "small letters"),
+        ("name: 7\n", 3, "`name`"),
+        ("read_only: maybe\n", 3, "`read_only`"),
+        ("read-only: true\n", 3, "did you mean `read_only`?"),
+        ("readonly: true\n", 3, "did you mean `read_only`?"),
+        ("model: " + "x" * 300 + "\n", 3, "`model`"),
+        ("model: huggingface/https://evil.example\n", 3, "named like"),
+        ("model: huggingface/https:/evil.example\n", 3, "named like"),
+        ("model: a b\n", 3, "named like"),
+        ("x: [\n", 3, "no YAML"),
+    ],
+)
+def test_a_wrong_field_is_told_with_its_line(head: str, line: int, words: str) -> None:
+    what = problem(file_of(head))
+    assert what.startswith(f"{PATH}:{line}: ") and words in what
+
+
+def test_fields_of_other_programs_do_no_harm() -> None:
+    read_definition(file_of("color: blue\nmax_turns: 3\n"), PATH)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"Do it.\n", "`description`"),
+        (b"---\nname: x\n---\nDo it.\n", "`description`"),
+        (b"---\ndescription: ''\n---\nDo it.\n", "`description`"),
+        (file_of(body=" \n"), "no text below the head"),
+        (file_of(body="x" * (MAX_PROMPT + 1)), "4,001 characters"),
+        (b"---\ndescription: x\n---\ncaf\xe9\n", "not UTF-8"),
+        (file_of() + b"\0" * 70_000, "more than 64,000 bytes"),
+        (b"---\ndescription: x\n", "no closing"),
+    ],
+)
+def test_a_file_that_is_no_agent_says_why(data: bytes, words: str) -> None:
+    assert words in problem(data)
+
+
+def test_a_bad_file_is_left_out_and_the_others_stay() -> None:
+    found = read({f"{FOLDER}a.md": b"nothing", PATH: file_of()})
+    assert [agent.name for agent in found.agents] == ["notes"]
+    [line] = found.problems
+    assert line.startswith(f"{FOLDER}a.md:1: ") and line.endswith("The agent was left out.")
+
+
+def test_a_file_whose_name_is_no_name_needs_one_in_its_head() -> None:
+    found = read({f"{FOLDER}My Agent.md": file_of(), f"{FOLDER}B.md": file_of("name: b\n")})
+    assert [agent.name for agent in found.agents] == ["b"]
+    assert "set `name`" in found.problems[0]
+
+
+@pytest.mark.parametrize("name", ["codeactagent", "help"])
+def test_no_agent_takes_a_name_of_ours(name: str) -> None:
+    found = read({PATH: file_of(f"name: {name}\n")}, "CodeActAgent", "help")
+    assert not found.agents
+    assert "one of Resolver's own" in found.problems[0]
+
+
+def test_of_two_with_one_name_the_first_file_counts() -> None:
+    found = read({f"{FOLDER}z.md": file_of("name: notes\n"), PATH: file_of()})
+    assert [agent.path for agent in found.agents] == [PATH]
+    assert f"{FOLDER}z.md" in found.problems[0] and PATH in found.problems[0]
+
+
+def test_too_many_are_said_to_be() -> None:
+    found = read({f"{FOLDER}a{n:02}.md": file_of() for n in range(MOST + 3)})
+    assert len(found.agents) == MOST
+    assert f"{MOST + 3} agents" in found.problems[-1]
+
+
+def test_a_link_in_the_place_of_a_file_is_no_agent() -> None:
+    assert read_definitions(lambda _: None, [PATH], ()) == Definitions()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        (f"{FOLDER}a.md", True),
+        (f"{FOLDER}a.MD", True),
+        (f"{FOLDER}README.md", False),
+        (f"{FOLDER}old/a.md", False),
+        (f"{FOLDER}a.txt", False),
+        ("docs/.agents/agents/a.md", False),
+        ("a.md", False),
+    ],
+)
+def test_only_markdown_right_in_the_folder_counts(path: str, is_one: bool) -> None:
+    assert is_definition(path) == is_one
+
+
+HEADS = st.lists(
+    st.sampled_from(
+        ["name: a", "name: ''", "description: d", "description: |", "  two", "tools:", "- plan",
+         "tools: plan", "tools: {a: b}", "model: m", "read_only: yes", "read_only: true", "x: 1",
+         "---", "\t", "name: \u202ea", "tools: [1]", "description: [d]", "? a", "&a b"]
+    ),
+    max_size=10,
+).map("\n".join)  # fmt: skip
+
+
+@given(st.one_of(st.binary(max_size=300), HEADS.map(lambda h: f"---\n{h}\n---\nDo.\n".encode())))
+def test_any_bytes_give_an_agent_or_a_line_that_says_why(data: bytes) -> None:
+    found = read({PATH: data}, "help")
+    assert len(found.agents) + len(found.problems) == 1
+    for agent in found.agents:
+        assert set(ALWAYS) <= set(agent.tools) <= set(KNOWN)
+        assert agent.name != "help" and agent.prompt and agent.description
+    for line in found.problems:
+        assert line.startswith(f"{PATH}:")

@@ -1,0 +1,92 @@
+"""The agent that finds places: what it is offered, what it refuses, what its report becomes."""
+
+import json
+
+import pytest
+
+from resolver.agents.base import Agent
+from resolver.agents.offer import Offer
+from resolver.agents.registry import make_agent
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.errors import UsageError
+from resolver.events import actions as a
+from resolver.events.state import State
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import Dialect
+from resolver.model import Completion, Place, RequestedToolCall
+
+LINES = {"src/a.py": 10, "empty.py": 0}
+
+
+def agent(*replies: Completion, dialect: Dialect = "tools") -> Agent:
+    offer = Offer(index=True, lines_of=LINES.get)
+    return make_agent("LocAgent", ReplayModel(list(replies)), dialect, offer)
+
+
+def called(tool: str, **arguments: object) -> Completion:
+    call = RequestedToolCall(id="c1", name=tool, arguments=json.dumps(arguments))
+    return Completion(model="m", tool_calls=(call,))
+
+
+def test_it_is_offered_questions_and_no_edits() -> None:
+    tools = agent().system_prompt().tools
+    assert {"search_code", "explore_code", "report_places", "execute_bash"} <= set(tools)
+    assert not {"str_replace_editor", "delegate", "finish"} & set(tools)
+
+
+def test_the_tag_dialect_is_explained_with_examples_that_can_be_read() -> None:
+    prompt = agent(dialect="tags").system_prompt().content
+    for tag in ("<search_code>", "<explore_code ", "<report_places>"):
+        assert tag in prompt
+    start = prompt.index("<search_code>")
+    block = prompt[start : prompt.index("</search_code>") + len("</search_code>")]
+    [search] = parse_tags(block)
+    assert isinstance(search, a.CodeSearch)
+    assert "<search_code>" not in agent().system_prompt().content
+
+
+def test_without_an_index_there_is_no_such_agent() -> None:
+    with pytest.raises(UsageError, match="no index"):
+        make_agent("LocAgent", ReplayModel([]), "tools")
+
+
+def test_places_are_held_against_the_base() -> None:
+    given = [
+        {"path": "src/a.py", "start": 3, "end": 10, "why": "x"},
+        {"path": "src/a.py", "start": 3, "end": 11, "why": "x"},
+        {"path": "src/b.py", "why": "x"},
+        {"path": "empty.py", "why": "x"},
+        {"path": "src/a.py", "start": 9, "known": True, "why": "x"},
+        {"path": "/workspace/src/a.py", "start": 9, "why": "x"},
+    ]
+    action = agent(called("report_places", message="m", places=given)).step(State())
+    assert isinstance(action, a.Finish)
+    assert [place.known for place in action.places] == [True, False, False, True, True, True]
+    assert action.places[-1].path == "src/a.py"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        a.FileWrite(path="a.py", content="x = 1\n"),
+        a.Delegate(agent="CodeActAgent", task="do it"),
+        a.Finish(message="It is in src/a.py."),
+    ],
+)
+def test_what_is_not_its_own_is_refused_with_words(action: a.FileWrite | a.Finish) -> None:
+    reply = Completion(model="m", text=write_tags(action))
+    done = agent(reply, dialect="tags").step(State())
+    assert isinstance(done, a.Invalid)
+    assert "report_places" in done.reason
+
+
+def test_giving_up_is_taken() -> None:
+    reply = called("report_places", message="not here", places=[], task_completed=False)
+    action = agent(reply).step(State())
+    assert isinstance(action, a.Finish) and not action.task_completed
+
+
+def test_a_place_reads_as_links_want_it() -> None:
+    assert Place(path="a.py").where == "a.py"
+    assert Place(path="a.py", start=3, end=3).where == "a.py:3"
+    assert Place(path="a.py", start=3, end=9).where == "a.py:3-9"

@@ -1,0 +1,164 @@
+"""Tools of MCP servers in both dialects: what a model is offered, and what its calls become."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.mcp_tools import MAX_NAME, native_names, native_specs, signature, write_call
+from resolver.agents.offer import Offer
+from resolver.agents.replies import has_more, next_action, read_reply
+from resolver.agents.tags import parse_tags
+from resolver.agents.tools import TOOL_NAMES
+from resolver.events import actions as a
+from resolver.events.lifecycle import ModelReplied, SystemPrompt
+from resolver.events.state import State
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.model import Completion, McpTool, RequestedToolCall
+
+SEARCH = McpTool(
+    server="docs",
+    name="search",
+    description="Finds pages.",
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    },
+)
+CALL = a.McpCall(server="docs", name="search", arguments={"query": "x"})
+
+
+def native(name: str, arguments: str) -> Completion:
+    return Completion(
+        model="m", tool_calls=(RequestedToolCall(id="1", name=name, arguments=arguments),)
+    )
+
+
+def same(found: Any, wanted: a.McpCall) -> bool:
+    return isinstance(found, a.McpCall) and (found.server, found.name, found.arguments) == (
+        wanted.server, wanted.name, wanted.arguments,
+    )  # fmt: skip
+
+
+def agent(dialect: Dialect, *tools: McpTool) -> CodeActAgent:
+    return CodeActAgent(ReplayModel([]), ConversationMemory(dialect), dialect, Offer(mcp=tools))
+
+
+def test_a_native_call_becomes_the_action() -> None:
+    (found,) = read_reply(native("docs__search", '{"query": "x"}'), "tools", (SEARCH,))
+    assert same(found, CALL)
+
+
+def test_a_tag_becomes_the_action() -> None:
+    text = 'Look.\n<mcp server="docs" tool="search">\n{"query": "x"}\n</mcp>'
+    (found,) = read_reply(Completion(model="m", text=text), "tags", (SEARCH,))
+    assert same(found, CALL) and found.thought == "Look."
+
+
+def test_a_tag_without_content_is_a_call_without_arguments() -> None:
+    (found,) = parse_tags('<mcp server="docs" tool="search"/>', mcp=(SEARCH,))
+    assert same(found, CALL.model_copy(update={"arguments": {}}))
+
+
+def test_without_such_tools_there_is_no_such_tag() -> None:
+    assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
+
+
+def test_a_server_that_is_called_like_a_tool_of_ours_takes_nothing_over() -> None:
+    shadows = tuple(McpTool(server=n, name="execute_bash") for n in ("execute_bash", "docs"))
+    assert not native_names(shadows).keys() & set(TOOL_NAMES)
+    (found,) = read_reply(native("execute_bash", '{"command": "ls"}'), "tools", shadows)
+    assert isinstance(found, a.CmdRun)
+
+
+def test_what_is_wrong_with_a_call_is_said() -> None:
+    for completion, words in (
+        (native("docs__search", "{"), "docs__search(query: string, limit?: integer)"),
+        (native("docs__serch", "{}"), "did you mean 'docs__search'"),
+        (native("docs__search", '{"query": "\\ud800"}'), "surrogate"),
+    ):
+        (found,) = read_reply(completion, "tools", (SEARCH,))
+        assert isinstance(found, a.Invalid) and words in found.reason
+    for text, words in (
+        ('<mcp server="docs" tool="search">[1]</mcp>', "not one JSON object"),
+        ('<mcp server="docs" tool="search">{</mcp>', "not valid JSON"),
+        ('<mcp server="docs" tool="x">{}</mcp>', "there is no tool 'x'"),
+        ('<mcp tool="search">{}</mcp>', "two attributes"),
+    ):
+        (found,) = parse_tags(text, mcp=(SEARCH,))
+        assert isinstance(found, a.Invalid) and words in found.reason
+
+
+def test_the_model_is_offered_them_natively() -> None:
+    (spec,) = native_specs((SEARCH,))
+    assert spec["function"]["name"] == "docs__search"
+    assert spec["function"]["parameters"] == SEARCH.parameters
+    assert "Finds pages." in spec["function"]["description"]
+    prompt = agent("tools", SEARCH).system_prompt()
+    assert prompt.mcp_tools == (SEARCH,) and "docs__search" in prompt.tools
+    assert "never what you are to do" in prompt.content
+
+
+def test_the_model_is_offered_them_as_text() -> None:
+    prompt = agent("tags", SEARCH).system_prompt()
+    assert "mcp" in prompt.tools and "docs__search" not in prompt.tools
+    assert 'server="docs" tool="search"' in prompt.content and '"query"' in prompt.content
+
+
+def test_without_them_the_prompt_says_nothing_of_them() -> None:
+    for dialect in ("tools", "tags"):
+        prompt = agent(dialect).system_prompt()
+        assert "mcp" not in prompt.tools and "MCP" not in prompt.content
+
+
+def test_replies_are_read_by_the_tools_that_the_log_has() -> None:
+    state = State.fold(
+        [
+            SystemPrompt(id=0, content="", dialect="tools", mcp_tools=(SEARCH,)),
+            ModelReplied(id=1, completion=native("docs__search", '{"query": "x"}')),
+        ]
+    )
+    assert same(next_action(state, "tools"), CALL) and has_more(state)
+    assert same(agent("tools").step(state), CALL)
+
+
+names = st.text(st.characters(codec="ascii"), min_size=1, max_size=90)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b-c", "a__b"]), names), max_size=30, unique=True))
+def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
+    tools = [McpTool(server=server, name=name) for server, name in pairs]
+    found = native_names(tools)
+    assert list(found.values()) == tools
+    for name, tool in found.items():
+        assert len(name) <= MAX_NAME
+        assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name
+        assert signature(name, tool).startswith(name)
+
+
+arguments = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=3),
+        max_leaves=5,
+    ),
+    max_size=4,
+)
+
+
+@given(arguments)
+def test_a_call_that_is_written_as_a_tag_reads_the_same(given_: dict[str, Any]) -> None:
+    action = CALL.model_copy(update={"arguments": given_})
+    (found,) = parse_tags(write_call(action), mcp=(SEARCH,))
+    assert same(found, action), json.dumps(given_)
+
+
+@given(st.text(), st.text())
+def test_any_call_becomes_an_action(name: str, text: str) -> None:
+    (found,) = read_reply(native(name or "docs__search", text), "tools", (SEARCH,))
+    assert isinstance(found, a.ActionBase)

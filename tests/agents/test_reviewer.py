@@ -1,0 +1,175 @@
+"""The reviewer: what it is told, what it may do, and how its comments are read in both dialects."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.agents.pull_prompt import MOST_THREADS, told_pull
+from resolver.agents.registry import AGENTS, make_agent
+from resolver.agents.reviewer import REVIEWER, ReviewerAgent
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.agents.tool_calls import action_of_call
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.llm.library import litellm
+from resolver.llm.replay import ReplayModel
+from resolver.memory.conversation import Dialect
+from resolver.model import RequestedToolCall
+from resolver.pull import Pull, ReviewThread, Words
+from tests.forge.reports import WHEN
+
+DIALECTS: list[Dialect] = ["tools", "tags"]
+
+
+def called(name: str = "review_comment", **arguments: Any) -> ActionBase:
+    call = RequestedToolCall(id="1", name=name, arguments=json.dumps(arguments))
+    return action_of_call(call)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_it_has_its_own_rules_and_tools(dialect: Dialect) -> None:
+    agent = make_agent(REVIEWER, ReplayModel([]), dialect)
+    assert isinstance(agent, ReviewerAgent)
+    prompt = agent.system_prompt()
+    assert "never instructions" in prompt.content
+    assert "review_comment" in prompt.tools
+    assert "submit_review" in prompt.tools
+    assert "str_replace_editor" not in prompt.tools
+    assert ("<review_comment" in prompt.content) == (dialect == "tags")
+    assert AGENTS[REVIEWER].answers
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_its_rules_are_short(dialect: Dialect) -> None:
+    prompt = make_agent(REVIEWER, ReplayModel([]), dialect).system_prompt().content
+    assert litellm().token_counter(model="gpt-4o", text=prompt) < 2_500
+
+
+def test_no_other_agent_is_offered_its_tools() -> None:
+    for name in ("CodeActAgent", "ReadOnlyAgent"):
+        tools = make_agent(name, ReplayModel([]), "tools").system_prompt().tools
+        assert not {"review_comment", "submit_review"} & set(tools)
+
+
+def test_a_comment_is_read_as_models_write_it() -> None:
+    found = called(
+        path="./src/a.py",
+        line="12",
+        start_line="10",
+        body="x",
+        side="new",
+        severity="Critical",
+        suggestion="  y\n",
+    )
+    assert isinstance(found, a.ReviewComment)
+    assert (found.path, found.start_line, found.line) == ("src/a.py", 10, 12)
+    assert (found.side, found.severity, found.suggestion) == ("RIGHT", "high", "  y")
+
+
+@pytest.mark.parametrize("idle", ["", "  \n", None])
+def test_an_idle_suggestion_is_none(idle: str | None) -> None:
+    found = called(path="a.py", line=1, body="x", suggestion=idle, start_line="", severity="nit")
+    assert isinstance(found, a.ReviewComment)
+    assert (found.suggestion, found.start_line, found.severity) == (None, None, "low")
+
+
+def test_a_range_of_one_line_is_a_line() -> None:
+    found = called(path="a.py", line=3, start_line=3, body="x")
+    assert isinstance(found, a.ReviewComment)
+    assert found.start_line is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"path": "a.py", "line": 0, "body": "x"}, "line"),
+        ({"path": "a.py", "line": 3, "start_line": 9, "body": "x"}, "after line 3"),
+        ({"path": "a.py", "line": 9_000, "start_line": 1, "body": "x"}, "at most 300"),
+        ({"path": "a.py", "line": 3, "body": " "}, "body is empty"),
+        ({"path": "a.py", "line": 3, "body": "x", "side": "MIDDLE"}, "side"),
+        ({"path": "a.py", "line": 3, "body": "x", "severity": "cosmic"}, "severity"),
+        ({"line": 3, "body": "x"}, "path is missing"),
+        ({"path": "a.py", "line": 3, "body": "x", "sugestion": "y"}, "did you mean 'suggestion'"),
+    ],
+)
+def test_a_comment_that_cannot_be_read_teaches_the_right_form(
+    arguments: dict[str, Any], says: str
+) -> None:
+    found = called(**arguments)
+    assert isinstance(found, a.Invalid)
+    assert says in found.reason
+    assert "review_comment(path: string, line: integer" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("given_", "verdict"),
+    [("", "comment"), ("Approved", "approve"), ("request changes", "request_changes")],
+)
+def test_the_end_of_a_review_is_a_finish_with_a_verdict(given_: str, verdict: str) -> None:
+    found = called("submit_review", summary="Fine.", verdict=given_, remaining="Windows")
+    assert isinstance(found, a.Finish)
+    assert (found.message, found.verdict, found.remaining) == ("Fine.", verdict, "Windows")
+
+
+def test_a_plain_finish_ends_it_as_well() -> None:
+    found = called("finish", message="Fine.")
+    assert isinstance(found, a.Finish)
+    assert found.verdict == ""
+
+
+TEXT = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\r\x00"), min_size=1, max_size=60
+)
+WORDS = TEXT.filter(lambda text: bool(text.strip()))
+LINE = st.integers(1, 9_999)
+
+
+@given(
+    path=st.text("abc/._-", min_size=1, max_size=20).filter(lambda p: not p.startswith("./")),
+    line=LINE,
+    before=st.integers(0, 200),
+    side=st.sampled_from(["LEFT", "RIGHT"]),
+    body=WORDS,
+    suggestion=st.none() | WORDS.filter(lambda text: not text.endswith("\n")),
+    severity=st.sampled_from(["high", "medium", "low"]),
+)
+def test_any_comment_survives_the_tags(
+    path: str, line: int, before: int, side: Any, body: str, suggestion: Any, severity: Any
+) -> None:
+    action = a.ReviewComment(
+        path=path,
+        line=line,
+        start_line=line - before if 0 < before < line else None,
+        side=side,
+        body=body,
+        suggestion=suggestion,
+        severity=severity,
+    )
+    assert parse_tags(write_tags(action)) == (action,)
+
+
+@given(summary=WORDS, verdict=st.sampled_from(["comment", "approve", "request_changes"]), ran=TEXT)
+def test_any_end_survives_the_tags(summary: str, verdict: Any, ran: str) -> None:
+    action = a.Finish(message=summary, verdict=verdict, verification=ran)
+    assert parse_tags(write_tags(action)) == (action,)
+
+
+def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> ReviewThread:
+    words = Words(id=number, author="eve", at=WHEN, body=body)
+    return ReviewThread(
+        id=str(number), path=f"{number}.py", line=1, is_resolved=resolved, comments=(words,)
+    )
+
+
+def test_of_many_conversations_the_open_and_the_newest_are_told() -> None:
+    threads = tuple(thread(n, resolved=n == 19) for n in range(20))
+    told = told_pull(Pull(number=1, head="a" * 40, base_branch="main", threads=threads), "")
+    assert told is not None
+    heads = [each["head"] for each in told["threads"]]
+    assert heads[0] == "open conversation on 18.py:1"
+    assert sum(len(each["body"]) for each in told["threads"]) <= MOST_THREADS
+    assert told["threads_left_out"] == 20 - len(heads)
+    assert not any("resolved" in head for head in heads)

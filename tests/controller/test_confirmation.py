@@ -1,0 +1,362 @@
+"""What stands between an action and its being done: refusals, waiting, approvals, in the log."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from resolver.agents.dummy import DummyAgent
+from resolver.consent import RiskLevel, Wanted
+from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, waiting_in
+from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, Source
+from resolver.events.lifecycle import (
+    ConfirmationAnswered,
+    ConfirmationAsked,
+    LimitsExtended,
+    RiskAssessed,
+    Warned,
+)
+from resolver.events.log import Event
+from resolver.model import Completion, Extension, RunState
+from tests.controller.scene import START, Scene, all_events, bash, finish, hand_on
+
+DANGER = "rm -rf /"
+LATER = START + timedelta(days=1)
+BEFORE = START - timedelta(days=1)
+FINISH = a.Finish(message="ok")
+
+
+class Thread:
+    """Where people are asked. `answers`: what they say each time, taken from the front."""
+
+    def __init__(self, scene: Scene, *answers: list[Request]) -> None:
+        self.shown: list[Wanted] = []
+        self._scene = scene
+        self._answers = list(answers)
+
+    def tell(self, wanted: Wanted) -> datetime | None:
+        self.shown.append(wanted)
+        for request in self._answers.pop(0) if self._answers else []:
+            self._scene.control.send(request)
+        return START
+
+
+def waiting(thread: Thread, policy: str = "high", wait: float = 0.3) -> Confirmation:
+    return Confirmation(policy=policy, on_high="wait", wait=wait, tell=thread.tell)  # type: ignore[arg-type]
+
+
+def run(script: Sequence[ActionBase], *answers: list[Request], policy: str = "high") -> Scene:
+    scene = Scene()
+    scene.thread = Thread(scene, *answers)  # type: ignore[attr-defined]
+    scene.go(DummyAgent([*script, FINISH]), confirmation=waiting(scene.thread, policy))  # type: ignore[attr-defined]
+    return scene
+
+
+def states(scene: Scene) -> list[RunState]:
+    return [e.state for e in scene.of(o.AgentStateChanged)]
+
+
+def errors(scene: Scene) -> list[str]:
+    return [e.code for e in scene.nested(o.ErrorObservation)]
+
+
+def test_without_a_policy_everything_is_done_and_high_risks_are_in_the_log() -> None:
+    scene = Scene()
+    scene.go(DummyAgent([a.CmdRun(command=DANGER), a.CmdRun(command="ls"), FINISH]))
+    assert scene.sandbox.done == [DANGER, "ls"]
+    [risk] = scene.of(RiskAssessed)
+    assert (risk.level, risk.cause) == (RiskLevel.HIGH, None)
+    assert isinstance(scene.state.events[risk.action], a.CmdRun)
+    assert risk.reasons[0].startswith("destructive: ")
+
+
+def test_low_risks_are_in_the_log_where_all_are_wanted() -> None:
+    scene = Scene()
+    scene.go(
+        DummyAgent([a.CmdRun(command="ls"), FINISH]), confirmation=Confirmation(record_all=True)
+    )
+    assert [e.level for e in scene.of(RiskAssessed)] == [RiskLevel.LOW]
+
+
+def test_an_action_is_told_to_everybody_before_it_is_judged_and_judged_before_it_is_done() -> None:
+    scene = Scene()
+    scene.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]))
+    kinds = [type(e) for e in scene.store]
+    order = [kinds.index(kind) for kind in (a.CmdRun, RiskAssessed, o.CmdOutput)]
+    assert order == sorted(order)
+
+
+def test_a_high_risk_is_refused_with_what_the_agent_can_do_instead() -> None:
+    scene = Scene()
+    script = [a.CmdRun(command=DANGER), a.CmdRun(command="make"), FINISH]
+    scene.go(DummyAgent(script), confirmation=Confirmation(policy="high"))
+    assert scene.sandbox.done == ["make"]
+    [refused] = scene.of(o.ErrorObservation)
+    assert refused.code == "refused"
+    assert "destructive: rm /" in refused.content
+    assert "Go on without it" in refused.content
+    assert scene.state.run_state is RunState.FINISHED
+    assert not scene.state.pending
+
+
+def test_a_medium_risk_needs_nobody() -> None:
+    scene = run([a.CmdRun(command="git push origin fix")])
+    assert scene.sandbox.done == ["git push origin fix"]
+    assert [e.level for e in scene.of(RiskAssessed)] == [RiskLevel.MEDIUM]
+
+
+def test_what_is_approved_is_done_once_and_the_log_says_by_whom() -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Approve("maria", LATER)])
+    assert scene.sandbox.done == [DANGER]
+    [answer] = scene.of(ConfirmationAnswered)
+    assert (answer.approved, answer.by) == (True, "maria")
+    assert states(scene) == [
+        RunState.RUNNING, RunState.AWAITING_CONFIRMATION, RunState.RUNNING, RunState.FINISHED,
+    ]  # fmt: skip
+    [waits] = [e for e in scene.of(o.AgentStateChanged) if "rm -rf /" in e.reason]
+    assert waits.state is RunState.AWAITING_CONFIRMATION
+
+
+def test_the_person_is_shown_all_of_the_action_and_why() -> None:
+    scene = run([a.FileWrite(path="/etc/cron.d/x", content="boom")], [Approve("maria", LATER)])
+    [wanted] = scene.thread.shown  # type: ignore[attr-defined]
+    assert (wanted.kind, wanted.level) == ("file_write", RiskLevel.HIGH)
+    assert "/etc/cron.d/x" in wanted.text
+    assert "boom" in wanted.text
+    assert wanted.reasons[0].startswith("persistence: ")
+
+
+def test_what_is_denied_is_not_done_and_the_agent_is_told_why() -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Deny("maria", LATER, "use make clean")])
+    assert scene.sandbox.done == []
+    [denied] = scene.of(o.ErrorObservation)
+    assert denied.code == "denied"
+    assert "maria" in denied.content
+    assert "use make clean" in denied.content
+    assert scene.state.run_state is RunState.FINISHED
+
+
+def test_an_approval_counts_for_one_action_only() -> None:
+    scene = run([a.CmdRun(command=DANGER)] * 2, [Approve("maria", LATER)], [Deny("maria", LATER)])
+    assert scene.sandbox.done == [DANGER]
+    assert errors(scene) == ["denied"]
+
+
+def test_approving_twice_does_nothing_twice() -> None:
+    twice = [Approve("maria", LATER), Approve("paul", LATER)]
+    scene = run([a.CmdRun(command=DANGER), a.CmdRun(command="ls")], twice)
+    assert scene.sandbox.done == [DANGER, "ls"]
+    [warned] = [e for e in scene.of(Warned) if e.about == "confirmation"]
+    assert "paul said approve, but nothing waited" in warned.message
+
+
+def test_a_second_approval_is_not_for_the_next_action() -> None:
+    twice = [Approve("maria", LATER), Approve("paul", START)]
+    scene = run([a.CmdRun(command=DANGER), a.CmdRun(command="mkfs.ext4 /dev/sda")], twice)
+    assert scene.sandbox.done == [DANGER]
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+
+
+@pytest.mark.parametrize("at", [BEFORE, START])
+def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: datetime) -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Approve("maria", at)])
+    assert scene.sandbox.done == []
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+    assert any(e.about == "confirmation" for e in scene.of(Warned))
+
+
+def test_an_approval_while_nothing_waits_is_no_approval_of_what_comes() -> None:
+    scene = Scene()
+    scene.control.send(Approve("maria", LATER))
+    thread = Thread(scene)
+    scene.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]), confirmation=waiting(thread))
+    assert scene.sandbox.done == []
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+
+
+def test_a_run_that_nobody_answers_ends_waiting_and_keeps_the_action() -> None:
+    scene = run([a.CmdRun(command=DANGER)])
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+    assert [type(e) for e in scene.state.pending.values()] == [a.CmdRun]
+    wanted = waiting_in(scene.state)
+    assert wanted is not None
+    assert wanted.text == DANGER
+
+
+def test_all_actions_wait_where_all_are_to() -> None:
+    script = [a.CmdRun(command="ls"), a.Think(content="hm"), a.FileRead(path="x")]
+    scene = run(script, [Approve("m", LATER)], [Deny("m", LATER)], policy="always")
+    assert [w.kind for w in scene.thread.shown] == ["cmd_run", "file_read"]  # type: ignore[attr-defined]
+    assert scene.sandbox.done == ["ls"]
+
+
+def test_a_stop_ends_a_run_that_waits() -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Stop("maria", "no")])
+    assert scene.state.run_state is RunState.STOPPED
+    assert scene.sandbox.done == []
+
+
+def test_pausing_and_going_on_approve_nothing() -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Pause("m"), Resume("m"), Extend(Extension(time=60))])
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+    assert scene.of(LimitsExtended)
+    assert scene.sandbox.done == []
+
+
+def test_words_in_the_place_of_a_decision_mean_no() -> None:
+    scene = run([a.CmdRun(command=DANGER)], [Say("clean only build/", "maria")])
+    assert scene.sandbox.done == []
+    [denied] = scene.of(o.ErrorObservation)
+    assert "clean only build/" in denied.content
+
+
+def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
+    scene = run([a.CmdRun(command=f"{DANGER} # {'x' * LONGEST_SHOWN}")])
+    assert scene.thread.shown == []  # type: ignore[attr-defined]
+    assert errors(scene) == ["refused"]
+    assert "too long" in scene.of(o.ErrorObservation)[0].content
+
+
+def test_waiting_is_not_the_runs_time() -> None:
+    scene = Scene(seconds=1.0)
+    thread = Thread(scene)
+    scene.go(DummyAgent([a.CmdRun(command=DANGER)]), confirmation=waiting(thread, wait=0.05))
+    before = scene.state.seconds
+    assert scene.state.elapsed(START + timedelta(days=2)) == before
+
+
+def test_what_the_user_has_done_in_the_sandbox_is_not_judged() -> None:
+    scene = Scene()
+    scene.stream.add(a.CmdRun(command=DANGER, source=Source.USER))
+    scene.go(DummyAgent([FINISH]), confirmation=Confirmation(policy="high"))
+    assert not scene.of(RiskAssessed)
+
+
+WORK: tuple[Completion, ...] = (
+    bash("ls", DANGER, "make"),
+    hand_on("clean up"),
+    bash("find . -name x", "git push -f origin main"),
+    finish("pushed"),
+    bash("mkfs.ext4 /dev/sdb"),
+    finish("done"),
+)
+
+
+def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scene:
+    """The work, with people who approve the first and the second, and deny the third."""
+    scene = Scene(*WORK, earlier=earlier)
+
+    def tell(wanted: Wanted) -> datetime | None:
+        denied = "mkfs" in wanted.text
+        scene.control.send(Deny("maria", LATER, "no") if denied else Approve("maria", LATER))
+        return START
+
+    confirmation = Confirmation(policy=policy, on_high="wait", wait=5.0, tell=tell)  # type: ignore[arg-type]
+    scene.go(delegates=scene.delegate, confirmation=confirmation)
+    return scene
+
+
+def told(events: Sequence[Event]) -> list[tuple[str, str]]:
+    kept = (a.CmdRun, o.CmdOutput, o.ErrorObservation, RiskAssessed, ConfirmationAnswered)
+    left_out = {"id", "timestamp", "cause", "reply", "action"}
+    return [
+        (e.kind, e.model_dump_json(exclude=left_out))
+        for e in all_events(events)
+        if isinstance(e, kept)
+    ]
+
+
+def test_a_delegates_actions_wait_as_well_and_every_log_says_so() -> None:
+    scene = worked()
+    assert scene.state.run_state is RunState.FINISHED
+    assert [e.approved for e in scene.nested(ConfirmationAnswered)] == [True, True, False]
+    waits = [e for e in scene.nested(o.AgentStateChanged) if "git push -f" in e.reason]
+    assert len(waits) == 2
+
+
+def test_a_run_killed_at_any_event_asks_decides_and_does_the_same() -> None:
+    """Every prefix of the log, whatever it waits for, leads to the same end: nothing is decided
+    twice, and what was denied is not done."""
+    full = worked()
+    events = list(full.store)
+    for length in range(3, len(events)):
+        again = worked(events[:length])
+        assert told(list(again.store)) == told(events), f"cut off after {length} events"
+        assert again.state.run_state is RunState.FINISHED
+        assert "mkfs.ext4 /dev/sdb" not in again.sandbox.done
+
+
+def test_a_decision_that_comes_with_a_later_process_needs_no_second_question() -> None:
+    for cut in (True, False):
+        first = run([a.CmdRun(command=DANGER)])
+        later = Scene(earlier=list(first.store))
+        later.control.send(Approve("maria", LATER) if cut else Deny("maria", LATER, "no"))
+        thread = Thread(later)
+        later.go(DummyAgent([FINISH]), confirmation=waiting(thread))
+        assert thread.shown == []
+        assert later.sandbox.done == ([DANGER] if cut else [])
+        assert later.state.run_state is RunState.FINISHED
+
+
+def test_a_later_process_without_a_decision_asks_again() -> None:
+    first = run([a.CmdRun(command=DANGER)])
+    later = Scene(earlier=list(first.store))
+    thread = Thread(later)
+    later.go(DummyAgent([FINISH]), confirmation=waiting(thread))
+    assert [w.text for w in thread.shown] == [DANGER]
+    assert later.state.run_state is RunState.AWAITING_CONFIRMATION
+    assert len(later.of(ConfirmationAsked)) == 2
+
+
+def test_a_later_process_for_which_nothing_needs_a_person_does_it() -> None:
+    first = run([a.CmdRun(command=DANGER)])
+    later = Scene(earlier=list(first.store))
+    later.go(DummyAgent([FINISH]))
+    assert later.sandbox.done == [DANGER]
+    assert later.state.run_state is RunState.FINISHED
+
+
+def browsing(earlier: Sequence[Event], *requests: Request) -> Scene:
+    scene = Scene(earlier=earlier)
+    for request in requests:
+        scene.control.send(request)
+    script = [] if earlier else [a.BrowseURL(url="http://169.254.169.254/")]
+    scene.go(DummyAgent([*script, FINISH]), confirmation=waiting(Thread(scene), wait=0.05))
+    return scene
+
+
+def test_what_reaches_outside_is_done_once_after_it_was_approved() -> None:
+    first = browsing([])
+    assert first.state.run_state is RunState.AWAITING_CONFIRMATION
+    later = browsing(list(first.store), Approve("maria", LATER))
+    assert later.sandbox.done == ["browse_url"]
+
+
+def test_what_reaches_outside_is_not_done_again_when_it_was_let_through_before() -> None:
+    first = browsing([])
+    later = browsing(list(first.store), Approve("maria", LATER))
+    events = list(later.store)
+    end = next(i for i, e in enumerate(events) if isinstance(e, o.CmdOutput))
+    again = browsing(events[:end])
+    assert again.sandbox.done == []
+    assert errors(again) == ["interrupted"]
+
+
+def test_each_agent_has_the_analyzer_of_its_own_log() -> None:
+    made: list[object] = []
+    scene = Scene(*WORK)
+    rules = Confirmation()
+
+    def analyzer_of(stream: object) -> object:
+        made.append(stream)
+        return rules.analyzers(scene.stream)
+
+    confirmation = replace(rules, analyzers=analyzer_of)  # type: ignore[arg-type]
+    scene.go(delegates=scene.delegate, confirmation=confirmation)
+    assert made[0] is scene.stream
+    assert len(made) == 2
+    assert made[1] is not scene.stream

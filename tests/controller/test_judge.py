@@ -1,0 +1,57 @@
+"""A model's opinion of an action, beside the rules."""
+
+import pytest
+
+from resolver.consent import RiskLevel
+from resolver.controller.judge import JudgingAnalyzer
+from resolver.errors import ModelError
+from resolver.events.actions import CmdRun, FileRead
+from resolver.events.lifecycle import Warned
+from resolver.llm.replay import ReplayModel
+from resolver.model import Completion
+from resolver.security.risk.analyzer import RuleAnalyzer
+from resolver.security.risk.findings import Risk
+from tests.controller.scene import Scene
+
+HIGH = 'I think:\n{"level": "high", "reason": "looks\\nodd"}'
+
+
+def judged(command: str, *replies: Completion | ModelError) -> tuple[Risk, Scene]:
+    scene = Scene()
+    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel(replies, name="m"), scene.stream)
+    return analyzer.assess(CmdRun(command=command)), scene
+
+
+def said(text: str) -> Completion:
+    return Completion(model="m", text=text)
+
+
+def test_the_model_can_raise_a_risk_and_its_opinion_is_labelled() -> None:
+    risk, _ = judged("make deploy", said(HIGH))
+    assert risk == Risk(RiskLevel.HIGH, ("judge: looks odd (a model's opinion)",))
+
+
+def test_the_model_can_not_lower_a_risk_and_is_not_asked_about_a_high_one() -> None:
+    risk, _ = judged("git push", said('{"level": "low"}'))
+    assert risk.level is RiskLevel.MEDIUM
+    assert judged("rm -rf /")[0].level is RiskLevel.HIGH
+
+
+@pytest.mark.parametrize(
+    "reply", [ModelError("no answer"), said("fine, go on"), said('{"level": "none"}')]
+)
+def test_without_an_opinion_the_rules_count_and_the_log_says_so(
+    reply: Completion | ModelError,
+) -> None:
+    risk, scene = judged("git push", reply)
+    assert risk.level is RiskLevel.MEDIUM
+    [warned] = scene.of(Warned)
+    assert warned.about == "judge"
+    assert "the rules alone count" in warned.message
+
+
+def test_views_of_files_are_left_to_the_rules() -> None:
+    scene = Scene()
+    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel((), name="m"), scene.stream)
+    assert analyzer.assess(FileRead(path="src/a.py")) == Risk()
+    assert not scene.of(Warned)

@@ -1,0 +1,275 @@
+"""Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from resolver.errors import ForgeError, Refused
+from resolver.forge.markers import review_marker
+from resolver.model import Command, Task, Trigger, TriggerKind
+from resolver.pull import DiffFile, Hunk, Pull, Remark, Review, Verdict
+from tests.forge import reports
+from tests.forge.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+TEXT = "".join(f"{n}\n" for n in range(1, 61))
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "thirty\n")}, "Say thirty")
+    return github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
+
+
+Asked = Callable[..., Trigger]
+
+
+@pytest.fixture
+def asked(github: GitHubServer, pull: Issue) -> Asked:
+    def ask(body: str = "@agent review") -> Trigger:
+        github.advance(10)
+        return triggered(github, github.add_comment(pull, body, "alice"))
+
+    return ask
+
+
+def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, Pull]:
+    task = forge_for(github).read(trigger)
+    assert task.pull is not None
+    return task, task.pull
+
+
+def test_what_is_read_of_a_pull_request(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    assert pull.pull is not None
+    pull.pull.draft = True
+    task, found = read(github, asked())
+    assert (task.title, task.body, task.base_branch) == ("Say thirty", "So it is.", "main")
+    assert (found.number, found.head_branch, found.base_branch) == (pull.number, "work", "main")
+    assert found.head == github.repository(NAME).git.tip("work")
+    assert (found.head_repository, found.is_fork, found.is_draft) == (NAME, False, True)
+    assert (found.author, found.association, found.moved) == ("mallory", "NONE", "")
+
+
+def test_threads_are_read_page_by_page_with_their_state(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    first = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    github.add_review_comment(pull, "a.py", 30, "Because.", "alice", in_reply_to=first)
+    for n in range(119):
+        github.add_review_comment(pull, "a.py", 29, f"thread {n}", "eve").resolved = n % 2 == 0
+    github.add_review(pull, "draft", "eve", "PENDING")
+    for n in range(60):
+        github.add_review(pull, f"review {n}", "eve")
+    _, found = read(github, asked())
+    assert len(found.threads) == 120
+    assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
+    assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
+    assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(60)]
+    assert len([r for r in github.requests if r.kind == "graphql"]) == 3 + 2 + 1
+
+
+def test_a_thread_whose_lines_have_changed_is_outdated(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
+    [thread] = read(github, asked())[1].threads
+    assert (thread.is_outdated, thread.line, thread.original_line) == (True, None, 30)
+
+
+def test_our_own_threads_are_known_and_our_reviews_words_are_not(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
+    github.add_review(pull, "ours", BOT)
+    _, found = read(github, asked())
+    assert [t.comments[0].author for t in found.threads] == [BOT]
+    assert found.reviews == ()
+
+
+def test_a_pull_request_whose_fork_is_gone_is_read(github: GitHubServer) -> None:
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    github.create_repository("zoe/demo", parent=NAME)
+    github.commit("zoe/demo", "work", {"a.py": "x\n"})
+    pull = github.create_pull(NAME, "zoe:work", author="zoe")
+    github.advance(5)
+    _, found = read(github, triggered(github, github.add_comment(pull, "@agent review", "alice")))
+    assert (found.head_repository, found.is_fork) == ("zoe/demo", True)
+
+
+@pytest.mark.parametrize("command", [Command.FIX, Command.CONTINUE])
+def test_other_work_on_a_pull_request_is_refused(
+    github: GitHubServer, pull: Issue, asked: Asked, command: Command
+) -> None:
+    trigger = asked().model_copy(update={"command": command})
+    with pytest.raises(Refused, match="is a pull request"):
+        forge_for(github).read(trigger)
+
+
+def test_there_is_nothing_to_review_in_an_issue(github: GitHubServer, asked: Asked) -> None:
+    issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
+    trigger = asked().model_copy(update={"number": issue.number})
+    with pytest.raises(Refused, match="nothing in it to review") as refused:
+        forge_for(github).read(trigger)
+    assert "pull request" in refused.value.next_step
+
+
+@pytest.mark.parametrize("pushes", [1, 3])
+def test_of_several_pushes_after_the_request_none_is_used(
+    github: GitHubServer, pull: Issue, asked: Asked, pushes: int
+) -> None:
+    seen = github.repository(NAME).git.tip("work")
+    trigger = asked()
+    for n in range(pushes):
+        github.advance(20)
+        github.commit(NAME, "work", {"a.py": f"{n}\n"})
+    task, found = read(github, trigger)
+    assert found.head == seen
+    assert seen is not None
+    assert seen[:12] in found.moved
+    assert any("pushed to after the request" in line for line in task.left_out)
+
+
+def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    head = github.commit(NAME, "work", {"a.py": "x\n"})
+    trigger = asked()
+    github.advance(20)
+    github.add_comment(pull, "bump", "eve")
+    _, found = read(github, trigger)
+    assert (found.head, found.moved) == (head, "")
+
+
+def test_the_command_line_means_what_is_there_now(github: GitHubServer, pull: Issue) -> None:
+    head = github.commit(NAME, "work", {"a.py": "x\n"})
+    trigger = reports.trigger(
+        kind=TriggerKind.COMMAND_LINE,
+        number=pull.number,
+        is_pull_request=True,
+        command=Command.REVIEW,
+        comment_id=None,
+    )
+    assert read(github, trigger)[1].head == head
+
+
+def test_a_refused_query_is_an_error_with_its_words(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    github.fail_next(
+        "POST", "/graphql$", 200, body={"errors": [{"message": "Resource not accessible"}]}
+    )
+    with pytest.raises(ForgeError, match="Resource not accessible"):
+        forge_for(github).read(trigger)
+
+
+@pytest.mark.parametrize("status", [502, 429])
+def test_a_query_that_meets_trouble_is_asked_again(
+    github: GitHubServer, pull: Issue, asked: Asked, status: int
+) -> None:
+    trigger = asked()
+    github.fail_next("POST", "/graphql$", status, headers={"Retry-After": "0"}, times=2)
+    assert read(github, trigger)[1].number == pull.number
+
+
+# Publishing
+
+FILE = DiffFile(
+    path="a.py",
+    status="modified",
+    hunks=(Hunk(old_start=27, old_lines=7, new_start=27, new_lines=7),),
+)
+
+
+def review(github: GitHubServer, *lines: int, **more: Any) -> Review:
+    head = github.repository(NAME).git.tip("work")
+    placed = tuple(Remark(path="a.py", line=n, body=f"on {n}") for n in lines)
+    return Review(**{"commit": head, "placed": placed, **more})
+
+
+def report_on(pull: Issue, key: str = "issue_comment:77") -> Any:
+    trigger = reports.trigger(
+        key=key, number=pull.number, is_pull_request=True, command=Command.REVIEW
+    )
+    return reports.report(trigger=trigger)
+
+
+def test_a_review_is_published_once_and_found_again(github: GitHubServer, pull: Issue) -> None:
+    report, made = report_on(pull), review(github, 28, 30)
+    first = forge_for(github).publish_review(report, made)
+    again = forge_for(github).publish_review(report, made)
+    assert first.url == again.url
+    [published] = pull.reviews
+    assert [c.line for c in published.comments] == [28, 30]
+    found = forge_for(github).find_publication(report.trigger)
+    assert found is not None
+    assert found.review is not None
+    assert (found.review.url, found.comment_url) == (first.url, None)
+
+
+def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
+    report = report_on(pull)
+    github.add_review(pull, review_marker(report.trigger.key), "eve")
+    forge_for(github).publish_review(report, review(github))
+    assert len(pull.reviews) == 2
+
+
+@pytest.mark.parametrize("refused", [{27}, {33}, {28, 32}, {27, 28, 29, 30, 31, 32, 33}])
+def test_only_the_refused_comments_go_into_the_text(
+    github: GitHubServer, pull: Issue, refused: set[int]
+) -> None:
+    assert pull.pull is not None
+    pull.pull.refused_lines |= {("a.py", n) for n in refused}
+    done = forge_for(github).publish_review(report_on(pull), review(github, *range(27, 34)))
+    [published] = pull.reviews
+    assert {c.line for c in published.comments} == set(range(27, 34)) - refused
+    for n in refused:
+        assert f"on {n}" in published.body
+    assert (done.placed, done.beside) == (7 - len(refused), len(refused))
+    assert len(pull.review_comments) == 7 - len(refused)
+
+
+def test_a_draft_of_ours_is_cleared_and_one_of_a_persons_is_left(
+    github: GitHubServer, pull: Issue
+) -> None:
+    github.add_review(pull, review_marker("another"), BOT, "PENDING")
+    forge_for(github).publish_review(report_on(pull), review(github, 30))
+    assert [r.state for r in pull.reviews] == ["COMMENTED"]
+    github.add_review(pull, "I am still writing", BOT, "PENDING")
+    with pytest.raises(ForgeError, match="one pending review"):
+        forge_for(github).publish_review(report_on(pull, "other"), review(github, 30))
+    assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
+
+
+def test_a_commit_that_is_no_part_any_more_loses_no_word(github: GitHubServer, pull: Issue) -> None:
+    made = review(github, 30)
+    git = github.repository(NAME).git
+    start = git.tip("main")
+    assert start is not None
+    github.force_push(NAME, "work", start)
+    github.commit(NAME, "work", {"a.py": "other\n"})
+    forge_for(github).publish_review(report_on(pull), made)
+    [published] = pull.reviews
+    assert published.comments == []
+    assert "on 30" in published.body
+
+
+def test_an_own_pull_request_is_commented_on(github: GitHubServer, pull: Issue) -> None:
+    pull.author = github.world.account(BOT)
+    made = review(github, 30, verdict=Verdict.REQUEST_CHANGES)
+    done = forge_for(github).publish_review(report_on(pull), made)
+    assert done.verdict is Verdict.COMMENT
+    assert [(r.state, len(r.comments)) for r in pull.reviews] == [("COMMENTED", 1)]
+
+
+def test_a_token_that_may_not_review_is_told_what_it_needs(
+    github: GitHubServer, pull: Issue
+) -> None:
+    token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
+    with pytest.raises(ForgeError) as error:
+        forge_for(github, token).publish_review(report_on(pull), review(github, 30))
+    assert "pull-requests: write" in error.value.next_step

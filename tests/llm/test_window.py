@@ -1,0 +1,14 @@
+"""How long a conversation a model takes, as litellm's table has it."""
+
+from resolver.llm.config import ModelConfig
+from resolver.llm.window import context_window
+
+
+def test_a_known_model_has_its_window() -> None:
+    assert context_window(ModelConfig(model="openai/gpt-4o")) == 128_000
+    assert context_window(ModelConfig(model="gpt-4o")) == 128_000
+
+
+def test_an_unknown_model_has_none() -> None:
+    assert context_window(ModelConfig(model="openai/nobody-has-this")) is None
+    assert context_window(ModelConfig(model="of-our-own", base_url="http://127.0.0.1:1/v1")) is None

@@ -1,0 +1,85 @@
+"""MCP servers of the tests, and what is told of them."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resolver.mcp.endpoint import Address, Endpoint
+from resolver.mcp.host_process import HostProcess
+from resolver.mcp.servers import McpServers
+from tests.parts import mcp_server
+
+SCRIPT = Path(mcp_server.__file__)
+HOST = {"PATH": os.environ["PATH"], "HOME": "/root", "SECRET_OF_THE_HOST": "host-canary-1c9d"}
+
+
+class Scene:
+    """Opens servers, and keeps what they are noted for and what was kept of their results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.notes: list[str] = []
+        self.kept: list[str] = []
+        self.hidden = "nothing-to-hide"
+        self._open = ExitStack()
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def process(self, mode: str, *more: str, timeout: float = 5, **variables: str) -> Endpoint:
+        command = (str(SCRIPT), mode, *(more or ("stdio",)))
+        way = partial(HostProcess, sys.executable, command, variables, HOST)
+        return Endpoint("test", way, lambda _: True, timeout)
+
+    def address(
+        self, mode: str, *more: str, timeout: float = 5, headers: dict[str, str] | None = None
+    ) -> Endpoint:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), mode, "http", *more], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout
+        self._open.callback(process.stdout.close)
+        self._open.callback(process.wait)
+        self._open.callback(process.kill)
+        self._processes.append(process)
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp"
+        return Endpoint("test", Address(url, headers or {}), lambda _: True, timeout)
+
+    def endpoint(self, transport: str, mode: str, timeout: float = 5) -> Endpoint:
+        return (self.process if transport == "stdio" else self.address)(mode, timeout=timeout)
+
+    def open(self, *endpoints: Endpoint, start_seconds: float = 10) -> McpServers:
+        servers = McpServers(
+            endpoints, self._clean, self._keep, self.notes.append, start_seconds=start_seconds
+        )
+        return self._open.enter_context(servers)
+
+    def end_addresses(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        self._open.close()
+
+    def _clean(self, text: str) -> str:
+        return text.replace(self.hidden, "[redacted]").replace("\u200b", "")
+
+    def _keep(self, text: str) -> str:
+        self.kept.append(text)
+        return "/scratch/mcp-0001.txt"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    before = set(threading.enumerate())
+    made = Scene(tmp_path)
+    yield made
+    made.close()
+    left = [t for t in threading.enumerate() if t not in before and t.name.startswith("mcp")]
+    assert not left, "threads are left behind"

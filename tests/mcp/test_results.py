@@ -1,0 +1,121 @@
+"""Results of tools, whatever they hold, as observations."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.mcp.results import (
+    MAX_IMAGE,
+    MAX_KEPT,
+    MAX_STRUCTURED,
+    MAX_TEXT,
+    MOST_IMAGES,
+    observed,
+)
+from tests.mcp.test_schemas import json_values, plain
+
+
+def of(*content: Any, **more: Any) -> Any:
+    return observed({"content": list(content), **more}, plain, lambda text: None)
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def image(data: str = "AAAA", kind: str = "image/png") -> dict[str, str]:
+    return {"type": "image", "data": data, "mimeType": kind}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["content", "structuredContent", "isError", "x"]),
+        json_values
+        | st.lists(
+            st.fixed_dictionaries(
+                {"type": st.sampled_from(["text", "image", "audio", "resource", "resource_link"])},
+                optional=dict.fromkeys(
+                    ("text", "data", "mimeType", "resource", "uri"), json_values
+                ),
+            )
+        ),
+    )
+)
+def test_any_result_gives_an_observation(result: dict[str, Any]) -> None:
+    found = observed(result, plain, lambda kept: "/kept")
+    assert len(found.content) < MAX_TEXT + 500
+    assert all(url.startswith("data:image/") for url in found.images)
+
+
+def test_text_comes_as_it_is() -> None:
+    assert of(text("a"), text("b")).content == "a\nb"
+
+
+def test_an_error_is_one() -> None:
+    assert of(text("no"), isError=True).error
+    assert not of(text("no"), isError="true").error
+
+
+def test_data_without_words_is_told_as_text() -> None:
+    found = of(structuredContent={"a": [1]})
+    assert json.loads(found.content) == {"a": [1]} and found.structured == {"a": [1]}
+
+
+def test_a_lot_of_data_is_told_as_text_alone() -> None:
+    found = of(structuredContent={"a": "x" * MAX_STRUCTURED})
+    assert found.structured is None and "xxx" in found.content
+
+
+def test_pictures_are_bounded_in_kind_size_and_number() -> None:
+    found = of(*[image()] * (MOST_IMAGES + 1), image(kind="image/svg+xml"))
+    assert found.images == ("data:image/png;base64,AAAA",) * MOST_IMAGES
+    assert "the most of one result" in found.content and "PNG, JPEG" in found.content
+    assert of(image("A" * (MAX_IMAGE + 4))).images == ()
+    assert of(image("<script>")).images == ()
+
+
+def test_resources_are_told() -> None:
+    found = of(
+        {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
+        {"type": "resource", "resource": {"uri": "file:///b", "blob": "AAAA"}},
+        {"type": "resource_link", "uri": "https://x/y", "name": "n"},
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+    )
+    for words in ("file:///a]\ninside", "file:///b: 3 bytes", "n https://x/y", "[audio: can't"):
+        assert words in found.content
+
+
+def test_a_long_text_is_kept_up_to_a_bound_and_its_ends_are_told() -> None:
+    kept: list[str] = []
+
+    def keep(words: str) -> str:
+        kept.append(words)
+        return "/kept"
+
+    long = "begin" + "x" * MAX_KEPT + "end"
+    found = observed({"content": [text(long)]}, plain, keep)
+    assert len(kept[0]) == MAX_KEPT and found.output_file == "/kept"
+    assert found.content.startswith("begin") and found.content.endswith("end")
+    assert "first part of the result is in /kept" in found.content
+
+
+def test_without_a_place_to_keep_it_the_rest_is_said_to_be_lost() -> None:
+    found = of(text("x" * (MAX_TEXT + 1)))
+    assert found.output_file is None and "Ask for less at a time" in found.content
+
+
+def test_every_text_is_cleaned() -> None:
+    def clean(words: str) -> str:
+        return words.replace("SECRET", "[redacted]")
+
+    hidden = {
+        "content": [
+            text("SECRET"),
+            {"type": "resource", "resource": {"uri": "SECRET", "text": "SECRET"}},
+            {"type": "resource_link", "uri": "SECRET", "name": "SECRET"},
+            {"type": "SECRET"},
+        ],
+    }
+    assert "SECRET" not in observed(hidden, clean, lambda kept: None).content

@@ -1,0 +1,145 @@
+"""What is known of the work, read off the log."""
+
+from hypothesis import given
+from pydantic_core import from_json
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.events.lifecycle import DelegateEvent
+from resolver.events.log import dump_line
+from resolver.events.state import State
+from resolver.memory.facts import ROOM, Facts
+from resolver.templates import render
+from tests.events.strategies import logs
+from tests.memory.logs import Log, started, task
+
+
+def facts_of(log: Log) -> Facts:
+    facts = Facts()
+    facts.look(log.state)
+    return facts
+
+
+def summary(log: Log, room: int = ROOM) -> str:
+    return render("agent/summary.md.j2", turns=1, known=facts_of(log).told(room))
+
+
+def ran(log: Log, command: str, output: str = "", code: int = 0) -> None:
+    log.turn(a.CmdRun(command=command), o.CmdOutput(content=output, exit_code=code))
+
+
+def test_a_file_keeps_its_last_change_and_how_often_it_was_changed() -> None:
+    log = started()
+    for word in ("one", "two"):
+        edit = a.FileEdit(command="insert", path="a.py", new_str=word)
+        log.turn(edit, o.FileEditResult(path="a.py", diff=f"@@\n+{word}\n"), text=f"for {word}")
+    told = summary(log)
+    assert "- a.py: 2 changes\n  Your words at the time: for two\n  +two" in told
+    assert "+one" not in told
+
+
+def test_an_edit_that_failed_is_no_change() -> None:
+    log = started()
+    log.turn(a.FileWrite(path="b.py", content=""), o.ErrorObservation(content="exists"))
+    assert "b.py" not in summary(log)
+
+
+def test_changes_by_the_shell_and_by_python_are_known() -> None:
+    log = started()
+    ran(log, "cat > new.txt <<'EOF'\nhello > there\nEOF")
+    ran(log, "git mv old.py moved.py && rm gone.py")
+    ran(log, "git stash")
+    for code in (
+        "append_file('notes.md', 'x')",
+        "open('data.csv', 'w').write('')",
+        "Path('p.txt').write_text('')",
+        "open('/tmp/x', 'w')",
+        "open('read.txt')",
+    ):
+        log.turn(a.IPythonRunCell(code=code), o.IPythonOutput())
+    facts = facts_of(log)
+    assert list(facts.files.by_key) == [
+        "new.txt", "old.py", "moved.py", "gone.py", "notes.md", "data.csv", "p.txt",
+    ]  # fmt: skip
+    assert "there" not in summary(log).split("Your")[0].replace("hello > there", "")
+    assert "[0] git stash" in summary(log)
+
+
+def test_a_check_has_its_last_result_and_says_that_files_changed_since() -> None:
+    log = started()
+    ran(log, "pytest -q", "FAILED t.py::x - boom\n1 failed", 1)
+    log.turn(a.FileEdit(command="insert", path="a.py"), o.FileEditResult(path="a.py"))
+    assert "[exit code 1] pytest -q; files were changed since\n  FAILED t.py::x" in summary(log)
+    ran(log, "cd /w && CI=1 python -m pytest -q 2>&1 | tail -3", "3 passed")
+    told = summary(log)
+    assert "[exit code 0] pytest -q (run 2 times)\n  3 passed" in told
+    assert "1 failed" not in told
+
+
+def test_a_command_that_did_not_end_is_told_so() -> None:
+    log = started()
+    log.turn(a.CmdRun(command="npm test"), o.CmdOutput(content="waiting", timed_out=True))
+    assert "[did not end] npm test" in summary(log)
+
+
+def test_the_answer_of_a_person_stands_with_the_question() -> None:
+    log = started()
+    log.turn(a.Message(content="Tabs or spaces?", wait_for_response=True), None)
+    log.add(task("Tabs."))
+    log.turn(a.Message(content="Sure?", wait_for_response=True), None)
+    log.add(a.Message(content="go on by yourself", source="user", cause=5))
+    told = summary(log)
+    assert "- You: Tabs or spaces?\n  Answer: Tabs." in told
+    assert "go on by yourself" not in told
+
+
+def test_what_delegates_changed_and_checked_is_known_and_what_they_thought_is_not() -> None:
+    log = started()
+    delegate = log.add(a.Delegate(agent="LocAgent", task="look", reply=log.reply()))
+    inner = Log()
+    inner.turn(a.FileEdit(command="insert", path="x.py"), o.FileEditResult(path="x.py"))
+    ran(inner, "pytest tests/x", "1 passed")
+    inner.turn(a.Think(content="a thought of its own"), o.Null())
+    for event in inner.state.events:
+        log.add(DelegateEvent(delegate=delegate, event=from_json(dump_line(event))))
+    log.add(o.DelegateResult(content="it is in x.py", cause=delegate))
+    told = summary(log)
+    assert "- x.py: 1 change by a delegate" in told
+    assert "[exit code 0] pytest tests/x (by a delegate)" in told
+    assert "- LocAgent: look\n  Result: it is in x.py" in told
+    assert "a thought of its own" not in told
+
+
+def test_another_state_is_noticed() -> None:
+    one, other = started(), started()
+    ran(one, "rm a.py")
+    ran(other, "rm b.py")
+    facts = Facts()
+    for log in (one, other, one):
+        facts.look(log.state)
+        assert list(facts.files.by_key) == list(facts_of(log).files.by_key)
+
+
+def test_a_long_plan_loses_what_is_done_first() -> None:
+    log = started()
+    items = [{"title": f"done {n} " + "x" * 90, "status": "done"} for n in range(60)]
+    items += [{"title": f"todo {n} " + "y" * 90} for n in range(10)]
+    log.turn(a.PlanUpdate.model_validate({"items": items}), o.PlanUpdated())
+    told = summary(log)
+    assert "todo 0 " in told and "todo 9 " in told
+    assert "done 0 " not in told and "items not listed" in told
+
+
+@given(events=logs())
+def test_any_log_has_facts_within_their_room(events: list[EventBase]) -> None:
+    state = State()
+    facts = Facts()
+    for event in events:
+        state.apply(event)  # type: ignore[arg-type]
+        facts.look(state)
+    told = render("agent/summary.md.j2", turns=1, known=facts.told(2_000))
+    assert len(told) < 12_000
+    again = Facts()
+    again.look(state)
+    assert again.told() == facts.told()

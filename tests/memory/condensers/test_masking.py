@@ -1,0 +1,94 @@
+"""Masking: actions and ends stay, outputs go."""
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
+from resolver.memory.conversation import ConversationMemory
+from tests.memory.condensers.scenes import condense, filled, of, told
+from tests.memory.logs import started
+from tests.memory.test_conversation import assert_pairs_are_complete
+
+PICTURE = "data:image/png;base64,AAAA"
+
+
+def test_old_outputs_go_and_what_was_done_stays() -> None:
+    log = filled(30)
+    condensation = condense(log, ObservationMasking(keep_last=5, at_once=10))
+    assert condensation is not None and condensation.forgotten == ()
+    assert len(condensation.masked) == 25
+    messages = ConversationMemory().messages(log.state)
+    assert_pairs_are_complete(messages)
+    shown = str(messages)
+    assert "say 3'" in shown and "out 3 x" in shown  # its last line, cut
+    assert "x" * 500 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
+    assert "[exit code 1]" in str(messages[5])
+    assert "left out to save room; run the command again to see it" in shown
+
+
+def test_it_waits_for_a_number_of_them() -> None:
+    log = started()
+    condenser = Condensing(ObservationMasking(keep_last=5, at_once=10))
+    for number in range(100):
+        result = o.CmdOutput(content=f"{number} " + "y" * 900, exit_code=0)
+        log.turn(a.CmdRun(command=str(number)), result)
+        condensation = condenser.condense(log.state)
+        if condensation is not None:
+            log.add(condensation)
+    assert [len(c.masked) for c in of(log, Condensation)] == [10] * 9
+
+
+def test_short_outputs_and_errors_are_left_alone() -> None:
+    log = started()
+    for _ in range(50):
+        log.turn(a.CmdRun(command="a"), o.CmdOutput(content="short", exit_code=0))
+        log.turn(a.FileRead(path="a"), o.ErrorObservation(content="no such file " * 90))
+    assert condense(log, ObservationMasking(keep_last=1, at_once=1)) is None
+
+
+def test_what_is_masked_says_how_to_get_it_again() -> None:
+    log = started()
+    long = "line of text\n" * 200
+    tail = "FAILED tests/test_a.py::test_x - assert 1\n2 failed, 7 passed in 1s\n"
+    failed = o.CmdOutput(content=long + tail, exit_code=1, cwd="/w", output_file="/tmp/out-1")
+    log.turn(a.CmdRun(command="pytest"), failed)
+    log.turn(a.FileRead(path="a.py"), o.FileReadResult(path="a.py", content=long))
+    log.turn(a.IPythonRunCell(code="f()"), o.IPythonOutput(content=long, error=True))
+    log.turn(a.BrowseURL(url="u"), o.BrowserOutput(content=long, url="http://x/y"))
+    log.turn(a.CmdRun(command="last"), o.CmdOutput(content=long, exit_code=0))
+    condense(log, ObservationMasking(keep_last=1, at_once=1))
+    results = [
+        m["content"] for m in ConversationMemory().messages(log.state) if m["role"] == "tool"
+    ]
+    assert "FAILED tests/test_a.py::test_x - assert 1\n2 failed, 7 passed in 1s\n" in results[0]
+    assert "all of it is in /tmp/out-1]\n[exit code 1, in /w]" in results[0]
+    assert "2600 characters of a.py left out" in results[1] and "view it again" in results[1]
+    assert "[the cell raised an error]" in results[2]
+    assert "http://x/y" in results[3] and "open it again" in results[3]
+    assert all(len(result) < 1000 for result in results[:4])
+    assert "line of text\nline of text" in results[4]
+
+
+def test_pictures_of_masked_results_are_not_sent() -> None:
+    log = started()
+    for number in range(3):
+        page = o.BrowserOutput(content=f"page {number}", url="http://x/", screenshot=PICTURE)
+        log.turn(a.BrowseURL(url="http://x/"), page)
+    assert condense(log, BrowserOutputs(keep_last=1, at_once=2)) is not None
+    messages = ConversationMemory(sees_images=True).messages(log.state)
+    assert str(messages).count(PICTURE) == 1
+    assert "page 2" in str(messages) and "page 1" not in str(messages)
+
+
+def test_browser_outputs_leave_all_else_alone() -> None:
+    log = filled(10)
+    for number in range(9):
+        page = o.BrowserOutput(content=f"page {number} " + "z" * 900, url=f"http://x/{number}")
+        log.turn(a.BrowseURL(url=f"http://x/{number}"), page)
+    condensation = condense(log, BrowserOutputs(keep_last=2, at_once=4))
+    assert condensation is not None and len(condensation.masked) == 7
+    shown = told(log)
+    assert "page 6" not in shown and "page 7" in shown and "page 8" in shown
+    assert "x" * 1000 in shown
+    assert condense(log, BrowserOutputs(keep_last=2, at_once=4)) is None

@@ -1,0 +1,92 @@
+"""Several condensers in a row, and condensers by name."""
+
+import pytest
+
+from resolver.condenser_names import PARAMETERS, parse_condenser
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.making import MAKERS, Parts, make_condenser
+from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
+from resolver.memory.condensers.pipeline import Pipeline
+from resolver.memory.condensers.recent import RecentEvents
+from tests.memory.condensers.scenes import SMALL, Noting, asker, condense, filled, told
+from tests.memory.logs import started
+
+
+def test_what_all_stages_do_is_one_event() -> None:
+    log = filled(30)
+    pipeline = Pipeline(ObservationMasking(keep_last=5, at_once=1), RecentEvents(1, 10))
+    condensation = condense(log, pipeline)
+    assert condensation is not None
+    assert condensation.forgotten and condensation.masked
+    assert not set(condensation.forgotten) & set(condensation.masked)
+    assert len(condensation.masked) == 6  # of the eleven turns that are left
+
+
+def test_a_stage_sees_what_the_ones_before_it_leave() -> None:
+    log = filled(30)
+    window = make_condenser(
+        parse_condenser("masking(keep_last=2,at_once=1),window"), Parts(Bound(5_000), never)
+    )
+    condensation = condense(log, window)
+    assert condensation is not None and condensation.forgotten == ()
+
+
+def never() -> None:  # type: ignore[misc]
+    raise AssertionError("no model is needed")
+
+
+def test_nothing_to_do_is_no_event() -> None:
+    assert condense(filled(3), Pipeline(BrowserOutputs(), RecentEvents())) is None
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_each_name_makes_a_condenser(name: str) -> None:
+    log = filled(60)
+    parts = Parts(SMALL, lambda: asker(log, Noting("notes")))
+    made = make_condenser(parse_condenser(name), parts)
+    before = len(told(log))
+    log.add(a.CondensationRequest())
+    condensation = condense(log, made)
+    assert (condensation is None) == (name == "none")
+    assert name == "none" or len(told(log)) < 0.8 * before
+
+
+def test_the_table_of_makers_has_the_names_of_the_setting() -> None:
+    assert list(MAKERS) == list(PARAMETERS)
+
+
+def test_numbers_are_given_in_brackets() -> None:
+    first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , importance")
+    assert (first.name, dict(first.parameters)) == ("browser", {"keep_last": 1, "at_once": 3})
+    assert (second.name, dict(second.parameters)) == ("importance", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "names no condenser; they are none, recent"),
+        ("summarise", "there is no condenser 'summarise'; they are none, recent"),
+        ("recent(last=3)", "recent takes no 'last=3'; it takes keep_first and keep_last"),
+        ("recent(keep_last=-1)", "recent takes no 'keep_last=-1'"),
+        ("recent(keep_last=99999)", "more than 10000"),
+        ("none(most=1)", "it takes nothing"),
+        ("browser masking", "can't be read from 'browser masking' on"),
+        ("browser,,masking", "can't be read"),
+        ("recent(keep_last=3", "can't be read"),
+    ],
+)
+def test_what_can_not_be_read_is_told(text: str, words: str) -> None:
+    with pytest.raises(ValueError) as failure:
+        parse_condenser(text)
+    assert words in str(failure.value)
+
+
+def test_the_default_has_notes_where_a_condensers_model_is_configured() -> None:
+    log = started()
+    for number in range(200):
+        log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))
+    parts = Parts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes=True)
+    condense(log, make_condenser(parse_condenser("importance"), parts))
+    assert "WRITTEN" in told(log)

@@ -1,0 +1,185 @@
+"""What holds of every condenser on any run: valid messages, the user's words, one answer for one
+log."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.condenser_names import NOTHING, PARAMETERS, parse_condenser
+from resolver.errors import ModelError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt, Warned
+from resolver.events.log import dump_line, parse_line
+from resolver.events.state import State
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.making import Condensing, Parts, make_condenser
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.model import PlanItem
+from tests.events.strategies import logs
+from tests.memory.condensers.scenes import Noting, asker
+from tests.memory.logs import Log, task
+from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
+
+SMALLEST = {
+    "recent": "recent(keep_first=1,keep_last=3)",
+    "masking": "masking(keep_last=2,at_once=2)",
+    "browser": "browser(keep_last=1,at_once=1)",
+    "amortized": "amortized(most=6,keep_first=1)",
+}
+NAMES = [
+    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NOTHING),
+    "browser(keep_last=1,at_once=1),masking(keep_last=3,at_once=2),importance(keep_last=3)",
+]
+PICTURE = "data:image/png;base64,AAAA"
+STEPS: list[tuple[EventBase, EventBase | None]] = [
+    (a.CmdRun(command="ls"), o.CmdOutput(content="word " * 300, exit_code=0)),
+    (a.CmdRun(command="pytest -q"), o.CmdOutput(content="FAILED x\n" * 150, exit_code=1)),
+    (a.CmdRun(command="rm a.txt"), None),
+    (a.FileEdit(command="insert", path="a.py"), o.FileEditResult(path="a.py", diff="+x")),
+    (a.FileRead(path="b.py"), o.FileReadResult(path="b.py", content="line\n" * 400)),
+    (a.BrowseURL(url="http://x/"), o.BrowserOutput(content="page " * 300, screenshot=PICTURE)),
+    (a.PlanUpdate(items=(PlanItem(title="do it"),)), o.PlanUpdated(content="noted")),
+    (a.Think(content="hm"), o.Null()),
+    (a.Invalid(reason="write it so"), o.ErrorObservation(content="write it so")),
+]
+words = st.text(alphabet="abcdefgh ", min_size=1, max_size=12).filter(str.strip)
+spoken = st.one_of(
+    st.builds(lambda text: ("user", text), words),
+    st.builds(lambda text: ("auto", text), words),
+    st.builds(lambda text: ("warned", text), words),
+)
+moves = st.lists(
+    st.one_of(
+        st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=3),
+        spoken,
+        st.sampled_from(["request", "question"]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def play(log: Log, move: Any) -> None:
+    """One thing that happens in a run."""
+    match move:
+        case [*steps] if isinstance(move, list):
+            reply = log.reply(*[("execute_bash", "{}")] * len(steps), text=f"say {steps}")
+            for step in steps:
+                action, result = STEPS[step]
+                cause = log.add(action.model_copy(update={"reply": reply}))
+                if result is not None:
+                    log.add(result.model_copy(update={"cause": cause}))
+        case ("user", text):
+            log.add(task(f"<{text}>"))
+        case ("auto", text):
+            log.add(a.Message(content=f"({text})", source=Source.USER, cause=1))
+        case ("warned", text):
+            log.add(Warned(about="x", message=text, to_agent=True))
+        case "request":
+            log.add(a.CondensationRequest())
+        case "question":
+            reply = log.reply(text="What now?")
+            log.add(a.Message(content="What now?", wait_for_response=True, reply=reply))
+
+
+def parts(log: Log, bound: int) -> Parts:
+    notes = ["1, 3, 5 and so on", "{}", ModelError("down"), '{"cause": ["x"]}', "words"] * 20
+    return Parts(Bound(bound), lambda: asker(log, Noting(*notes)))
+
+
+def run(name: str, moves: list[Any], bound: int) -> Log:
+    """A run with the condenser at work before each call."""
+    log = Log(SystemPrompt(content="rules"), task("<fix it>"))
+    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, bound)))
+    for move in moves:
+        play(log, move)
+        condensation = condensing.condense(log.state)
+        if condensation is not None:
+            log.add(condensation)
+    return log
+
+
+def assert_turns_are_strict(messages: list[dict[str, Any]]) -> None:
+    """What the strictest providers want beside complete pairs."""
+    assert_pairs_are_complete([m for m in messages if not isinstance(m["content"], list)])
+    assert [m["role"] for m in messages].count("system") == 1 and messages[0]["role"] == "system"
+    assert messages[1]["role"] == "user"
+    for before, now in pairwise(messages):
+        if now["role"] == "tool":
+            assert before["role"] in ("assistant", "tool")
+        else:
+            assert now["role"] != before["role"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25)
+@given(moves=moves, bound=st.sampled_from([100, 800, 3_000]))
+def test_messages_stay_valid_and_the_users_words_stay(
+    name: str, moves: list[Any], bound: int
+) -> None:
+    log = run(name, moves, bound)
+    said = ["<fix it>", *(f"<{move[1]}>" for move in moves if move[0] == "user")]
+    for dialect in DIALECTS:
+        messages = ConversationMemory(dialect, sees_images=True).messages(log.state)
+        assert_turns_are_strict(messages)
+        told = json.dumps(messages)
+        at = 0
+        for sentence in said:
+            at = told.index(sentence, at) + 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15)
+@given(moves=moves, bound=st.sampled_from([100, 800, 3_000]))
+def test_the_same_log_gives_the_same_answer_however_it_was_looked_at(
+    name: str, moves: list[Any], bound: int
+) -> None:
+    log = run(name, moves, bound)
+    events = [parse_line(dump_line(event)) for event in log.state.events]
+    at = [e.id for e in events if isinstance(e, Condensation)]
+    for number in at:
+        replies = [e for e in events[:number] if isinstance(e, ServiceReplied | Warned)]
+        fresh = Log()
+        fresh.state = State.fold(events[:number])
+        condensing = Condensing(make_condenser(parse_condenser(name), parts(fresh, bound)))
+        found = condensing.condense(fresh.state)
+        if replies and replies[-1].id == number - 1 and isinstance(replies[-1], Warned):
+            continue  # a model that failed then may answer now
+        assert found is not None
+        assert found.model_copy(update={"id": number}) == events[number]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15)
+@given(moves=moves)
+def test_what_was_just_condensed_is_not_condensed_again(name: str, moves: list[Any]) -> None:
+    log = run(name, [move for move in moves if move != "request"], 3_000)
+    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, 3_000)))
+    first = condensing.condense(log.state)
+    if first is not None:
+        log.add(first)
+    found = condensing.condense(log.state)
+    assert found is None or not set(found.forgotten) & set(first.forgotten if first else ())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(events=logs(), data=st.data())
+def test_any_log_at_all_can_be_condensed(
+    dialect: Dialect, events: list[EventBase], data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(NAMES))
+    log = Log()
+    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, 100)))
+    for event in events:
+        log.add(event)
+        found = condensing.condense(log.state)
+        if found is not None:
+            assert all(0 <= id < len(log.state.events) for id in (*found.forgotten, *found.masked))
+            log.add(found)
+    assert_pairs_are_complete(ConversationMemory(dialect).messages(log.state))

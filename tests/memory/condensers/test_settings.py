@@ -1,0 +1,70 @@
+"""The setting `condenser`, and what is made of the settings."""
+
+import pytest
+
+from resolver.condensing import open_condensers
+from resolver.errors import UsageError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.lifecycle import Condensation, ServiceReplied
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.llm.base import Model, RecordedModel
+from resolver.model import Completion
+from resolver.settings import Settings, load_settings
+from tests.memory.condensers.scenes import Noting
+from tests.memory.logs import Log, started
+
+
+def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
+    """What the condenser of these settings makes of a long run, and what its model was asked."""
+    settings: Settings = load_settings({}, {"LLM_MODEL": "scripted:x.yml", **environment})
+    stream, asked = EventStream(MemoryStore()), Noting("NOTES")
+
+    def model_on(on: EventStream, service: str = "agent", **_: str) -> Model:
+        def record(completion: Completion) -> None:
+            on.add(ServiceReplied(service=service, completion=completion))
+
+        return RecordedModel(asked, record)
+
+    log: Log = started()
+    for number in range(120):
+        result = o.CmdOutput(content="x" * 700, exit_code=0)
+        log.turn(a.CmdRun(command=f"ls {number}"), result)
+    state = State.fold(log.state.events)
+    return open_condensers(settings, model_on, ())(stream).condense(state), asked.asked
+
+
+def test_the_default_leaves_a_conversation_alone_that_fits() -> None:
+    assert made({}) == (None, [])
+
+
+def test_the_bound_is_a_setting() -> None:
+    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000"})
+    assert found is not None and found.forgotten and not found.notes
+    assert not asked
+
+
+def test_a_configured_model_writes_notes_for_the_default() -> None:
+    services = "condenser: {model: openai/small}"
+    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_SERVICES": services})
+    assert found is not None and found.notes == "NOTES" and len(asked) == 1
+
+
+def test_a_condenser_is_chosen_by_name() -> None:
+    found, _ = made({"RESOLVER_CONDENSER": "recent(keep_first=0,keep_last=7)"})
+    assert found is not None and len(found.forgotten) == 3 * 113
+
+
+def test_a_name_that_is_not_known_is_a_usage_error_that_lists_the_known() -> None:
+    with pytest.raises(UsageError) as failure:
+        load_settings({}, {"RESOLVER_CONDENSER": "llm"})
+    assert failure.value.what.startswith(
+        "RESOLVER_CONDENSER: there is no condenser 'llm'; they are none, recent, masking,"
+    )
+
+
+def test_the_repositorys_file_may_choose_one() -> None:
+    settings = load_settings({}, {}, {"condenser": "browser,window", "condenser_max_tokens": 9000})
+    assert (settings.condenser, settings.condenser_max_tokens) == ("browser,window", 9000)

@@ -1,0 +1,62 @@
+"""Condensers that go by numbers alone."""
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.lifecycle import Condensation
+from resolver.memory.condensers.amortized import AmortizedForgetting
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.noop import NoOp
+from resolver.memory.condensers.recent import RecentEvents
+from tests.memory.condensers.scenes import condense, filled, of, told
+from tests.memory.logs import started, task
+
+
+def test_no_op_forgets_nothing_even_when_asked() -> None:
+    log = filled(50)
+    log.add(a.CondensationRequest())
+    assert condense(log, NoOp()) is None
+
+
+def test_recent_events_keep_the_beginning_and_the_end() -> None:
+    log = filled(30)
+    assert condense(log, RecentEvents(keep_first=2, keep_last=10)) is not None
+    shown = told(log)
+    assert "say 0'" in shown and "say 1'" in shown and "say 2'" not in shown
+    assert "say 19'" not in shown and "say 20'" in shown and "say 29'" in shown
+    assert "18 steps left out" in shown and "fix it" in shown
+
+
+def test_recent_events_wait_until_as_many_have_come_again() -> None:
+    log = started()
+    condenser = Condensing(RecentEvents(keep_first=1, keep_last=10))
+    for number in range(100):
+        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(exit_code=0))
+        condensation = condenser.condense(log.state)
+        if condensation is not None:
+            log.add(condensation)
+    assert len(of(log, Condensation)) == 8
+    assert "80 steps left out" in told(log)
+
+
+def test_amortized_forgetting_halves_what_is_too_much() -> None:
+    log = filled(41)
+    condense(log, AmortizedForgetting(most=40, keep_first=3))
+    shown = told(log)
+    left = [number for number in range(41) if f"say {number}'" in shown]
+    assert left == [0, 1, 2, *range(24, 41)]
+
+
+def test_amortized_forgetting_leaves_a_short_log_alone() -> None:
+    assert condense(filled(40), AmortizedForgetting(most=40)) is None
+
+
+def test_the_users_words_stay_whatever_goes() -> None:
+    log = started()
+    for number in range(60):
+        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 50, exit_code=0))
+        if number == 20:
+            log.add(task("keep the API"))
+            log.add(a.Message(content="go on by yourself", source="user", cause=3))
+    condense(log, RecentEvents(keep_first=1, keep_last=5))
+    assert "keep the API" in told(log) and "fix it" in told(log)
+    assert "go on by yourself" not in told(log)

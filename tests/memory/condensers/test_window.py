@@ -1,0 +1,170 @@
+"""The window: what goes, what stays, when."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import Source
+from resolver.events.lifecycle import Condensation, SystemPrompt
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.window import ConversationWindow
+from resolver.memory.conversation import ConversationMemory
+from tests.memory.condensers.scenes import SMALL, condense, filled, of, told
+from tests.memory.logs import Log, started, task
+from tests.memory.test_conversation import assert_pairs_are_complete
+
+LARGE = Bound(10**6)
+
+
+def test_a_short_conversation_is_left_alone() -> None:
+    assert condense(filled(10), ConversationWindow(SMALL)) is None
+
+
+def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
+    log = filled(40)
+    assert condense(log, ConversationWindow(SMALL, keep_first=2, keep_last=5)) is not None
+    shown = told(log)
+    assert "say 0'" in shown and "say 1'" in shown and "say 39'" in shown and "say 35'" in shown
+    assert "say 2'" not in shown
+    assert_pairs_are_complete(ConversationMemory().messages(log.state))
+    assert len(shown) < 20_000
+
+
+def test_the_same_state_gives_the_same_answer() -> None:
+    log = filled(40)
+    condensing = Condensing(ConversationWindow(SMALL))
+    first = condensing.condense(log.state)
+    assert first is not None
+    assert first == condensing.condense(log.state)
+    assert first == Condensing(ConversationWindow(SMALL)).condense(log.state)
+
+
+def test_a_request_is_answered_below_the_bound() -> None:
+    log = filled(40)
+    condensing = Condensing(ConversationWindow(LARGE))
+    assert condensing.condense(log.state) is None
+    before = len(told(log))
+    log.add(a.CondensationRequest())
+    condensation = condensing.condense(log.state)
+    assert condensation is not None
+    log.add(condensation)
+    assert len(told(log)) < 0.7 * before
+    assert condensing.condense(log.state) is None
+
+
+def test_one_that_acts_on_requests_only_leaves_the_bound_to_others() -> None:
+    log = filled(100)
+    window = ConversationWindow(SMALL, only_asked=True)
+    assert condense(log, window) is None
+    log.add(a.CondensationRequest())
+    assert condense(log, window) is not None
+
+
+def test_repeated_requests_end_with_nothing_more_to_forget() -> None:
+    log = filled(30)
+    log.add(task("and mind the tests"))
+    rounds = 0
+    while True:
+        log.add(a.CondensationRequest())
+        if condense(log, ConversationWindow(LARGE)) is None:
+            break
+        rounds += 1
+    assert 2 <= rounds < 14
+    shown = told(log)
+    assert "rules" in shown and "fix it" in shown and "and mind the tests" in shown
+    assert "say 29'" in shown
+
+
+def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() -> None:
+    log = started()
+    reply = log.reply(*[("execute_bash", "{}")] * 20)
+    for number in range(20):
+        cause = log.add(a.CmdRun(command=f"c{number}", reply=reply))
+        log.add(o.CmdOutput(content="x" * 30_000, exit_code=0, cause=cause))
+    log.add(a.CondensationRequest())
+    condensation = condense(log, ConversationWindow(LARGE))
+    assert condensation is not None and len(condensation.masked) == 20
+    assert len(told(log)) < 20_000
+    assert_pairs_are_complete(ConversationMemory().messages(log.state))
+    log.add(a.CondensationRequest())
+    assert condense(log, ConversationWindow(LARGE)) is None
+
+
+def test_a_log_without_turns_has_nothing_to_forget() -> None:
+    log = Log(SystemPrompt(content="rules"), task("x" * 10_000), a.CondensationRequest())
+    assert condense(log, ConversationWindow(Bound(10))) is None
+
+
+def test_automatic_replies_go_and_the_users_words_stay() -> None:
+    log = started()
+    log.turn(a.CmdRun(command="a"), o.CmdOutput(content="x" * 5000, exit_code=0))
+    log.add(a.Message(content="go on by yourself", source=Source.USER, cause=2))
+    log.add(task("but keep the API"))
+    log.turn(a.CmdRun(command="b"), o.CmdOutput(exit_code=0))
+    log.add(a.CondensationRequest())
+    assert condense(log, ConversationWindow(LARGE, keep_first=0, keep_last=1)) is not None
+    assert "keep the API" in told(log)
+    assert "go on by yourself" not in told(log)
+
+
+def test_it_does_not_condense_again_at_every_step() -> None:
+    log = started()
+    condensing = Condensing(ConversationWindow(SMALL, keep_first=2, keep_last=3))
+    for number in range(300):
+        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 1000, exit_code=0))
+        condensation = condensing.condense(log.state)
+        if condensation:
+            log.add(condensation)
+    assert 10 < len(of(log, Condensation)) < 60
+    assert len(told(log)) < 30_000
+
+
+def test_the_bound_is_that_of_the_models_window_and_is_asked_for_once() -> None:
+    asked = []
+
+    def window() -> int:
+        asked.append(1)
+        return 10_000
+
+    bound = Bound(0, window)
+    assert condense(filled(5), ConversationWindow(bound)) is None
+    assert not asked
+    assert condense(filled(20), ConversationWindow(bound)) is None
+    assert condense(filled(30), ConversationWindow(bound)) is not None
+    assert asked == [1]
+
+
+def test_tokens_are_counted_by_what_the_last_call_had() -> None:
+    log = filled(35)
+    last = log.state.events[-3]
+    assert condense(log, ConversationWindow(Bound(10_000))) is None
+    completion = last.completion.model_copy(
+        update={"tokens": last.completion.tokens.model_copy(update={"input": 15_000})}
+    )
+    again = Log(*log.state.events[:-3], last.model_copy(update={"completion": completion}))
+    again.add(log.state.events[-2])
+    again.add(log.state.events[-1])
+    assert condense(again, ConversationWindow(Bound(10_000))) is not None
+
+
+@given(
+    sizes=st.lists(st.integers(0, 3000), max_size=30),
+    first=st.integers(0, 5),
+    last=st.integers(0, 9),
+    wanted=st.booleans(),
+)
+def test_a_condensation_never_parts_a_pair_or_forgets_the_task(
+    sizes: list[int], first: int, last: int, wanted: bool
+) -> None:
+    log = started()
+    for size in sizes:
+        log.turn(a.CmdRun(command="c"), o.CmdOutput(content="x" * size, exit_code=0))
+    if wanted:
+        log.add(a.CondensationRequest())
+    condensation = condense(log, ConversationWindow(Bound(1_200), first, last))
+    if condensation:
+        assert 0 not in condensation.forgotten and 1 not in condensation.forgotten
+        assert len(condensation.forgotten) % 3 == 0
+        assert_pairs_are_complete(ConversationMemory().messages(log.state))

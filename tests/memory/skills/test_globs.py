@@ -1,0 +1,63 @@
+"""Globs over repository paths."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.memory.skills.globs import covers
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*.py", "a.py"),
+        ("*.py", "deep/in/a.py"),
+        ("src/*.py", "src/a.py"),
+        ("src/**/*.py", "src/a.py"),
+        ("src/**/*.py", "src/b/c/a.py"),
+        ("src/**", "src/b/c"),
+        ("src/", "src/b/c"),
+        ("**/tests/**", "a/tests/b.py"),
+        ("/Makefile", "Makefile"),
+        ("./src/a.?s", "src/a.ts"),
+        ("*.{ts,tsx}", "web/a.tsx"),
+        ("{a,b}/{c,d}.py", "b/c.py"),
+        ("[ab].py", "b.py"),
+        ("[!ab].py", "c.py"),
+        ("[z-a].py", "z.py"),
+        ("a[b", "a[b"),
+        ("caf\u00e9/*", "caf\u00e9/x"),
+    ],
+)
+def test_a_glob_covers(glob: str, path: str) -> None:
+    assert covers(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*.py", "a.pyc"),
+        ("src/*.py", "src/b/a.py"),
+        ("src/*.py", "lib/src/a.py"),
+        ("/Makefile", "a/Makefile"),
+        ("a?b", "a/b"),
+        ("[!a]", "/"),
+        ("a.b", "axb"),
+    ],
+)
+def test_a_glob_does_not_cover(glob: str, path: str) -> None:
+    assert not covers(glob, path)
+
+
+@given(st.text(alphabet="ab/*?[]{},!.^-\\", max_size=30), st.text(alphabet="ab/.", max_size=20))
+def test_any_glob_gives_an_answer(glob: str, path: str) -> None:
+    assert covers(glob, path) in (True, False)
+
+
+def test_many_braces_are_bounded() -> None:
+    assert covers("{a,b}" * 40, "a" * 40) in (True, False)
+
+
+@given(st.from_regex(r"[a-z]{1,5}(/[a-z.]{1,5}){0,3}", fullmatch=True))
+def test_a_path_covers_itself(path: str) -> None:
+    assert covers(f"/{path}", path)

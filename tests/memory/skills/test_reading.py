@@ -1,0 +1,274 @@
+"""Which files are skills, what their heads say, and what is said of a bad one."""
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import WorkspaceError
+from resolver.memory.skills.reading import (
+    ALWAYS,
+    MOST_SKILLS,
+    Library,
+    Source,
+    read_library,
+    shipped,
+)
+from resolver.memory.skills.skill import Origin, Skill
+from resolver.templates import folder
+
+
+def source(files: Mapping[str, str | bytes], origin: Origin = Origin.REPOSITORY) -> Source:
+    contents = {p: t if isinstance(t, bytes) else t.encode() for p, t in files.items()}
+    prefix = {Origin.ORGANIZATION: "ada/.github: ", Origin.SHIPPED: "shipped: "}.get(origin, "")
+    return Source(origin, tuple(contents), contents.get, prefix)
+
+
+def library(files: Mapping[str, str | bytes]) -> Library:
+    return read_library([source(files)])
+
+
+def only(files: Mapping[str, str | bytes]) -> Skill:
+    found = library(files)
+    assert found.problems == ()
+    [skill] = found.skills + found.always
+    return skill
+
+
+def test_all_files_of_instructions_are_read_in_order() -> None:
+    found = library({name: f"in {name}" for name in reversed(ALWAYS)})
+    assert tuple(skill.name for skill in found.always) == ALWAYS
+    assert [skill.body for skill in found.always] == [f"in {name}" for name in ALWAYS]
+    assert {skill.kind for skill in found.always} == {"always"}
+
+
+def test_a_repository_without_any_has_nothing() -> None:
+    assert library({"README.md": "x"}).always == ()
+
+
+def test_two_files_with_one_content_are_told_once() -> None:
+    found = library({"AGENTS.md": "use tabs\n", "CLAUDE.md": "use tabs"})
+    assert [skill.name for skill in found.always] == ["AGENTS.md"]
+
+
+def test_a_link_that_was_committed_as_a_file_is_not_taken_for_text() -> None:
+    found = library({"AGENTS.md": "x", "CLAUDE.md": "AGENTS.md", ".cursorrules": "./AGENTS.md\n"})
+    assert [skill.name for skill in found.always] == ["AGENTS.md"]
+
+
+def test_the_head_of_instructions_is_left_out() -> None:
+    found = library({".openhands/microagents/repo.md": "---\ntype: repo\n---\nuse tabs"})
+    assert [skill.body for skill in found.always] == ["use tabs"]
+
+
+def test_instructions_with_a_broken_head_are_told_whole_and_said_so() -> None:
+    found = library({"AGENTS.md": "---\nrules follow"})
+    assert found.always[0].body == "---\nrules follow"
+    assert "AGENTS.md:1: " in found.problems[0] and "as it stands" in found.problems[0]
+
+
+def test_bytes_that_are_not_utf8_do_no_harm() -> None:
+    assert only({"AGENTS.md": b"caf\xe9"}).body == "caf\ufffd"
+
+
+def test_folders_have_instructions_of_their_own() -> None:
+    files = {"web/AGENTS.md": "a", "web/CLAUDE.md": "b", "api/v2/CLAUDE.md": "c", "x/y.md": "d"}
+    found = library(files)
+    assert found.nested == {"web/": "web/AGENTS.md", "api/v2/": "api/v2/CLAUDE.md"}
+    told = found.instructions_at("api/v2/")
+    assert told is not None and told.body == "c"
+
+
+ANTHROPIC = """---
+name: pdf-forms
+description: Fill in PDF forms. Use when the issue is about forms.
+license: MIT
+allowed-tools: [Bash]
+metadata:
+  version: 3
+---
+
+# Forms
+Use pypdf.
+"""
+
+
+def test_a_skill_in_the_open_form_is_read() -> None:
+    skill = only({".agents/skills/pdf/SKILL.md": ANTHROPIC})
+    assert skill.name == "pdf-forms"
+    assert skill.description.startswith("Fill in PDF forms.")
+    assert skill.body == "# Forms\nUse pypdf."
+    assert (skill.kind, skill.triggers, skill.source) == (
+        "knowledge", (), ".agents/skills/pdf/SKILL.md",
+    )  # fmt: skip
+
+
+OPENHANDS = """---
+name: Docker
+type: knowledge
+version: 1.0.0
+agent: CodeActAgent
+triggers:
+- docker
+- container
+---
+Use compose.
+"""
+
+
+def test_a_microagent_is_read() -> None:
+    for path in (".openhands/microagents/knowledge/docker.md", ".openhands/skills/docker.md"):
+        skill = only({path: OPENHANDS})
+        assert (skill.name, skill.kind, skill.triggers) == (
+            "docker", "knowledge", ("docker", "container"),
+        )  # fmt: skip
+
+
+def test_a_microagent_without_triggers_is_always_told() -> None:
+    assert only({".openhands/microagents/style.md": "Use tabs."}).kind == "always"
+    assert only({".openhands/microagents/s.md": "---\ntype: repo\n---\nx"}).kind == "always"
+
+
+def test_a_plain_file_of_skills_is_for_who_asks() -> None:
+    skill = only({".agents/skills/release notes.md": "# Release notes\nWrite them."})
+    assert (skill.name, skill.kind, skill.description) == (
+        "release-notes", "knowledge", "Release notes",
+    )  # fmt: skip
+
+
+TASK = """---
+name: release-notes
+type: task
+triggers: [/release_notes, /notes]
+inputs:
+  - name: since
+    description: the tag before
+  - name: style
+    default: short
+    choices: [short, long]
+---
+Write notes since ${since}.
+"""
+
+
+def test_a_task_is_called_by_its_name_and_its_commands() -> None:
+    found = library({".openhands/microagents/tasks/notes.md": TASK})
+    for name in ("release-notes", "/release-notes", "Release_Notes", "notes"):
+        skill = found.skill(name)
+        assert skill is not None and skill.kind == "task"
+    assert found.skill("other") is None and found.skill("") is None
+    assert [one.name for one in found.skills[0].inputs] == ["since", "style"]
+
+
+def test_readmes_other_folders_and_a_skills_own_files_are_no_skills() -> None:
+    files = (".agents/skills/README.md", ".agents/skills/a/notes.md", ".agents/skills/a/b/SKILL.md",
+             "docs/.agents/skills/a.md", ".agents/skills/a.txt", "SKILL.md")  # fmt: skip
+    assert library(dict.fromkeys(files, "text")).skills == ()
+
+
+def test_globs_are_read_under_both_names_and_from_text_with_commas() -> None:
+    skill = only({".agents/skills/a.md": "---\nglobs: '*.py, *.pyi'\npaths: [src/**]\n---\nx"})
+    assert skill.globs == ("*.py", "*.pyi", "src/**")
+
+
+def test_a_bad_skill_is_left_out_and_named_with_its_line() -> None:
+    good = "---\nname: good\n---\ntext"
+    found = library(
+        {".agents/skills/bad.md": "---\nname: bad\ntriggers: {a: b}\n---\nx",
+         ".agents/skills/good.md": good,
+         ".agents/skills/void.md": "---\nname: void\n---\n",
+         ".agents/skills/yaml.md": "---\nname: [\n---\nx"}
+    )  # fmt: skip
+    assert [skill.name for skill in found.skills] == ["good"]
+    bad, void, yaml = found.problems
+    assert bad.startswith(".agents/skills/bad.md:3: `triggers`: ")
+    assert "no text" in void and "it is left out" in void
+    assert yaml.startswith(".agents/skills/yaml.md:")
+
+
+def test_empty_fields_are_as_good_as_none() -> None:
+    assert (
+        only({".agents/skills/a.md": "---\nname: a\ntriggers:\ndescription:\n---\nx"}).name == "a"
+    )
+
+
+def test_two_skills_of_one_name_are_said() -> None:
+    found = library(
+        {".agents/skills/a.md": "x", ".openhands/skills/a.md": "---\ntriggers: b\n---\ny"}
+    )
+    assert [skill.body for skill in found.skills] == ["x"]
+    assert "has the name a as well" in found.problems[0]
+
+
+def test_a_name_nearer_to_the_repository_wins() -> None:
+    one = {".agents/skills/git.md": "---\nname: git\n---\nours"}
+    other = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
+    found = read_library(
+        [source(other, Origin.SHIPPED), source(other, Origin.ORGANIZATION), source(one)]
+    )
+    assert {s.name: s.source for s in found.skills} == {
+        "git": ".agents/skills/git.md",
+        "b": "ada/.github: .agents/skills/b.md",
+    }
+    assert found.problems == ()
+
+
+def test_an_organisation_gives_no_instructions_of_this_repository() -> None:
+    found = read_library([source({"AGENTS.md": "x", "a/AGENTS.md": "y"}, Origin.ORGANIZATION)])
+    assert found.always == () and not found.nested and not found.paths
+
+
+def test_a_file_that_is_too_large_to_read_is_left_out_and_said() -> None:
+    def read(path: str) -> bytes | None:
+        raise WorkspaceError(f"{path} has more than 9 bytes")
+
+    paths = ("AGENTS.md", ".agents/skills/a.md", "b/AGENTS.md")
+    found = read_library([Source(Origin.REPOSITORY, paths, read)])
+    assert found.always == found.skills == ()
+    assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
+    assert found.instructions_at("b/") is None
+
+
+def test_a_huge_skill_is_left_out_and_said() -> None:
+    found = library({".agents/skills/a.md": "x" * 70_000})
+    assert found.skills == () and "64000 characters" in found.problems[0]
+
+
+def test_the_number_of_skills_is_bounded_and_said() -> None:
+    found = library({f".agents/skills/s{n:03}.md": "x" for n in range(MOST_SKILLS + 5)})
+    assert len(found.skills) == MOST_SKILLS
+    assert "only the first" in found.problems[0]
+
+
+def test_the_shipped_ones_are_sound() -> None:
+    found = read_library([shipped(folder() / "skills")])
+    assert found.problems == ()
+    assert len(found.skills) >= 10
+    for skill in found.skills:
+        assert skill.kind == "knowledge" and skill.description and skill.triggers
+        assert len(skill.body) < 6_000, "short"
+        assert skill.source.startswith("shipped with Resolver: ")
+
+
+paths = st.sampled_from(
+    [*ALWAYS, ".agents/skills/a.md", ".agents/skills/b/SKILL.md", ".openhands/skills/c.md",
+     ".openhands/microagents/x/d.md", "web/AGENTS.md"]
+)  # fmt: skip
+heads = st.lists(
+    st.sampled_from(["name: a", "type: task", "type: repo", "triggers: [x, /y]", "triggers:\n- z",
+                     "inputs:\n- name: i", "globs: '*.py'", "name: [", "- x", "version: 1", ": "])
+)  # fmt: skip
+
+
+@given(st.dictionaries(paths, st.tuples(heads, st.binary(max_size=40))))
+def test_whatever_the_files_hold_they_are_read_or_named(
+    files: dict[str, tuple[list[str], bytes]],
+) -> None:
+    contents = {
+        path: b"---\n" + "\n".join(head).encode() + b"\n---\n" + body
+        for path, (head, body) in files.items()
+    }
+    found = library(contents)
+    for skill in (*found.always, *found.skills):
+        assert skill.name and skill.body
+    assert all(any(path in problem for path in files) for problem in found.problems)

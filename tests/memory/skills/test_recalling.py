@@ -1,0 +1,279 @@
+"""What a run is told: read off the log alone, once each, bounded."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import Source as By
+from resolver.events.log import Event
+from resolver.events.state import State
+from resolver.memory.skills.reading import Library, Source, read_library
+from resolver.memory.skills.recalling import (
+    MAX_ALWAYS,
+    MAX_FILE,
+    MAX_TRIGGERED,
+    NOTES,
+    Loaded,
+    Notes,
+    SkillRecaller,
+)
+from resolver.memory.skills.skill import Origin, Skill
+from resolver.model import Actor, Comment, Completion, Limits, Task, Trigger, TriggerKind
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+TOOLS = ("execute_bash", "str_replace_editor", "finish")
+FILES = {
+    "AGENTS.md": "house",
+    "web/AGENTS.md": "web",
+    "web/app/AGENTS.md": "app",
+    "web/app/main.js": "x",
+    "src/a.py": "x",
+    "src/b.py": "x",
+    ".agents/skills/flaky.md": "---\ntriggers: [flaky]\n---\nabout flaky",
+    ".agents/skills/python.md": "---\nglobs: src/*.py\n---\nabout python",
+    ".agents/skills/asked.md": "---\ntype: task\n---\nthe task",
+}
+
+
+def library(files: Mapping[str, str] = FILES) -> Library:
+    contents = {path: text.encode() for path, text in files.items()}
+    return read_library([Source(Origin.REPOSITORY, tuple(contents), contents.get)])
+
+
+def opening(body: str = "", named: str = "", tools: tuple[str, ...] = TOOLS) -> list[Event]:
+    trigger = Trigger(
+        key="k", kind=TriggerKind.LOCAL, repository="o/n", actor=Actor(login="ada"), at=AT,
+        named=named,
+    )  # fmt: skip
+    task = Task(trigger=trigger, title="T", body=body, base_branch="main", source="x")
+    return [
+        life.RunStarted(
+            run="r", version="1", task=task, base="0" * 40, agent="A", model="m", runtime="local",
+            limits=Limits(),
+        ),
+        life.SystemPrompt(content="s", tools=tools),
+        a.Message(content="The flaky words of a template, src/a.py", source=By.USER),
+    ]  # fmt: skip
+
+
+def numbered(events: Sequence[Event]) -> list[Event]:
+    return [event.model_copy(update={"id": n}) for n, event in enumerate(events)]
+
+
+def names(loaded: Sequence[Loaded]) -> list[str]:
+    return [result.name for _, result in loaded]
+
+
+def go_on(events: list[Event], loaded: Sequence[Loaded], *more: Event) -> list[Event]:
+    told = [event for pair in loaded for event in pair]
+    reply = life.ModelReplied(completion=Completion(model="m", text="x"))
+    return numbered([*events, *told, reply, *more])
+
+
+def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> list[Loaded]:
+    known = recaller or SkillRecaller(library(), ("/workspace",))
+    return list(known.recall(State.fold(events)))
+
+
+def test_the_words_of_the_issue_call_for_a_skill_and_those_of_templates_do_not() -> None:
+    assert names(recalled(numbered(opening("It is flaky.")))) == ["AGENTS.md", "flaky"]
+    assert names(recalled(numbered(opening("It breaks.")))) == ["AGENTS.md"]
+
+
+def test_every_load_has_its_reason_and_comes_from_the_run_itself() -> None:
+    _, (action, result) = recalled(numbered(opening("A Flaky one.")))
+    assert (action.source, action.query, action.why) == (
+        By.ENVIRONMENT, "flaky", "“Flaky” was said",
+    )  # fmt: skip
+    assert (result.name, result.about, result.sources) == (
+        "flaky", "skill", (".agents/skills/flaky.md",),
+    )  # fmt: skip
+
+
+def test_comments_labels_and_later_words_of_a_person_count_as_well() -> None:
+    said = Comment(id=1, author="zoe", created_at=AT, body="flaky!")
+    first = opening()
+    assert isinstance(first[0], life.RunStarted)
+    for change in ({"comments": (said,)}, {"labels": ("flaky",)}):
+        task = first[0].task.model_copy(update=change)
+        started = first[0].model_copy(update={"task": task})
+        assert "flaky" in names(recalled(numbered([started, *first[1:]])))
+    events = go_on(first, recalled(numbered(first)), a.Message(content="flaky?", source=By.USER))
+    assert names(recalled(events)) == ["flaky"]
+    automatic = a.Message(content="flaky?", source=By.USER, cause=1)
+    assert recalled(go_on(first, recalled(numbered(first)), automatic)) == []
+
+
+def test_files_call_for_skills_and_for_the_instructions_of_their_folders() -> None:
+    first = numbered(opening())
+    loaded = recalled(first)
+    for event in (
+        a.FileRead(path="web/app/main.js"),
+        a.FileRead(path="/workspace/web/app/main.js"),
+        a.CmdRun(command="cd /workspace && cat ./web/app/main.js | head"),
+        a.CmdRun(command="ls web/app"),
+        a.IPythonRunCell(code="open('web/app/main.js').read()"),
+        a.FileWrite(path="web/app/new.js", content=""),
+    ):
+        assert names(recalled(go_on(first, loaded, event))) == [
+            "web/AGENTS.md",
+            "web/app/AGENTS.md",
+        ]
+    edit = a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x")
+    [(action, _)] = recalled(go_on(first, loaded, edit))
+    assert (action.query, action.why) == ("python", "src/a.py was touched")
+
+
+def test_a_name_in_a_command_is_taken_from_where_the_shell_stands() -> None:
+    first = numbered(opening())
+    loaded = recalled(first)
+    there = go_on(
+        first, loaded, a.CmdRun(command="cd src"),
+        o.CmdOutput(exit_code=0, cwd="/workspace/src", cause=99), a.CmdRun(command="cat a.py"),
+    )  # fmt: skip
+    assert names(recalled(there)) == ["python"]
+    elsewhere = go_on(first, loaded, a.CmdRun(command="cat a.py ../../src/a.py /etc/src/a.py"))
+    assert recalled(elsewhere) == []
+
+
+def test_a_skill_is_told_once_however_often_it_is_called_for() -> None:
+    events = numbered(opening("flaky"))
+    events = go_on(events, recalled(events), a.Message(content="flaky flaky", source=By.USER))
+    assert recalled(events) == []
+
+
+def test_what_the_agent_has_asked_for_is_not_told_again() -> None:
+    first = numbered(opening())
+    asked = o.RecallResult(content="about flaky", name="flaky", about="skill", cause=50)
+    said = a.Message(content="flaky", source=By.USER)
+    assert recalled(go_on(first, recalled(first), asked, said)) == []
+
+
+def test_a_task_that_was_asked_for_is_told_as_the_work_to_do() -> None:
+    [_, (action, result)] = recalled(numbered(opening(named="asked")))
+    assert (result.name, result.about, action.why) == ("asked", "task", "asked for as /asked")
+
+
+def test_an_agent_of_pages_is_told_nothing_of_files() -> None:
+    for tools in (("think", "browser", "finish"), ()):
+        assert recalled(numbered(opening("flaky", tools=tools))) == []
+
+
+def test_the_list_is_for_who_can_ask_and_where_there_is_more_than_the_shipped() -> None:
+    assert "the list of skills" in names(recalled(numbered(opening(tools=(*TOOLS, "recall")))))
+    contents = {"x.md": b"---\ntriggers: [x]\n---\ny"}
+    shipped = read_library(
+        [Source(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
+    )
+    told = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
+    assert told == []
+
+
+def test_a_delegate_is_told_for_its_own_task() -> None:
+    words = "Do this: look why it is flaky"
+    log = [life.LimitsExtended(limits=Limits()), life.SystemPrompt(content="s", tools=TOOLS),
+           a.Message(content=words, source=By.USER)]  # fmt: skip
+    assert names(recalled(numbered(log))) == ["AGENTS.md", "flaky"]
+
+
+def test_notes_of_earlier_runs_are_told_at_the_beginning() -> None:
+    notes = Notes("- the suite is slow", ("run r1",))
+    told = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
+    assert names(told) == ["AGENTS.md", NOTES]
+    assert told[1][1].about == "notes" and told[1][1].sources == ("run r1",)
+
+
+def test_what_is_told_is_bounded_and_what_did_not_fit_is_named() -> None:
+    skills = {
+        f".agents/skills/s{n}.md": f"---\ntriggers: [flaky]\n---\n{'x' * 60_000}" for n in range(9)
+    }
+    always = {name: name * 20_000 for name in ("AGENTS.md", "CLAUDE.md", ".cursorrules")}
+    told = recalled(numbered(opening("flaky")), SkillRecaller(library(skills | always)))
+    assert len(told) == 12
+    sizes = {result.name: len(result.content) for _, result in told}
+    assert max(sizes.values()) <= MAX_FILE + 200, "with the note on what is left out"
+    assert sum(sizes[name] for name in always) <= MAX_ALWAYS + 1000
+    assert sum(sizes.values()) <= MAX_ALWAYS + MAX_TRIGGERED + 3000
+    last = told[-1][1].content
+    assert "no room left" in last and ".agents/skills/s8.md" in last
+
+
+def test_one_recaller_serves_several_logs_in_turn() -> None:
+    recaller = SkillRecaller(library(), ("/workspace",))
+    one, other = numbered(opening("flaky")), numbered(opening())
+    for events in (one, other, one, other):
+        assert recalled(events, recaller) == recalled(events)
+
+
+MORE: list[Event] = [
+    a.Message(content="it is flaky", source=By.USER),
+    a.FileRead(path="web/app/main.js"),
+    a.CmdRun(command="cat src/a.py web/nothing"),
+    a.FileEdit(command="insert", path="src/b.py", insert_line=0, new_str="x"),
+    life.ModelReplied(completion=Completion(model="m", text="x")),
+    o.Null(),
+]
+
+
+@given(st.lists(st.sampled_from(MORE), max_size=8), st.integers(0, 30), st.booleans())
+def test_a_run_that_was_cut_off_anywhere_is_told_the_same(
+    script: list[Event], cut: int, flaky: bool
+) -> None:
+    recaller = SkillRecaller(library(), ("/workspace",))
+    log = opening("flaky" if flaky else "")
+    for event in script:
+        for pair in recalled(numbered(log), recaller):
+            log += pair
+        log.append(event)
+    log += [event for pair in recalled(numbered(log), recaller) for event in pair]
+    whole = numbered(log)
+    told = [e.name for e in whole if isinstance(e, o.RecallResult)]
+    assert len(set(told)) == len(told)
+    assert recalled(whole) == [], "a new process has nothing to add"
+    begun = whole[: max(3, cut)]
+    resumed = names(recalled(begun))
+    assert not set(resumed) & {e.name for e in begun if isinstance(e, o.RecallResult)}
+    assert set(resumed) <= {*told, "AGENTS.md"}
+
+
+def test_looking_again_costs_only_what_is_new() -> None:
+    class Counting(list[Event]):
+        read = 0
+
+        def __getitem__(self, key: object) -> object:  # type: ignore[override]
+            got = super().__getitem__(key)  # type: ignore[index]
+            self.read += len(got) if isinstance(key, slice) else 0
+            return got
+
+    state = State.fold(numbered(opening("flaky")))
+    recaller = SkillRecaller(library(), ("/workspace",))
+    recaller.recall(state)
+    state.events = events = Counting(state.events)
+    for n in range(1000):
+        events.append(o.Null(id=n))
+        recaller.recall(state)
+    assert events.read <= 1010
+
+
+def test_a_skill_is_found_by_what_it_is_about_once_at_the_beginning() -> None:
+    class About:
+        asked = 0
+
+        def nearest(self, text: str, skills: Sequence[Skill]) -> Sequence[tuple[Skill, str]]:
+            self.asked += 1
+            assert "It breaks." in text
+            return [(skill, "about the same (0.91)") for skill in skills if skill.name == "python"]
+
+    about = About()
+    recaller = SkillRecaller(library(), meaning=about)
+    first = numbered(opening("It breaks."))
+    loaded = recalled(first, recaller)
+    assert names(loaded) == ["AGENTS.md", "python"]
+    assert loaded[1][0].why == "about the same (0.91)"
+    later = go_on(first, loaded, a.Message(content="It breaks.", source=By.USER))
+    assert recalled(later, SkillRecaller(library(), meaning=about)) == [] and about.asked == 1

@@ -1,0 +1,93 @@
+"""Task skills: a person's values are checked and put in as data."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import Refused
+from resolver.memory.skills.requests import filled
+from resolver.memory.skills.skill import Input, Origin, Skill
+
+SINCE = Input(name="since", description="the tag before")
+STYLE = Input(name="style", default="short", choices=("short", "long"))
+COUNT = Input(name="count", type="integer", required=False)
+QUIET = Input(name="quiet", type="boolean", default="false")
+BODY = "From ${since} on, {{ style }}, {{count}}, ${ quiet }; ${other} stays."
+
+
+def task(*inputs: Input, body: str = BODY) -> Skill:
+    path = ".agents/skills/notes.md"
+    return Skill("notes", "", body, path, Origin.REPOSITORY, "task", inputs=inputs)
+
+
+TOLD = (
+    "`/notes` can't",
+    "`since` (required: the tag before)",
+    "one of short, long",
+    "default short",
+    "`count` (optional, integer)",
+    ".agents/skills/notes.md",
+)
+ALL = task(SINCE, STYLE, COUNT, QUIET)
+
+
+def refusal(words: str) -> str:
+    with pytest.raises(Refused) as caught:
+        filled(ALL, words)
+    assert caught.value.next_step == "Ask again with its inputs: `/notes since=...`."
+    return caught.value.what
+
+
+def test_values_are_put_into_both_kinds_of_places() -> None:
+    text = filled(ALL, "since=v1.2 style=long count=7 quiet=YES and be kind")
+    assert text == "From v1.2 on, long, 7, true; ${other} stays."
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert filled(ALL, "since=v1") == "From v1 on, short, , false; ${other} stays."
+
+
+def test_quotes_hold_blanks_together() -> None:
+    assert "From the first tag on" in filled(ALL, """since="the first  tag" """)
+    assert "From it's on" in filled(ALL, '''since="it's"''')
+
+
+def test_a_value_is_data_and_no_template() -> None:
+    text = filled(task(SINCE, STYLE, body="${since}"), "since='{{ style }} ${style} \\1 \\g<0>'")
+    assert text == "{{ style }} ${style} \\1 \\g<0>"
+
+
+def test_a_skill_without_inputs_takes_all_words_as_they_are() -> None:
+    assert filled(task(), "a=b ${since}") == BODY
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "`since` is missing"),
+        ("since=", "`since` is empty"),
+        ("sinse=v1 since=v1", "no input `sinse`"),
+        ("since=a style=tall", "`style` is one of short, long"),
+        ("since=a count=many", "`count` is an integer"),
+        ("since=a quiet=perhaps", "`quiet` is true or false"),
+        (f"since={'x' * 2001}", "more than 2000 characters"),
+    ],
+)
+def test_what_is_wrong_is_said_with_all_inputs(words: str, said: str) -> None:
+    what = refusal(words)
+    assert said in what and "tall" not in what
+    for part in TOLD:
+        assert part in what
+    assert "\n" not in what
+
+
+def test_an_equals_sign_inside_of_a_word_is_no_input() -> None:
+    assert "From v1 on" in filled(ALL, "since=v1 see https://example.org/?a=b")
+
+
+@given(st.text(max_size=80))
+def test_any_words_give_a_text_or_a_refusal(words: str) -> None:
+    try:
+        assert filled(ALL, words)
+    except Refused as refused:
+        assert refused.what

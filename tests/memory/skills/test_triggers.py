@@ -1,0 +1,105 @@
+"""Triggers match words in their technical form, never parts of words."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.memory.skills.triggers import MAX_TEXT, found, prepared
+
+
+@pytest.mark.parametrize(
+    ("trigger", "text"),
+    [
+        ("flaky", "A Flaky one"),
+        ("flaky", "why so flaky?"),
+        ("flaky", "flaky-tests are many"),
+        ("flaky test", "A flaky\n  test again"),
+        ("CI", "the CI fails"),
+        ("c++", "in C++ it works"),
+        (".net", "on .NET 8"),
+        ("node.js", "Node.js hangs"),
+        ("React", "Our React app crashes"),
+        ("react", "Our React app crashes"),
+        ("react", "React components render twice"),
+        ("react", "upgrade to React 18"),
+        ("React", "call `react` there"),
+        ("react", "```js\nimport x from react\n```"),
+        ("react", "the react.js build"),
+        ("react", "see facebook/react for it"),
+        ("go", "edit go.mod"),
+        ("go", "with go 1.22.3"),
+        ("go", "it is written in Go, I think"),
+        ("rust", "The Rust compiler"),
+    ],
+)
+def test_a_trigger_is_found(trigger: str, text: str) -> None:
+    assert found(trigger, prepared(text))
+
+
+@pytest.mark.parametrize(
+    ("trigger", "text"),
+    [
+        ("React", "react to this"),
+        ("React", "React to this, please"),
+        ("React", "- React when I click"),
+        ("react", "we react to events"),
+        ("react", "preact, reactive, reactor, react_native"),
+        ("React", "Make it so. React quickly."),
+        ("go", "go to the settings"),
+        ("Go", "Go back"),
+        ("go", "there you go."),
+        ("rust", "rust on the car"),
+        ("express", "to express an opinion"),
+        ("spring", "in spring it fails"),
+        ("test", "testing the latest contest"),
+        ("CI", "ci"),
+        ("c++", "the c language"),
+        ("react", "https://example.org/react/ is down"),
+        ("react", "ask @react about it"),
+        ("flaky test", "flaky. The test"),
+    ],
+)
+def test_a_trigger_is_not_found(trigger: str, text: str) -> None:
+    assert not found(trigger, prepared(text))
+
+
+def test_the_words_are_given_as_they_were_said() -> None:
+    assert found("flaky test", prepared("one Flaky\n test")) == "Flaky test"
+
+
+LONG = {
+    "ticks": "`" * MAX_TEXT,
+    "dots": "a." * MAX_TEXT,
+    "words": "go " * 100_000,
+    "sentences": "Go. " * 75_000,
+    "fences": "\n".join("`" * n for n in range(700, 3, -1)),
+    "quoted fences": "> ~~~\n" * 50_000,
+    "blanks": " \n" * 150_000,
+    "addresses": "http://" * 40_000,
+    "signs": "@" * MAX_TEXT,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=list(LONG))
+def test_no_text_takes_long(text: str) -> None:
+    began = time.process_time()
+    ready = prepared(text)
+    for trigger in ("go", "Go", "a b", "c++", "flaky test"):
+        found(trigger, ready)
+    assert time.process_time() - began < 5
+
+
+@given(st.text(min_size=1, max_size=20), st.text(max_size=200))
+def test_any_trigger_and_any_text_are_taken(trigger: str, text: str) -> None:
+    if trigger.strip():
+        words = found(trigger, prepared(text))
+        assert words == "" or len(words.split()) == len(trigger.split())
+
+
+@given(st.text(alphabet="abcdefgh", min_size=1, max_size=5), st.text(max_size=100))
+def test_a_word_is_found_exactly_where_it_stands_alone(word: str, text: str) -> None:
+    whole = word in "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
+    if text.isascii() and "@" not in text and "://" not in text:
+        assert bool(found(word, prepared(text))) == whole

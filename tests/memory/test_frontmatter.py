@@ -1,0 +1,199 @@
+"""Heads of Markdown files: fields, their lines, and that no bytes do harm."""
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from resolver.errors import FrontmatterError
+from resolver.memory.frontmatter import MAX_HEAD, read_document, validated
+
+
+class Input(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+
+
+class Head(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    triggers: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
+
+
+def read(text: str) -> Head:
+    return validated(read_document(text, "a.md"), Head)
+
+
+def refusal(text: str) -> FrontmatterError:
+    with pytest.raises(FrontmatterError) as caught:
+        read(text)
+    return caught.value
+
+
+def test_fields_and_body_are_told_apart() -> None:
+    document = read_document(
+        "---\nname: a\ntriggers:\n- b\n- c d\n---\n\n# Title\n\ntext\n", "a.md"
+    )
+    assert document.fields == {"name": "a", "triggers": ["b", "c d"]}
+    assert document.body == "# Title\n\ntext"
+    assert document.lines["name"] == 2
+    assert document.lines["triggers"] == 3
+    assert document.lines["triggers.1"] == 5
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
+    document = read_document("\ufeff---\r\nname: a\r\n---\r\nb\r\nc", "a.md")
+    assert document.fields == {"name": "a"} and document.body == "b\nc"
+
+
+def test_a_file_without_a_head_is_all_body() -> None:
+    document = read_document("# Title\n---\nname: a\n---\n", "a.md")
+    assert document.fields == {} and document.body == "# Title\n---\nname: a\n---"
+
+
+def test_an_empty_head_has_no_fields() -> None:
+    assert read_document("---\n---\nx", "a.md").fields == {}
+    assert read_document("---\n# a comment\n---\nx", "a.md").body == "x"
+    assert read_document("", "a.md").body == ""
+
+
+def test_a_head_without_an_end_is_named_at_its_beginning() -> None:
+    error = refusal("---\nname: a\n")
+    assert (error.path, error.line) == ("a.md", 1)
+    assert error.what == "a.md:1: the head that begins here has no closing `---` line"
+
+
+def test_a_head_that_is_a_list_is_refused() -> None:
+    assert "no mapping" in refusal("---\n- a\n---\n").what
+    assert "no mapping" in refusal("---\njust words\n---\n").what
+
+
+def test_a_field_that_stands_twice_is_refused_at_the_second() -> None:
+    error = refusal("---\nname: a\ntriggers: [x]\nname: b\n---\n")
+    assert error.line == 4 and "`name` stands here twice" in error.what
+
+
+def test_broken_yaml_is_named_with_its_line() -> None:
+    error = refusal("---\nname: a\ntriggers: [x\n---\n")
+    assert error.line in {3, 4} and "no YAML" in error.what
+    assert refusal("---\nname: a\n\tb: c\n---\n").line == 3
+
+
+def test_a_wrong_field_is_named_with_its_line() -> None:
+    error = refusal("---\nname: a\n\n# comment\ntriggers: word\n---\n")
+    assert error.line == 5 and "`triggers`" in error.what
+
+
+def test_a_wrong_item_is_named_with_its_own_line() -> None:
+    assert refusal("---\nname: a\ntriggers:\n  - x\n  - [y]\n---\n").line == 5
+    assert refusal("---\nname: a\ninputs:\n  - name: x\n  - nam: y\n---\n").line == 5
+
+
+def test_a_missing_field_is_reported_at_the_head() -> None:
+    error = refusal("---\ntriggers: [x]\n---\n")
+    assert error.line == 1 and "`name`" in error.what
+
+
+def test_how_many_more_are_wrong_is_said() -> None:
+    assert "(and 1 more)" in refusal("---\nname: [x]\ntriggers: 3\n---\n").what
+
+
+def test_fields_nobody_knows_are_tolerated() -> None:
+    assert read("---\nname: a\nversion: 1.0.0\nagent: CodeActAgent\n---\n").name == "a"
+
+
+def test_words_and_dates_stay_words() -> None:
+    head = "---\nname: on\ntriggers: [yes, no, 2024-99-99, 0x1F, 1_000, 12:30:45, .inf]\n---\n"
+    assert read(head).triggers == ("yes", "no", "2024-99-99", "0x1F", "1_000", "12:30:45", ".inf")
+
+
+def test_numbers_and_booleans_are_read_and_quoted_ones_are_text() -> None:
+    fields = read_document("---\na: 3\nb: 0.5\nc: true\nd: ~\ne: '3'\nf:\n---\n", "a.md").fields
+    assert fields == {"a": 3, "b": 0.5, "c": True, "d": None, "e": "3", "f": None}
+
+
+def test_an_alias_bomb_is_refused_before_it_is_built() -> None:
+    bomb = "a: &a [x,x]\n" + "".join(
+        f"{b}: &{b} [*{a},*{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    error = refusal(f"---\nname: x\n{bomb}---\n")
+    assert error.line == 3 and "anchors" in error.what
+
+
+def test_tags_are_refused() -> None:
+    assert "tags" in refusal("---\nname: !!python/object:os.system x\n---\n").what
+
+
+def test_a_deep_head_is_refused() -> None:
+    assert "too deep" in refusal(f"---\nname: {'[' * 5000}\n---\n").what
+    assert (
+        "too deep" in refusal("---\n" + "".join(f"{' ' * n}a:\n" for n in range(100)) + "---").what
+    )
+
+
+def test_a_huge_head_is_refused_and_a_huge_body_is_not() -> None:
+    assert "more than" in refusal(f"---\nname: {'x' * MAX_HEAD}\n---\n").what
+    assert len(read_document(f"---\nname: a\n---\n{'x' * 5_000_000}", "a.md").body) == 5_000_000
+
+
+def test_escapes_beyond_the_last_character_are_refused() -> None:
+    for escape in (r"\UFFFFFFFF", r"\U00110000", r"\ud800", r"\0"):
+        assert refusal(f'---\nname: "{escape}"\n---\n').line == 2
+
+
+def test_a_character_that_yaml_forbids_is_named_with_its_line() -> None:
+    assert refusal("---\nname: a\nb: \x07\n---\n").line == 3
+
+
+@pytest.mark.parametrize("pattern", ["[", "{a: ", "- ", "? ", "a: b: ", "'", "|\n", "%YAML 1.1\n"])
+def test_no_pattern_takes_long(pattern: str) -> None:
+    head = pattern * (MAX_HEAD // len(pattern) - 1)
+    began = time.process_time()
+    with pytest.raises(FrontmatterError):
+        read(f"---\n{head}\n---\n")
+    assert time.process_time() - began < 5
+
+
+yamlish = st.lists(
+    st.sampled_from(
+        [
+            *"abz019-:?[]{},&*!|>'\"%@`#~ \t\n.\\/",
+            "---\n",
+            "...\n",
+            "name",
+            "<<",
+            "\ufeff",
+            "\r\n",
+            "\0",
+        ]
+    )
+    | st.characters(),
+    max_size=40,
+).map("".join)
+
+
+@given(yamlish)
+@example("---\n%YAML 99999999999999999999999.1\n---\n")
+@example("---\n? [a]\n: b\n---\n")
+@example("---\na: b\n...\nc: d\n---\n")
+def test_whatever_the_text_is_it_gives_fields_or_an_error_with_a_line(text: str) -> None:
+    for candidate in (text, f"---\n{text}", f"---\n{text}\n---\nbody"):
+        try:
+            head = read(candidate)
+        except FrontmatterError as error:
+            assert 1 <= error.line <= candidate.count("\n") + candidate.count("\r") + 1
+        else:
+            assert head.name.encode() is not None
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(max_size=30)))
+def test_quoted_text_comes_back_as_it_was(fields: dict[str, str]) -> None:
+    kept = {k: v for k, v in fields.items() if not set(v) & set("\0\x7f")}
+    head = "".join(f"{k}: {json.dumps(v)}\n" for k, v in kept.items())
+    assert read_document(f"---\n{head}---\n", "a.md").fields == kept

@@ -1,0 +1,38 @@
+"""The REST endpoint of a repository's activity: which branch's tip has changed when."""
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_git as documents
+from tests.parts.github_server.exchange import Answer, Call, Routes
+from tests.parts.github_server.state import Push, Repository, World
+
+
+def note_pushes(world: World, repository: Repository) -> None:
+    """Remembers the branches whose tips have changed since the last look."""
+    known = {push.branch: push.after for push in repository.pushes}
+    for name, (tip, _) in repository.git.refs("refs/heads/").items():
+        branch = name.removeprefix("refs/heads/")
+        before = known.get(branch)
+        if before == tip:
+            continue
+        kind = "branch_creation"
+        if before is not None:
+            kind = "push" if repository.git.merge_base(before, tip) == before else "force_push"
+        push = Push(
+            next(world.ids), branch, before or "0" * 40, tip, world.now(), repository.owner, kind
+        )
+        repository.pushes.append(push)
+
+
+def list_activity(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "contents")
+    note_pushes(call.world, repository)
+    wanted = call.query.get("ref", "").removeprefix("refs/heads/")
+    rows = [push for push in repository.pushes if wanted in ("", push.branch)]
+    if call.query.get("direction", "desc") == "desc":
+        rows.reverse()
+    return call.page(rows, lambda push: documents.activity(call.site, push))
+
+
+def add_routes(routes: Routes) -> None:
+    routes.add("GET /repos/{owner}/{repo}/activity", list_activity)

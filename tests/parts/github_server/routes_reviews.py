@@ -1,0 +1,256 @@
+"""REST endpoints of reviews and review comments."""
+
+import re
+from typing import Any
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import documents_git as documents
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.routes_issues import LONGEST_BODY, text_of
+from tests.parts.github_server.routes_pulls import pull_of
+from tests.parts.github_server.state import Account, Issue, Review, ReviewComment, World
+
+HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.M)
+STATES = {"COMMENT": "COMMENTED", "APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
+
+
+def _where(sent: Any) -> tuple[str, int | None, int, str]:
+    """The lines that a comment names."""
+    first, line = sent.get("start_line"), sent.get("line", 1)
+    return str(sent.get("path")), first, int(line), str(sent.get("side", "RIGHT"))
+
+
+def check_lines(issue: Issue, commit: str, where: tuple[str, int | None, int, str]) -> str:
+    """The hunk of the diff that these lines are part of. where: path, first line of several, line,
+    side ("RIGHT" is the new file). Raises ApiError 422 off the diff."""
+    base, _ = documents.fork_point(issue)
+    path, first, line, side = where
+    git = issue.repository.git
+    touched = {diff.path: diff for diff in git.changes(base, commit)}
+    assert issue.pull is not None
+    if (path, line) in issue.pull.refused_lines:
+        raise invalid("PullRequestReviewComment", "pull_request_review_thread.line")
+    if path not in touched:
+        raise invalid("PullRequestReviewComment", "pull_request_review_thread.path")
+    patch = git.patch(base, commit, touched[path]) or ""
+    for head in HUNK.finditer(patch):
+        start, length = (head[3], head[4]) if side == "RIGHT" else (head[1], head[2])
+        end = int(start) + int(length or 1)
+        if int(start) <= (first or line) <= line < end:
+            return patch
+    raise invalid("PullRequestReviewComment", "pull_request_review_thread.line")
+
+
+def new_review_comment(
+    world: World,
+    issue: Issue,
+    body: str,
+    author: Account,
+    where: tuple[str, int | None, int, str],
+    in_reply_to: ReviewComment | None = None,
+    commit: str = "",
+) -> ReviewComment:
+    """where: as `check_lines` has it. commit: the head unless given."""
+    _, head = documents.fork_point(issue)
+    path, first, line, side = where
+    commit = in_reply_to.commit if in_reply_to else commit or head
+    now = world.now()
+    comment = ReviewComment(
+        id=next(world.ids),
+        number=issue.number,
+        author=author,
+        body=body,
+        created_at=now,
+        updated_at=now,
+        repository=issue.repository,
+        path=path,
+        line=line,
+        side=side,
+        commit=commit,
+        diff_hunk=in_reply_to.diff_hunk if in_reply_to else check_lines(issue, commit, where),
+        review_id=next(world.ids),
+        in_reply_to=in_reply_to.id if in_reply_to else None,
+        start_line=first,
+    )
+    issue.review_comments.append(comment)
+    issue.updated_at = now
+    return comment
+
+
+def list_review_comments(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    since = call.query.get("since", "")
+    rows = [
+        each
+        for each in pull_of(call, repository).review_comments
+        if core.stamp(each.updated_at) >= since
+    ]
+    return call.page(rows, lambda each: core.review_comment(call.site, each))
+
+
+def create_review_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    author = access.may_write(call, repository, "pull_requests")
+    sent = call.body()
+    body = text_of(sent.get("body"), "PullRequestReviewComment")
+    if repository.git.resolve(str(sent.get("commit_id", ""))) is None:
+        raise invalid("PullRequestReviewComment", "commit_id")
+    where = _where(sent)
+    commit = str(repository.git.resolve(str(sent["commit_id"])))
+    comment = new_review_comment(call.world, issue, body, author, where, commit=commit)
+    return Answer(201, core.review_comment(call.site, comment))
+
+
+def reply(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    author = access.may_write(call, repository, "pull_requests")
+    id = call.number("comment_id")
+    parent = next((each for each in issue.review_comments if each.id == id), None)
+    if parent is None or parent.in_reply_to is not None:
+        raise not_found()  # replies to replies are not supported there either
+    body = text_of(call.body().get("body"), "PullRequestReviewComment")
+    where = (parent.path, parent.start_line, parent.line, parent.side)
+    comment = new_review_comment(call.world, issue, body, author, where, parent)
+    return Answer(201, core.review_comment(call.site, comment))
+
+
+def get_review_comment(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    id = call.number("comment_id")
+    for each in repository.review_comments():
+        if each.id == id:
+            return Answer(200, core.review_comment(call.site, each))
+    raise not_found()
+
+
+def _unprocessable(what: str) -> ApiError:
+    """As reviews are refused: a list of sentences, which name no comment."""
+    error = ApiError(422, "Unprocessable Entity")
+    error.answer.document["errors"] = [what]
+    return error
+
+
+def new_review(
+    world: World, issue: Issue, author: Account, body: str, state: str, commit: str = ""
+) -> Review:
+    """A review without comments. commit: the head unless given."""
+    _, head = documents.fork_point(issue)
+    now = world.now()
+    review = Review(
+        id=next(world.ids),
+        number=issue.number,
+        author=author,
+        body=body,
+        state=state,
+        commit=commit or head,
+        created_at=now,
+        updated_at=now,
+        repository=issue.repository,
+    )
+    issue.reviews.append(review)
+    return review
+
+
+def create_review(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    author = access.may_write(call, repository, "pull_requests")
+    sent = call.body()
+    state = STATES.get(sent.get("event"), "PENDING")
+    body = str(sent.get("body") or "")
+    if len(body) > LONGEST_BODY:
+        raise _unprocessable(f"Body is too long (maximum is {LONGEST_BODY} characters)")
+    if state in ("COMMENTED", "CHANGES_REQUESTED") and not body.strip():
+        raise _unprocessable("Body can't be blank")
+    if state in ("APPROVED", "CHANGES_REQUESTED") and author is issue.author:
+        verb = "approve" if state == "APPROVED" else "request changes on"
+        raise _unprocessable(f"Can not {verb} your own pull request")
+    if any(r.state == "PENDING" and r.author is author for r in issue.reviews):
+        raise _unprocessable("User can only have one pending review per pull request")
+    base, head = documents.fork_point(issue)
+    commit = str(sent.get("commit_id") or head)
+    if commit not in repository.git.between(base, head):
+        raise _unprocessable("Commit is not part of the pull request")
+    comments = sent.get("comments") or []
+    for each in comments:
+        text_of(each.get("body"), "PullRequestReviewComment")
+        try:
+            check_lines(issue, commit, _where(each))
+        except ApiError:
+            raise _unprocessable("Line could not be resolved") from None
+    review = new_review(call.world, issue, author, body, state, commit)
+    for each in comments:
+        made = new_review_comment(
+            call.world, issue, each["body"], author, _where(each), commit=commit
+        )
+        made.review_id = review.id
+        review.comments.append(made)
+    if state == "PENDING":
+        # Only its author sees it.
+        issue.review_comments[:] = [c for c in issue.review_comments if c not in review.comments]
+    else:
+        issue.updated_at = call.world.now()
+    return Answer(200, core.review(call.site, review))
+
+
+def _visible(call: Call, issue: Issue) -> list[Review]:
+    me = call.caller.account
+    return [each for each in issue.reviews if each.state != "PENDING" or each.author is me]
+
+
+def list_reviews(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    rows = _visible(call, pull_of(call, repository))
+    return call.page(rows, lambda each: core.review(call.site, each))
+
+
+def _review_of(call: Call) -> tuple[Issue, Review]:
+    repository = access.repository_of(call)
+    access.may_read(call, repository, "pull_requests")
+    issue = pull_of(call, repository)
+    id = call.number("review_id")
+    found = next((each for each in _visible(call, issue) if each.id == id), None)
+    if found is None:
+        raise not_found()
+    return issue, found
+
+
+def get_review(call: Call) -> Answer:
+    return Answer(200, core.review(call.site, _review_of(call)[1]))
+
+
+def delete_review(call: Call) -> Answer:
+    issue, review = _review_of(call)
+    access.may_write(call, issue.repository, "pull_requests")
+    if review.state != "PENDING":
+        raise _unprocessable("Can not delete a non-pending pull request review")
+    issue.reviews.remove(review)
+    return Answer(200, core.review(call.site, review))
+
+
+def list_comments_of_review(call: Call) -> Answer:
+    _, review = _review_of(call)
+    return call.page(review.comments, lambda each: core.review_comment(call.site, each))
+
+
+def add_routes(routes: Routes) -> None:
+    pulls = "/repos/{owner}/{repo}/pulls"
+    one = f"{pulls}/{{pull_number}}"
+    for operation, endpoint in (
+        (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
+        (f"GET {one}/comments", list_review_comments),
+        (f"POST {one}/comments", create_review_comment),
+        (f"POST {one}/comments/{{comment_id}}/replies", reply),
+        (f"GET {one}/reviews", list_reviews),
+        (f"POST {one}/reviews", create_review),
+        (f"GET {one}/reviews/{{review_id}}", get_review),
+        (f"DELETE {one}/reviews/{{review_id}}", delete_review),
+        (f"GET {one}/reviews/{{review_id}}/comments", list_comments_of_review),
+    ):
+        routes.add(operation, endpoint)

@@ -1,0 +1,200 @@
+"""Runs whose conversation is condensed: killed and gone on with, replayed, and with a condenser's
+model that fails."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.events.actions import CondensationRequest
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
+from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
+from resolver.events.observations import AgentStateChanged
+from resolver.events.store import JsonlStore
+from tests.parts.killer import Killer
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
+LAST = 9
+ENVIRONMENT = {
+    "RESOLVER_CONDENSER": "summarizing(keep_first=1,keep_last=2)",
+    "RESOLVER_CONDENSER_MAX_TOKENS": "5000",
+    "RESOLVER_SERVICES": "condenser: {model: openai/notes, retries: 0,"
+    " input_cost_per_token: 0.00001, output_cost_per_token: 0.00001}",
+}
+
+
+def work(body: dict[str, Any]) -> Answer:
+    """The next command, by the last one whose output the model is shown; the notes of the
+    condenser's model say how many steps it read."""
+    if body["model"] == "notes":
+        steps = re.findall(r"^step-(\d+)", body["messages"][-1]["content"], re.MULTILINE)
+        return reply(f"- Read the steps {', '.join(steps)}.")
+    shown = re.findall(r"step-(\d+)", json.dumps(body["messages"]))
+    step = max(map(int, shown), default=0) + 1
+    if step == 3:
+        return bash("sed -i 's/a - b/a + b/' calc.py; echo step-3; seq 1 1200")
+    return finish("Make add add") if step > LAST else bash(f"echo step-{step}; seq 1 1200")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return make_checkout(tmp_path / "calc", FILES)
+
+
+@pytest.fixture
+def killer(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> Iterator[Killer]:
+    model_endpoint.answer_with(work)
+    made = Killer(tmp_path, {**command_line.environment, **ENVIRONMENT})
+    yield made
+    made.close()
+
+
+def read(output: Path) -> list[Event]:
+    store = JsonlStore(output / "events.jsonl")
+    events = list(store)
+    store.close()
+    return events
+
+
+def told(events: list[Event]) -> list[tuple[str, str]]:
+    """What was done, seen, forgotten and noted, without times, ids and the sandbox's folder."""
+    kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation, ServiceReplied)
+    found: list[tuple[str, str]] = []
+    for event in events:
+        by_agent = isinstance(event, kept) and event.source is not Source.USER
+        if by_agent and not isinstance(event, AgentStateChanged):
+            skipped = {"id", "timestamp", "cause", "reply", "tool_call", "seconds"}
+            skipped |= {"forgotten", "masked"}
+            data = json.loads(event.model_dump_json(exclude=skipped))
+            data.get("completion", {}).pop("latency", None)
+            found.append((event.kind, re.sub(r"/tmp/resolver-\w+", "", json.dumps(data))))
+    return found
+
+
+def condensed(line: CommandLine, checkout: Path) -> Ended:
+    """A run with these settings."""
+    before = dict(line.environment)
+    line.environment |= ENVIRONMENT
+    done = line.call_resolve(checkout)
+    line.environment = before
+    return done
+
+
+def replay(line: CommandLine, recorded: Ended, checkout: Path) -> Ended:
+    """The same without a model, and without the settings of the recorded one."""
+    for name in ("LLM_MODEL", "LLM_API_KEY", "LLM_BASE_URL"):
+        line.environment.pop(name)
+    log = recorded.output / "events.jsonl"
+    return line.call_resolve(checkout, "--model", f"replay:{log}")
+
+
+def of(events: list[Event], kind: type[EventBase]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
+    killer: Killer, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    issue = tmp_path / "issue.md"
+    issue.write_text("# Fix it")
+    whole = tmp_path / "whole"
+    assert killer.run("resolve", checkout, "--issue", issue, "--output", whole) == 0, killer.printed
+    events = read(whole)
+    condensations = of(events, Condensation)
+    assert len(condensations) >= 2
+    assert all("Read the steps" in c.notes and "calc.py" in c.summary for c in condensations)
+    branch = json.loads((whole / "outcome.json").read_text())["branch"]
+    asked = len(model_endpoint.requests)
+    first, second = of(events, ServiceReplied)[:2]
+    moments = (first.id - 1, first.id, first.id + 1, second.id)
+    for number in moments:
+        git(checkout, "branch", "-D", branch)
+        before = len(model_endpoint.requests)
+        output = tmp_path / f"killed-{number}"
+        start = ("resolve", checkout, "--issue", issue, "--output", output)
+        assert killer.run(*start, event=number) == -9, killer.printed
+        assert killer.run("resolve", "--resume", output) == 0, killer.printed
+        again = read(output)
+        assert told(again) == told(events), number
+        if isinstance(events[number], ServiceReplied | Condensation):
+            assert len(model_endpoint.requests) - before == asked, "nothing is asked twice"
+
+
+def test_a_condensed_run_replays_exactly_without_its_settings(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.answer_with(work)
+    recorded = condensed(command_line, checkout)
+    assert recorded.exit_code == 0, recorded.stderr
+    asked = len(model_endpoint.requests)
+    replayed = replay(command_line, recorded, checkout)
+    assert replayed.exit_code == 0, replayed.stderr
+    assert replayed.outcome["divergences"] == []
+    assert len(model_endpoint.requests) == asked
+    before, now = of(recorded.events, Condensation), of(replayed.events, Condensation)
+    assert len(before) >= 2
+    assert [(c.notes, len(c.forgotten)) for c in now] == [
+        (c.notes, len(c.forgotten)) for c in before
+    ]
+
+
+def test_a_condensers_model_that_fails_costs_the_run_nothing_but_its_notes(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.answer_with(
+        lambda body: error(500, "out of order") if body["model"] == "notes" else work(body)
+    )
+    done = condensed(command_line, checkout)
+    assert done.exit_code == 0, done.stderr
+    condensations = of(done.events, Condensation)
+    assert condensations and not any(c.notes for c in condensations)
+    assert all("calc.py" in c.summary for c in condensations)
+    warned = [w for w in of(done.events, Warned) if w.about == "condenser"]
+    assert len(warned) == len(condensations) and "out of order" in warned[0].message
+    replayed = replay(command_line, done, checkout)
+    assert replayed.exit_code == 0, replayed.stderr
+    assert [c.summary for c in of(replayed.events, Condensation)] == [
+        c.summary for c in condensations
+    ]
+
+
+def test_a_context_that_is_full_is_condensed_and_replays(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    def bounded(body: dict[str, Any]) -> Answer:
+        if len(json.dumps(body["messages"])) > 40_000:
+            return error(
+                400,
+                "This model's maximum context length is 8192 tokens.",
+                code="context_length_exceeded",
+            )
+        return work(body)
+
+    model_endpoint.answer_with(bounded)
+    done = command_line.call_resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    assert of(done.events, CondensationRequest) and of(done.events, Condensation)
+    replayed = replay(command_line, done, checkout)
+    assert replayed.exit_code == 0, replayed.stderr
+    assert replayed.outcome["divergences"] == []
+    assert told(replayed.events) == told(done.events)
+
+
+def test_the_condensers_replies_cost_money_and_are_no_steps(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.answer_with(work)
+    done = condensed(command_line, checkout)
+    services = of(done.events, ServiceReplied)
+    assert services and {s.completion.model for s in services} == {"openai/notes"}
+    assert done.outcome["iterations"] == LAST + 1
+    replies = [e.completion.cost for e in done.events if hasattr(e, "completion")]
+    assert done.outcome["cost"] == pytest.approx(sum(filter(None, replies)))

@@ -1,0 +1,255 @@
+"""Runs whose model calls tools of MCP servers: the operator's on the host, and the repository's in
+the sandbox."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from resolver.events.actions import McpCall
+from resolver.events.lifecycle import SystemPrompt, Warned
+from resolver.events.observations import ErrorObservation, McpResult
+from resolver.events.reading import read_log
+from tests.mcp.conftest import SCRIPT
+from tests.parts.killer import Killer
+from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call
+from tests.parts.processes import count_running
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
+from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+
+TOKEN = "mcp-canary-4e1f0b6d9a8c7352"
+PROJECT = "mcp:\n  project: {command: python3, args: [tools/server.py, good], tools: [add, w*]}\n"
+FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+
+
+def checkout(folder: Path, settings: str = PROJECT) -> Path:
+    files = {
+        "calc.py": "def add(a, b):\n    return a - b\n",
+        "tools/server.py": SCRIPT.read_text(),
+        ".github/resolver.yml": settings,
+    }
+    return make_checkout(folder / "calc", files)
+
+
+def operator(command_line: CommandLine, mode: str = "good", **more: object) -> None:
+    server = {"command": sys.executable, "args": [str(SCRIPT), mode], "env": {"MCP_TOKEN": TOKEN}}
+    servers = {"docs": {**server, **more}}
+    command_line.environment["RESOLVER_MCP_SERVERS"] = json.dumps(servers)
+
+
+def offered(endpoint: ModelEndpoint) -> list[str]:
+    return [tool["function"]["name"] for tool in endpoint.requests[0].body["tools"]]
+
+
+def both_are_called(command_line: CommandLine, endpoint: ModelEndpoint, done: Ended) -> None:
+    assert done.exit_code == 0, done.stderr
+    results = [e for e in done.events if isinstance(e, McpResult)]
+    assert [r.content for r in results[:2]] == ["5", "9"]
+    assert results[2].content not in ("", str(Path.cwd()))
+    names = offered(endpoint)
+    assert "docs__add" in names and "project__add" in names and "project__where" in names
+    assert "project__environment" not in names
+    prompt = next(e for e in done.events if isinstance(e, SystemPrompt))
+    assert {t.server for t in prompt.mcp_tools} == {"docs", "project"}
+    assert TOKEN.encode() not in done.everything
+
+
+CALLS = (
+    tool_call("docs__add", {"a": 2, "b": 3}),
+    tool_call("project__add", {"a": 4, "b": 5}),
+    tool_call("project__where", {}),
+    FIX,
+    finish(),
+)
+
+
+def test_tools_of_both_sides_are_called(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line)
+    model_endpoint.script(*CALLS)
+    done = command_line.call_resolve(checkout(tmp_path))
+    both_are_called(command_line, model_endpoint, done)
+
+
+@pytest.mark.engine
+def test_tools_of_both_sides_are_called_with_a_container(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
+) -> None:
+    operator(command_line)
+    model_endpoint.script(*CALLS)
+    options = ("--runtime", "docker", "--image", python_image)
+    done = command_line.call_resolve(checkout(tmp_path), *options)
+    both_are_called(command_line, model_endpoint, done)
+    where = [e for e in done.events if isinstance(e, McpResult)][2]
+    assert where.content == "/workspace"
+
+
+def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    local_sandbox_server: SandboxServer,
+    tmp_path: Path,
+) -> None:
+    operator(command_line)
+    command_line.environment |= {
+        "RESOLVER_REMOTE_URL": local_sandbox_server.url,
+        "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN,
+    }
+    model_endpoint.script(*CALLS)
+    done = command_line.call_resolve(checkout(tmp_path), "--runtime", "remote")
+    both_are_called(command_line, model_endpoint, done)
+
+
+def test_a_model_that_writes_tags_calls_them_by_a_tag(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line)
+    command_line.environment["RESOLVER_DIALECT"] = "tags"
+    model_endpoint.script(
+        reply('I add.\n<mcp server="docs" tool="add">\n{"a": 2, "b": 3}\n</mcp>'),
+        reply('<mcp server="project" tool="add">{"a": 4, "b": 5}</mcp>'),
+        reply("<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>"),
+        reply("<finish>\nMake add add\n</finish>"),
+    )
+    done = command_line.call_resolve(checkout(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    assert [e.content for e in done.events if isinstance(e, McpResult)] == ["5", "9"]
+    system = model_endpoint.requests[0].body["messages"][0]["content"]
+    assert 'server="docs" tool="add"' in str(system) and "Adds two numbers." in str(system)
+
+
+def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line, tools=["add", "where"])
+    model_endpoint.script(FIX, finish(), FIX, finish())
+    command_line.call_resolve(checkout(tmp_path, "mcp:\n  docs: {tools: [add, environment]}\n"))
+    assert [n for n in offered(model_endpoint) if "__" in n] == ["docs__add"]
+    model_endpoint.requests.clear()
+    command_line.call_resolve(checkout(tmp_path / "2", "mcp:\n  docs: false\n"))
+    assert [n for n in offered(model_endpoint) if "__" in n] == []
+
+
+def test_a_server_that_does_not_start_is_told_and_the_run_goes_on(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line, mode="dies-at-once")
+    settings = "mcp:\n  project: {command: no-such-program}\n"
+    model_endpoint.script(FIX, finish())
+    done = command_line.call_resolve(checkout(tmp_path, settings))
+    assert done.exit_code == 0, done.stderr
+    warned = [e.message for e in done.events if isinstance(e, Warned) and e.about == "mcp"]
+    assert any("docs" in w and "no licence found" in w for w in warned)
+    assert any("project" in w and "no-such-program" in w for w in warned)
+    assert "no licence found" in (done.output / "pull_request.md").read_text() + done.stderr
+
+
+def test_a_long_result_is_kept_in_the_sandbox(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line)
+    model_endpoint.script(
+        tool_call("docs__long", {"count": 9000}),
+        bash("find /tmp ${TMPDIR:-/tmp} -name mcp-0001.txt -exec sed -n 4500p {} +"),
+        FIX,
+        finish(),
+    )
+    done = command_line.call_resolve(checkout(tmp_path))
+    result = next(e for e in done.events if isinstance(e, McpResult))
+    assert result.output_file and result.output_file.endswith("mcp-0001.txt")
+    assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
+
+
+def test_a_replayed_run_calls_nothing_and_gets_the_recorded_answers(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line)
+    model_endpoint.script(
+        tool_call("docs__count", {}), tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish()
+    )
+    repository = checkout(tmp_path)
+    first = command_line.call_resolve(repository)
+    del command_line.environment["RESOLVER_MCP_SERVERS"]
+    log = first.output / "events.jsonl"
+    again = command_line.call_resolve(repository, "--model", f"replay:{log}")
+    assert again.exit_code == 0, again.stderr
+    for kind in (McpCall, McpResult):
+        before, now = ([e for e in run.events if isinstance(e, kind)] for run in (first, again))
+        assert [e.model_dump(exclude={"id", "timestamp", "cause", "reply"}) for e in before] == [
+            e.model_dump(exclude={"id", "timestamp", "cause", "reply"}) for e in now
+        ]
+    assert not [e for e in again.events if e.kind == "replay_diverged"]
+
+
+def test_a_lost_server_is_an_observation_and_a_warning(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    operator(command_line, mode="crash")
+    call = tool_call("docs__add", {"a": 1, "b": 1})
+    model_endpoint.script(call, call, FIX, finish())
+    done = command_line.call_resolve(checkout(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    errors = [e for e in done.events if isinstance(e, ErrorObservation)]
+    assert [e.code for e in errors] == ["mcp", "mcp"]
+    assert any("lost during a call" in e.message for e in done.events if isinstance(e, Warned))
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path, made: bool
+) -> None:
+    calls = tmp_path / "calls"
+    operator(command_line, variables={"CALLS": str(calls)})
+    script = [tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish()]
+    model_endpoint.answer_with(
+        lambda body: script[sum(m["role"] == "assistant" for m in body["messages"])]
+    )
+    repository, issue = checkout(tmp_path), tmp_path / "issue.md"
+    issue.write_text("# Fix it")
+    start = ("resolve", repository, "--issue", issue, "--output")
+    killer = Killer(tmp_path, command_line.environment)
+    whole, output = tmp_path / "whole", tmp_path / "killed"
+    assert killer.run(*start, whole) == 0, killer.printed
+    events = list(read_log(whole / "events.jsonl"))
+    at = next(e.id for e in events if isinstance(e, McpResult if made else McpCall))
+    calls.unlink()
+    assert killer.run(*start, output, event=at, before=made) == -9, killer.printed
+    assert killer.run("resolve", "--resume", output) == 0, killer.printed
+    killer.close()
+    assert (calls.read_text() if calls.exists() else "") == ("add\n" if made else "")
+    after = list(read_log(output / "events.jsonl"))
+    answer = next(e for e in after if isinstance(e, ErrorObservation))
+    assert answer.code == "interrupted"
+    prompts = [e for e in after if isinstance(e, SystemPrompt)]
+    assert len(prompts) == 1 and prompts[0].mcp_tools
+
+
+def test_a_stopped_run_does_not_wait_for_a_call(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    operator(command_line, mode="hang", timeout=300, variables={"CALLS": str(calls)})
+    model_endpoint.script(tool_call("docs__add", {"a": 1, "b": 1}), finish())
+    output, issue = tmp_path / "stopped", tmp_path / "issue.md"
+    issue.write_text("# Fix it")
+    process = subprocess.Popen(
+        command_line.command("resolve", checkout(tmp_path), "--issue", issue, "--output", output),
+        env=command_line.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        while not calls.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
+    assert count_running(f"{sys.executable} {SCRIPT} hang") == 0

@@ -1,0 +1,65 @@
+"""Programs of a running sandbox whose input and output are held here."""
+
+import threading
+import time
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun
+from resolver.events.observations import CmdOutput
+from resolver.runtime.runtime import Runtime
+from resolver.sandbox.wire import PROGRAM_CHUNK
+from tests.parts.sandboxes import DOCKER_BUSYBOX, LOCAL, REMOTE_LOCAL, kinds
+
+pytestmark = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX, REMOTE_LOCAL))
+
+ECHO = ("sh", ["-c", 'while read -r line; do echo "$line"; done; echo over >&2'])
+
+
+def test_a_program_is_talked_to_while_a_command_runs(sandbox: Runtime) -> None:
+    program = sandbox.start_program(*ECHO)
+    answers: list[object] = []
+    command = threading.Thread(
+        target=lambda: answers.append(sandbox.execute(CmdRun(command="sleep 1; echo slept")))
+    )
+    command.start()
+    program.write(b"hello\n")
+    started = time.monotonic()
+    assert program.read() == b"hello\n"
+    assert time.monotonic() - started < 1 or not answers
+    command.join()
+    assert isinstance(answers[0], CmdOutput) and "slept" in answers[0].content
+    program.close()
+    assert program.read() == b""
+
+
+def test_much_goes_in_and_comes_out_as_it_is(sandbox: Runtime) -> None:
+    program = sandbox.start_program("cat", [])
+    data = bytes(range(256)) * (3 * PROGRAM_CHUNK // 256) + b"end"
+    writer = threading.Thread(target=lambda: program.write(data))
+    writer.start()
+    found = b""
+    while len(found) < len(data):
+        found += program.read()
+    writer.join()
+    assert found == data
+
+
+def test_what_cannot_be_started_is_an_error_that_names_it(sandbox: Runtime) -> None:
+    with pytest.raises(SandboxError, match="no-such-program can't be started"):
+        sandbox.start_program("no-such-program", [])
+
+
+def test_the_end_of_the_sandbox_is_the_end_of_its_programs(sandbox: Runtime) -> None:
+    program = sandbox.start_program("sleep", ["1000"])
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(program.read()))
+    reader.start()
+    time.sleep(0.2)
+    sandbox.close()
+    reader.join(20)
+    assert found == [b""]
+    with pytest.raises(SandboxError):
+        program.write(b"x")
+    program.close()

@@ -1,0 +1,166 @@
+"""Programs of the sandbox whose input and output the host holds."""
+
+import base64
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.sandbox import programs, wire
+from resolver.sandbox.environment import shell_environment
+from resolver.sandbox.failure import ActionFailed
+from resolver.sandbox.processes import Family, descendants, session_members
+from resolver.sandbox.programs import Programs
+from tests.sandbox.conftest import BASH, OWN
+from tests.sandbox.connection import Connection
+
+
+@pytest.fixture
+def live(root: Path) -> Iterator[Programs]:
+    environment = shell_environment(OWN, False, None, {"EXTRA": "given"}, BASH)
+    made = Programs(Family(), environment, str(root))
+    yield made
+    made.close()
+
+
+def shell(live: Programs, script: str) -> int:
+    return live.start(BASH, ["-c", script])
+
+
+def give(live: Programs, number: int, data: bytes) -> None:
+    live.write(number, base64.b64encode(data).decode())
+
+
+def read_all(live: Programs, number: int) -> tuple[bytes, str]:
+    whole = b""
+    while True:
+        data, ended, words = live.read(number, 5)
+        whole += data
+        if ended:
+            return whole, words
+
+
+def test_what_goes_in_comes_out(live: Programs) -> None:
+    number = shell(live, "cat")
+    give(live, number, b"one\n\xff")
+    assert live.read(number, 5) == (b"one\n\xff", False, "")
+
+
+def test_a_program_starts_in_the_root_with_the_shells_environment(
+    live: Programs, root: Path
+) -> None:
+    data, _ = read_all(live, shell(live, 'echo "$PWD $EXTRA ${SECRET:-none}"'))
+    assert data.decode().split() == [str(root), "given", "none"]
+
+
+def test_standard_error_is_kept_apart_and_only_its_end(live: Programs) -> None:
+    number = shell(live, "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; echo out")
+    whole, words = read_all(live, number)
+    assert whole == b"out\n"
+    assert words.endswith("the end") and len(words) <= programs.KEPT_WORDS
+
+
+def test_nothing_to_read_comes_back_in_time(live: Programs) -> None:
+    number = shell(live, "sleep 30")
+    started = time.monotonic()
+    assert live.read(number, 0.2) == (b"", False, "")
+    assert time.monotonic() - started < 2
+
+
+def test_a_program_that_is_not_asked_waits_with_a_full_pipe(live: Programs) -> None:
+    number = shell(live, "yes | head -c 3000000; echo; echo done >&2")
+    time.sleep(0.5)
+    whole, words = read_all(live, number)
+    assert len(whole) == 3_000_001 and words == "done"
+
+
+def test_input_that_is_not_read_is_given_up(live: Programs, root: Path) -> None:
+    number = shell(live, "exec 0<&-; sleep 30")
+    time.sleep(0.3)
+    with pytest.raises(ActionFailed, match="takes no input"):
+        give(live, number, b"x" * 1_000_000)
+
+
+def test_a_program_that_cannot_be_started_is_a_failure_with_its_name(live: Programs) -> None:
+    with pytest.raises(ActionFailed, match="/no/such can't be started"):
+        live.start("/no/such", [])
+
+
+def test_the_end_takes_what_the_program_has_started(live: Programs) -> None:
+    number = shell(live, "sleep 1000 & sleep 1000 & echo $$; wait")
+    leader = int(live.read(number, 5)[0])
+    assert len(session_members(leader)) == 3
+    live.end(number)
+    assert session_members(leader) == []
+
+
+def test_the_end_wakes_who_reads(live: Programs) -> None:
+    number = shell(live, "sleep 1000")
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.append(live.read(number, 60)))
+    reader.start()
+    time.sleep(0.2)
+    live.end(number)
+    reader.join(5)
+    assert found == [(b"", True, "")]
+
+
+def test_ending_twice_and_naming_none_do_no_harm(live: Programs) -> None:
+    number = shell(live, "cat")
+    live.end(number)
+    live.end(number)
+    with pytest.raises(ActionFailed, match=f"no program {number}"):
+        live.read(number, 1)
+
+
+def test_there_is_a_bound_on_programs(live: Programs) -> None:
+    for _ in range(wire.MAX_PROGRAMS):
+        shell(live, "cat")
+    with pytest.raises(ActionFailed, match="run already"):
+        shell(live, "cat")
+
+
+def test_programs_are_served_while_a_command_runs(server: Connection) -> None:
+    started = server.call("start_program", command=BASH, arguments=["-c", "cat"])
+    command = server.send("run_command", command="sleep 2", timeout=10, is_input=False)
+    server.call("write_program", program=started["program"], data=base64.b64encode(b"hi").decode())
+    answer = server.call("read_program", program=started["program"], timeout=1)
+    assert base64.b64decode(answer["data"]) == b"hi" and answer["ended"] is False
+    assert server.receive()["id"] == command
+
+
+def test_reading_waits_beside_other_requests(server: Connection) -> None:
+    number = server.call("start_program", command=BASH, arguments=["-c", "read x; echo got $x"])
+    waiting = server.send("read_program", program=number["program"], timeout=10)
+    assert server.shell("echo a")["output"].strip() == "a"
+    server.send("write_program", program=number["program"], data=base64.b64encode(b"b\n").decode())
+    answers = {answer["id"]: answer for answer in (server.receive(), server.receive())}
+    assert base64.b64decode(answers[waiting]["result"]["data"]) == b"got b\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("start_program", {"command": 1, "arguments": []}),
+        ("start_program", {"command": "x", "arguments": "y"}),
+        ("start_program", {"command": "a\0b", "arguments": []}),
+        ("read_program", {"program": "1", "timeout": 1}),
+        ("write_program", {"program": 1, "data": "?"}),
+    ],
+)
+def test_wrong_parameters_are_refused(
+    server: Connection, method: str, params: dict[str, Any]
+) -> None:
+    assert server.refusal(method, **params)["code"] in {wire.INVALID_PARAMS, wire.ACTION_FAILED}
+    assert server.call("ping") == {}
+
+
+def test_the_end_of_the_server_ends_its_programs(server: Connection) -> None:
+    server.call("start_program", command=BASH, arguments=["-c", "trap '' TERM HUP; sleep 1000"])
+    below = descendants(server.process.pid)
+    assert below
+    server.end_of_input()
+    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]

@@ -1,0 +1,43 @@
+"""The rules on the labelled lists: alarms that are none, and dangers that are not seen."""
+
+import pytest
+
+from resolver.consent import RiskLevel
+from resolver.events.actions import CmdRun
+from resolver.security.risk.analyzer import RuleAnalyzer
+from tests.security.command_lists import commands, is_held_back
+
+ORDINARY = [c for name in ("ordinary", "ordinary_later") for c in commands(name)]
+DANGEROUS = [c for name in ("dangerous", "dangerous_later") for c in commands(name)]
+
+
+def levels(listed: list[str], *, held_back: bool | None = None) -> dict[str, RiskLevel]:
+    analyzer = RuleAnalyzer()
+    chosen = [c for c in listed if held_back is None or is_held_back(c) is held_back]
+    return {c: analyzer.assess(CmdRun(command=c)).level for c in chosen}
+
+
+def test_the_lists_are_long_enough_to_say_anything() -> None:
+    assert len(ORDINARY) >= 1000
+    assert len(DANGEROUS) >= 200
+    assert not set(ORDINARY) & set(DANGEROUS)
+
+
+@pytest.mark.parametrize("held_back", [False, True])
+def test_false_alarms_on_ordinary_work_are_under_one_in_a_hundred(held_back: bool) -> None:
+    found = levels(ORDINARY, held_back=held_back)
+    alarms = [c for c, level in found.items() if level is RiskLevel.HIGH]
+    assert len(alarms) < len(found) / 100, alarms
+
+
+def test_hardly_any_ordinary_work_is_worth_a_word() -> None:
+    found = levels(ORDINARY)
+    told = [c for c, level in found.items() if level is not RiskLevel.LOW]
+    assert len(told) <= len(found) / 50, told
+
+
+@pytest.mark.parametrize("held_back", [False, True])
+def test_dangers_are_seen(held_back: bool) -> None:
+    found = levels(DANGEROUS, held_back=held_back)
+    missed = [c for c, level in found.items() if level is not RiskLevel.HIGH]
+    assert len(missed) <= len(found) / 20, missed

@@ -1,0 +1,60 @@
+"""What each model and each service cost."""
+
+from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
+from resolver.events.state import State
+from resolver.model import Completion, Tokens
+from resolver.trace.costs import cost_parts
+from resolver.trace.html import render_html
+from resolver.trace.markdown import render_markdown
+from resolver.trace.text import render_text
+
+
+def said(model: str, cost: float | None) -> Completion:
+    return Completion(model=model, text="so", tokens=Tokens(input=5, output=3), cost=cost)
+
+
+BOTH = [
+    ModelReplied(id=0, completion=said("large", 0.25)),
+    ModelReplied(id=1, completion=said("large", None)),
+    ServiceReplied(id=2, service="condenser", completion=said("<b>small", 0.01)),
+]
+
+
+def test_several_models_and_services_have_a_line_each() -> None:
+    assert cost_parts(State.fold(BOTH)) == (
+        "large: at least $0.2500 for 2 replies, 6 tokens out",
+        "<b>small: $0.0100 for 1 reply, 3 tokens out",
+        "agent: at least $0.2500 for 2 replies, 6 tokens out",
+        "condenser: $0.0100 for 1 reply, 3 tokens out",
+    )
+
+
+def test_one_model_and_one_service_have_none() -> None:
+    assert cost_parts(State.fold(BOTH[:2])) == ()
+
+
+def test_a_price_that_is_not_known_is_said_to_be_unknown() -> None:
+    unknown = [BOTH[1], BOTH[2].model_copy(update={"id": 1})]
+    assert "large: unknown for 1 reply, 3 tokens out" in cost_parts(State.fold(unknown))
+
+
+def test_every_form_of_the_trace_shows_them() -> None:
+    assert "condenser: $0.0100 for 1 reply" in render_text(BOTH)
+    markdown = render_markdown(BOTH)
+    assert "  - condenser: \\$0.0100 for 1 reply" in markdown
+    assert "<b>" not in markdown
+    page = render_html(BOTH)
+    assert "condenser: $0.0100 for 1 reply" in page
+    assert "<b>small" not in page
+
+
+def test_a_retry_and_a_switch_say_which_service_they_are_of() -> None:
+    events = [
+        ModelRetried(id=0, attempt=1, wait=1.0, reason="busy", service="judge"),
+        ModelRetried(id=1, attempt=1, wait=1.0, reason="busy"),
+        ModelSwitched(id=2, from_model="a", to_model="b", reason="down", service="condenser"),
+    ]
+    told = render_text(events)
+    assert "The model was asked again by the judge (attempt 1, after 1.0 s): busy" in told
+    assert "The model was asked again (attempt 1, after 1.0 s): busy" in told
+    assert "From here on b is asked by the condenser, not a: down" in told
