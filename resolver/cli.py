@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
     "costs": "Show what the server's runs have cost, by repository and month.",
     "sandbox": "Serve sandboxes to runs on other machines.",
+    "publish": "Publish what a run has made, without a model and without a sandbox.",
     "replay": "Do an event log's actions again, or go on from one of its events.",
     "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",
     "gc": "Remove what killed runs have left on the engine and on this machine.",

@@ -8,6 +8,7 @@ Publication (forge -> outcome.json).
 
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -306,6 +307,20 @@ class Patch(Noun):
     @property
     def is_empty(self) -> bool:
         return not self.files
+
+
+class ExportedChange(Noun):
+    """The change as it left the sandbox: git objects, not yet judged.
+
+    Made where the sandbox ends, kept in the output folder until it is published.
+    """
+
+    commit: str
+    tree: str
+    bundle: Path | None = Field(default=None, description="None when nothing was changed.")
+    left_out: tuple[str, ...] = Field(
+        default=(), description="Paths that could not be taken; they are as they were before."
+    )
 
 
 class CheckedCommand(Noun):

@@ -4,6 +4,7 @@ text and traces."""
 import fcntl
 import json
 import os
+import shutil
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,23 +14,19 @@ from pydantic import ValidationError
 
 from resolver.errors import UsageError
 from resolver.events.log import Event, stored_line
-from resolver.model import Continuation, Noun, PullRequest, Trigger
+from resolver.model import Continuation, ExportedChange, Noun, PullRequest, Trigger
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 
 OUTCOME = "outcome.json"
 EVENTS = "events.jsonl"
 REQUEST = "request.json"
+CHANGE = "change.json"
+BUNDLE = "change.bundle"
 _FILES = (
-    EVENTS,
-    REQUEST,
-    OUTCOME,
-    "patch.diff",
-    "trace.md",
-    "trace.html",
-    "pull_request.md",
-    "review.md",
-)
+    EVENTS, REQUEST, OUTCOME, CHANGE, BUNDLE,
+    "patch.diff", "trace.md", "trace.html", "pull_request.md", "review.md",
+)  # fmt: skip
 
 
 class Request(Noun):
@@ -105,6 +102,18 @@ class Output:
         return data if isinstance(data, dict) else None
 
     @property
+    def change(self) -> ExportedChange | None:
+        """The change that `keep_change` kept; None when there is none, or it can't be read."""
+        try:
+            change = ExportedChange.model_validate_json((self.folder / CHANGE).read_bytes())
+        except (OSError, ValidationError):
+            return None
+        if change.bundle is None:
+            return change
+        bundle = self.folder / BUNDLE
+        return change.model_copy(update={"bundle": bundle}) if bundle.is_file() else None
+
+    @property
     def trace_html(self) -> Path:
         return self.folder / "trace.html"
 
@@ -123,6 +132,21 @@ class Output:
     def write_patch(self, diff: bytes) -> None:
         """patch.diff, as `git apply` takes it; empty when nothing was changed."""
         self.patch.write_bytes(diff)
+
+    def keep_change(self, change: ExportedChange) -> None:
+        """The change as git objects, so that it can be published without the sandbox."""
+        kept = self.folder / BUNDLE
+        if change.bundle is not None and change.bundle != kept:
+            temporary = self.folder / f".{BUNDLE}.new"
+            shutil.copyfile(change.bundle, temporary)
+            temporary.replace(kept)
+        name = Path(BUNDLE) if change.bundle else None
+        self._write(CHANGE, change.model_copy(update={"bundle": name}).model_dump_json(indent=2))
+
+    def withdraw_change(self) -> None:
+        """The work goes on: what it has changed so far is not the change."""
+        for name in (CHANGE, BUNDLE):
+            (self.folder / name).unlink(missing_ok=True)
 
     def write_pull_request(self, pull_request: PullRequest) -> None:
         """The pull request's text for a person; outcome.json has it for programs."""

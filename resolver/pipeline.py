@@ -209,6 +209,9 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
         change_limits(record.log, _bounds(record, record.log))
         go_on(record.log, job.run, job.continuation, record.ceiling)
         decide(record.log, job.run, job.continuation, job.control)
+    kept = job.output.change if record.log.is_done else None
+    if kept is None:
+        job.output.withdraw_change()
     worked = work.work(
         work.Job(
             run=job.run,
@@ -223,6 +226,7 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
             agents=record.agents.agents,
             knowledge=record.knowledge,
             waiting=waiting(record, forge),
+            change=kept,
         ),
         workspace,
         record.log,
@@ -235,11 +239,13 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
     record.patch, record.leaking = withhold_secrets(
         workspace, change, redactor, settings.max_patch_bytes
     )
+    if not (record.answers or record.leaking):
+        job.output.keep_change(worked.change)
     record.evidence = claimed_evidence(worked.commands)
     record.warnings.extend(worked.warnings)
     record.warnings.extend(_left_for_later(record, record.log))
-    if worked.left_out and not record.answers:
-        record.warnings.append(render("run/left_out.md.j2", paths=worked.left_out).strip())
+    if worked.change.left_out and not record.answers:
+        record.warnings.append(render("run/left_out.md.j2", paths=worked.change.left_out).strip())
     handed = (e.agent for e in record.log.state.events if isinstance(e, Delegate))
     record.warnings.extend(denied_models(record.agents, {settings.agent, *handed}))
     divergences = record.log.state.divergences
@@ -330,6 +336,8 @@ def _write(record: Record) -> None:
         output.write_patch(record.patch.diff if record.patch else b"")
     if record.publication.pull_request is not None:
         output.write_pull_request(record.publication.pull_request)
+    if not record.can_be_published:
+        output.withdraw_change()
     if record.log is not None:
         output.write_traces(record.log.state.events)
         record.log.close()

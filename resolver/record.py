@@ -128,7 +128,16 @@ class Record:
     @property
     def model(self) -> str:
         """The model that the run's agent asks, as a person is told it."""
-        return model_of(self.settings.agent, self.agents.agents) or model_name(self.settings)
+        opening = self.log.opening if self.log else None
+        named = model_of(self.settings.agent, self.agents.agents) or model_name(self.settings)
+        return named or (opening.model if opening else "")
+
+    @property
+    def can_be_published(self) -> bool:
+        """Whether a change lies in the output folder that is done and not public."""
+        done = self.log is not None and self.log.is_done and not self.answers
+        change = self.job.output.change if done and not self.publication.branch else None
+        return change is not None and change.bundle is not None
 
     def report(self) -> Report:
         """Everything that is told about the run."""

@@ -27,6 +27,7 @@ from resolver.confirming import Waiting, open_confirmation
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
+from resolver.controller.outcome import outcome_of
 from resolver.controller.replay import (
     MOST_REPORTED,
     ROOT_STAGE,
@@ -47,7 +48,7 @@ from resolver.locating.hosted import answering
 from resolver.locating.index import CodeIndex
 from resolver.mcp_run import McpOfRun, open_mcp
 from resolver.memory.notes import notes_of
-from resolver.model import CheckedCommand, Limits, Outcome, Patch, RunState, Task
+from resolver.model import CheckedCommand, ExportedChange, Limits, Outcome, Patch, RunState, Task
 from resolver.rebuild import Recorded, Relocated, redo
 from resolver.remarks import note_comment
 from resolver.runlog import RunLog
@@ -70,6 +71,7 @@ class Job:
     control: where people's requests to the run at work arrive. most: what they can extend the
     limits to. agents: the repository's own. knowledge: what its agents are told beside the task.
     waiting: how a person is asked about an action.
+    change: what an earlier attempt has taken out of the sandbox; with it the work is over.
     """
 
     run: str
@@ -84,6 +86,7 @@ class Job:
     agents: tuple[AgentDefinition, ...] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
     waiting: Waiting = field(default_factory=Waiting)
+    change: ExportedChange | None = None
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,7 @@ class Worked:
     outcome: Outcome
     patch: Patch
     commands: tuple[CheckedCommand, ...]
-    left_out: tuple[str, ...] = ()
-    """Paths of the sandbox that could not be taken; they are in the patch as they were before."""
+    change: ExportedChange
     warnings: tuple[str, ...] = ()
     """What a person should know of the environment the agent worked in."""
 
@@ -111,8 +113,12 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
     """Run the agent on a checkout of the workspace's base. The sandbox is gone when it returns.
 
     A log that has events already is gone on with: what it says was done in the sandbox is done
-    again first, and one whose work has ended only gives its change once more.
+    again first, and one whose work has ended only gives its change once more: without a sandbox
+    where the change was kept.
     """
+    if job.change is not None:
+        patch = workspace.receive(job.change.bundle, job.change.commit, job.change.tree)
+        return Worked(outcome_of(log.state), patch, tuple(log.state.commands), job.change)
     kind = runtime_kind(job.settings, job.host)
     earlier = tuple(log.state.events)
     opening = log.opening or _begin(job, workspace, kind, log)
@@ -130,11 +136,11 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
             outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
         if outcome.state is RunState.STOPPED:
             runtime.interrupt()
-        patch, left_out = _take_change(job, workspace, runtime, log)
+        patch, change = _take_change(job, workspace, runtime, log)
         if _proposes_notes(job, outcome, patch, workspace, runtime, log):
-            patch, left_out = _take_change(job, workspace, runtime, log)
+            patch, change = _take_change(job, workspace, runtime, log)
     warnings = (*opened.warnings, *mcp.warnings)
-    return Worked(outcome, patch, tuple(log.state.commands), left_out, warnings)
+    return Worked(outcome, patch, tuple(log.state.commands), change, warnings)
 
 
 def _begin(job: Job, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
@@ -303,9 +309,8 @@ def _proposes_notes(
 
 def _take_change(
     job: Job, workspace: Workspace, runtime: Runtime, log: RunLog
-) -> tuple[Patch, tuple[str, ...]]:
-    """The change as git objects, checked; kept whatever the agent's end was. With the paths that
-    the sandbox could not give."""
+) -> tuple[Patch, ExportedChange]:
+    """The change as git objects, checked; kept whatever the agent's end was."""
     started = time.monotonic()
     limit = BUNDLE_FACTOR * job.settings.max_patch_bytes
     change = runtime.export_change(workspace.base, limit)
@@ -320,4 +325,7 @@ def _take_change(
     if left_out:
         files += f", {len(left_out)} left out"
     log.stage("change", files, time.monotonic() - started)
-    return patch, left_out
+    exported = ExportedChange(
+        commit=change["commit"], tree=change["tree"], bundle=bundle, left_out=left_out
+    )
+    return patch, exported

@@ -95,7 +95,7 @@ def command(
             )
         folder, request = taken_up(resume)
         if is_done(folder):
-            console.print(Text(for_terminal(_done_words(folder))), soft_wrap=True)
+            console.print(Text(for_terminal(done_words(folder))), soft_wrap=True)
             return 0
         require_model(settings)
     else:
@@ -116,7 +116,7 @@ def command(
         source=request.source,
         progress=Progress(console),
     )
-    forge = _forge(request, settings)
+    forge = forge_of(request, settings)
     with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
         record = resolve(job, forge)
     print_result(record, console)
@@ -169,14 +169,16 @@ def is_done(output: Output) -> bool:
     return outcome is not None and outcome.get("exit_code") in (0, 3)
 
 
-def _done_words(output: Output) -> str:
+def done_words(output: Output) -> str:
+    """That there is nothing left to do, with what came of it."""
     outcome = output.outcome or {}
     where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
     came = where or outcome.get("reason") or outcome.get("state")
     return f"The run {outcome.get('run')} is done already: {came}."
 
 
-def _forge(request: Request, settings: Settings) -> Forge:
+def forge_of(request: Request, settings: Settings) -> Forge:
+    """Where what was asked for is read and told."""
     if request.trigger.kind is not TriggerKind.LOCAL:
         return github_forge(settings, request.trigger.repository)
     branches = Workspace.branches(_checkout(request.trigger.repository))

@@ -1,0 +1,76 @@
+"""`resolver publish`: makes public what a run has made, without a model and without a sandbox."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from resolver.commands.resolve import done_words, forge_of, taken_up
+from resolver.doors import filtered_log, host_of, stop_on_signals
+from resolver.errors import UsageError
+from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.output import Output
+from resolver.pipeline import resolve
+from resolver.record import Job
+from resolver.result import print_result
+from resolver.runlog import DONE
+from resolver.settings import load_settings
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import Progress
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--draft/--no-draft", default=None, help="Open the pull request as a draft.")
+@click.pass_obj
+def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None) -> int:
+    """Publish what the run in the output folder FOLDER has made.
+
+    For a run whose publishing failed, and for one with --no-publish that was looked at and found
+    good. The change is checked as ever, and nothing that is public already is made twice.
+    """
+    options = {"draft": draft}
+    settings = load_settings(options, environment)
+    output, request = taken_up(folder)
+    console = Console(stderr=True)
+    if _is_published(output):
+        console.print(Text(for_terminal(done_words(output))), soft_wrap=True)
+        return 0
+    _check_finished(output)
+    job = Job(
+        trigger=request.trigger,
+        run=request.run,
+        output=output,
+        load=lambda repository: load_settings(options, environment, repository),
+        host=host_of(environment),
+        resume=True,
+        continuation=request.continuation,
+        issue=request.issue,
+        source=request.source,
+        progress=Progress(console),
+    )
+    with stop_on_signals(), filtered_log(settings, job.host):
+        record = resolve(job, forge_of(request, settings))
+    print_result(record, console)
+    return record.exit_code
+
+
+def _is_published(output: Output) -> bool:
+    outcome = output.outcome or {}
+    return outcome.get("exit_code") == 0 and bool(outcome.get("branch"))
+
+
+def _check_finished(output: Output) -> None:
+    """Raises UsageError unless the run's work is over and its change is there."""
+    state = State.fold(read_log(output.log)) if output.has_events else State()
+    again = "go on with it: resolver resolve --resume"
+    if state.run_state not in DONE:
+        raise UsageError(f"the run in {output.folder} is not finished", again)
+    if output.change is None:
+        raise UsageError(
+            f"{output.folder} holds no change that can be published",
+            f"have it made again from the log: {again.partition(': ')[2]} {output.folder}",
+        )
