@@ -16,7 +16,9 @@ from resolver.events.actions import CmdRun
 from resolver.security.risk.analyzer import RuleAnalyzer
 from tests.security.command_lists import commands, is_held_back
 
-LISTS = ("ordinary", "ordinary_later", "dangerous", "dangerous_later")
+LISTS = tuple(
+    f"{kind}{when}" for kind in ("ordinary", "dangerous") for when in ("", "_later", "_others")
+)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Write the workflow and the settings of a repository after a look at it.",
     "action": "Run as a GitHub Action, on the event that started the job.",
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
+    "sweep": "Resolve the issues of a repository that wear the label, oldest first.",
     "costs": "Show what the server's runs have cost, by repository and month.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish what a run has made, without a model and without a sandbox.",

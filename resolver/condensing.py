@@ -15,7 +15,7 @@ from resolver.memory.condensers.asking import Asker
 from resolver.memory.condensers.base import Bound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.condensers.view import SERVICE
-from resolver.services import REPLAY, SCRIPTED, ModelOn, service_config
+from resolver.services import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
 from resolver.settings import Settings
 
 
@@ -27,9 +27,8 @@ def open_condensers(
     recording: of a replayed run, which is condensed as it was.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name, most, writes = (
-        settings.condenser, settings.condenser_max_tokens, SERVICE in settings.services,
-    )  # fmt: skip
+    name, most = settings.condenser, settings.condenser_max_tokens
+    writes = has_own_model(settings, SERVICE)
     begun = next((event for event in recording if isinstance(event, RunStarted)), None)
     if begun is not None:
         config = config.model_copy(update={"model": begun.model, "base_url": None})

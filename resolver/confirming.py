@@ -6,6 +6,7 @@ from resolver.consent import tool_risk
 from resolver.controller.confirmation import Analyzer, Confirmation, Tell, nobody_told
 from resolver.controller.judge import JudgingAnalyzer
 from resolver.events.stream import EventStream
+from resolver.forge.invisible import with_invisible_shown
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.services import ModelOn
 from resolver.settings import Settings
@@ -39,5 +40,6 @@ def open_confirmation(
         # what a model has said once is not asked again after a kill
         record_all=settings.record_all_risks or settings.risk_judge,
         analyzers=analyzer_of,
+        shown=with_invisible_shown,
         tell=waiting.tell,
     )

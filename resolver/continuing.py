@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from resolver.consent import Decision
+from resolver.consent import Decision, named_number
 from resolver.errors import LogError, Refused
 from resolver.events.reading import read_log
 from resolver.events.state import State
@@ -90,11 +90,13 @@ def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Conti
 
 
 def _decision(trigger: Trigger) -> Decision:
+    number, words = named_number(trigger.instruction)
     return Decision(
         approved=trigger.command is Command.APPROVE,
         by=trigger.actor.login,
         at=trigger.at,
-        reason=trigger.instruction,
+        reason=words,
+        number=number,
     )
 
 

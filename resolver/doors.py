@@ -5,6 +5,7 @@ import hashlib
 import logging
 import re
 import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -142,13 +143,16 @@ def require_model(settings: Settings) -> None:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[None]:
+def stop_on_signals() -> Iterator[threading.Event]:
     """Turn SIGTERM, SIGINT and SIGHUP into Stopped, so that a run ends with its log and a word.
 
-    Only the first one: a second SIGINT ends the process as usual.
+    Only the first one: a second SIGINT ends the process as usual. The event is set by it, for
+    those who come after somebody has caught the Stopped.
     """
+    stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+        stopping.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Stopped(
@@ -159,7 +163,7 @@ def stop_on_signals() -> Iterator[None]:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
-        yield
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

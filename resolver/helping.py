@@ -1,6 +1,7 @@
 """The answer to `@agent help`: what can be asked here. No run, no clone, no model."""
 
 import logging
+import re
 
 from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definitions
 from resolver.calling import RESERVED, Callee, callables
@@ -15,6 +16,9 @@ from resolver.settings import Settings
 from resolver.templates import folder, render
 
 logger = logging.getLogger("resolver.helping")
+
+_CELL_END = re.compile(r"(?<!\\)\|")
+"""Ends a cell of a table, in code as well."""
 
 MOST_SKILLS = 12
 """Files of a folder of skills that are read for a word of help, one request each."""
@@ -31,7 +35,7 @@ def tell_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
         mention=settings.mention,
         label=settings.label,
         called=[
-            {"name": each.name, "description": one_line(each.description)}
+            {"name": each.name, "description": _CELL_END.sub(r"\|", one_line(each.description))}
             for each in callables(_agents(forge), _skills(forge))
         ],
     )

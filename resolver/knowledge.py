@@ -131,13 +131,17 @@ def _organization(
     settings: Settings, repository: str, credential: Credential | None, folder: Path
 ) -> list[Source]:
     """The owner's repositories for all of its others. One that is not there, or that this run's
-    token can't read, has none: the forge does not say which of the two it is."""
+    token can't read, has none: the forge does not say which of the two it is. A run on a public
+    repository reads public ones alone, since what it is told can come out in its words and log."""
     owner, _, name = repository.partition("/")
+    server = settings.github_server_url.rstrip("/")
+    if credential is not None and _is_public(f"{server}/{repository}.git"):
+        credential = None
     found: list[Source] = []
     for shared, folders in OF_ORGANIZATION.items():
         if shared == name.lower():
             continue
-        url = f"{settings.github_server_url.rstrip('/')}/{owner}/{shared}.git"
+        url = f"{server}/{owner}/{shared}.git"
         try:
             clone = Workspace.clone(url, folder / f"shared{shared}", depth=1, credential=credential)
             paths = clone.trusted_paths()
@@ -147,3 +151,12 @@ def _organization(
         prefix = f"{owner}/{shared}: "
         found.append(Source(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
     return found
+
+
+def _is_public(url: str) -> bool:
+    """Whether anybody can read the repository."""
+    try:
+        Workspace.branches(url)
+    except WorkspaceError:
+        return False
+    return True

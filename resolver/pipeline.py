@@ -19,7 +19,7 @@ from resolver.events.actions import Delegate
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
 from resolver.knowledge import note_store, read_knowledge
-from resolver.leaving import told_of_change, told_of_notes
+from resolver.leaving import NOTES_FILE, told_of_change, told_of_notes
 from resolver.linking import linker
 from resolver.memory.notes import notes_of
 from resolver.model import (
@@ -41,7 +41,7 @@ from resolver.settings import REPOSITORY_FILE
 from resolver.templates import render
 from resolver.triggers.permission import authorize
 from resolver.verify.claims import claimed_evidence
-from resolver.workspace.policy import PatchPolicy, check
+from resolver.workspace.policy import PatchPolicy, check, is_protected
 from resolver.workspace.secrecy import withhold_secrets
 from resolver.workspace.workspace import Workspace
 
@@ -256,10 +256,11 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
 
 def _left_for_later(record: Record, log: RunLog) -> Iterator[str]:
     """What a person is told of the run's notes, and of a change to what agents are told."""
-    job, patch = record.job, record.patch
+    job, patch, settings = record.job, record.patch, record.settings
     notes = notes_of(log.state.events)
-    if record.settings.notes == "store":
-        store = note_store(record.settings, job.host)
+    proposable = not is_protected(NOTES_FILE, settings.protected_paths)
+    if settings.notes == "store" or (settings.notes == "propose" and not proposable):
+        store = note_store(settings, job.host)
         at = log.state.last_at or job.now()
         yield from filter(None, [told_of_notes(notes, store, job.trigger.repository, job.run, at)])
     if patch is not None and not record.answers:

@@ -18,7 +18,7 @@ def note_comment(pull: Pull | None) -> Callable[[a.ReviewComment], ObservationBa
     def noted(action: a.ReviewComment) -> ObservationBase:
         if pull is None:
             return o.ReviewCommentNoted(content="Noted.")
-        remark = remark_of(action)
+        remark = as_in_diff(remark_of(action), pull.files)
         placed = is_placed(remark, pull.files)
         file = pull.file(remark.path)
         words = render("agent/review_comment_noted.md.j2", remark=remark, placed=placed, file=file)
@@ -38,6 +38,18 @@ def remark_of(event: a.ReviewComment) -> Remark:
         suggestion=event.suggestion,
         severity=event.severity,
     )
+
+
+def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
+    """The remark with the path and the side that the diff has for it: a moved file's lines stand
+    under its new name, and a file that is only there before, or only after, has one side."""
+    by_name = {file.old_path: file for file in files if file.old_path}
+    by_name |= {file.path: file for file in files}
+    file = by_name.get(remark.path)
+    if file is None:
+        return remark
+    side = {"deleted": "LEFT", "added": "RIGHT"}.get(file.status, remark.side)
+    return remark.model_copy(update={"path": file.path, "side": side})
 
 
 def is_placed(remark: Remark, files: Sequence[DiffFile]) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 
 from resolver import __version__
-from resolver.controller.control import Approve, Control, Deny
+from resolver.controller.control import Approve, Control, Deny, Say
 from resolver.controller.controller import ENDS
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
@@ -81,9 +81,13 @@ def decide(log: RunLog, run: str, continuation: Continuation | None, control: Co
         return
     decision, words = continuation.decision, continuation.words.strip()
     if decision is not None and decision.approved:
-        control.send(Approve(by=decision.by, at=decision.at))
+        control.send(Approve(by=decision.by, at=decision.at, number=decision.number))
+        if decision.reason:
+            control.send(Say(decision.reason, decision.by))
     elif decision is not None:
-        control.send(Deny(by=decision.by, at=decision.at, reason=decision.reason))
+        control.send(
+            Deny(by=decision.by, at=decision.at, reason=decision.reason, number=decision.number)
+        )
     elif words:
         control.send(Deny(by=continuation.by, reason=words))
 

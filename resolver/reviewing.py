@@ -25,8 +25,9 @@ from resolver.pull import (
     reviewed,
 )
 from resolver.record import Record
-from resolver.remarks import is_placed, remark_of
+from resolver.remarks import as_in_diff, is_placed, remark_of
 from resolver.templates import render
+from resolver.workspace.pull import MOST_MESSAGE
 from resolver.workspace.workspace import Workspace
 
 ALIKE = 0.5
@@ -48,17 +49,27 @@ class Bounds:
 
 
 def legible(pull: Pull) -> Pull:
-    """With the characters that nobody sees in what its commits say shown as such."""
+    """With the characters that nobody sees shown as such in what its commits say, and in names that
+    people gave: of its branch, of files that are talked about."""
     commits = (
         each.model_copy(
             update={
                 "author": with_invisible_shown(each.author),
-                "message": with_invisible_shown(each.message),
+                "message": with_invisible_shown(each.message)[:MOST_MESSAGE],
             }
         )
         for each in pull.commits
     )
-    return pull.model_copy(update={"commits": tuple(commits)})
+    threads = (
+        each.model_copy(update={"path": with_invisible_shown(each.path)}) for each in pull.threads
+    )
+    return pull.model_copy(
+        update={
+            "head_branch": with_invisible_shown(pull.head_branch),
+            "commits": tuple(commits),
+            "threads": tuple(threads),
+        }
+    )
 
 
 def remarks(events: Iterable[Event]) -> list[Remark]:
@@ -93,7 +104,8 @@ def judged(
     own: our login: what an open thread of ours says on the same lines is not said again.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
-    fresh = [r for r in made if not any(_says_same(r, t, own) for t in open_threads)]
+    fitted = [as_in_diff(remark, pull.files) for remark in made]
+    fresh = [r for r in fitted if not any(_says_same(r, t, own) for t in open_threads)]
     ordered = sorted(fresh, key=lambda remark: _IMPORTANCE[remark.severity])
     chosen = [_checked(remark, lines_of) for remark in ordered[: bounds.most]]
     return Review(
@@ -131,10 +143,9 @@ def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
     lines = lines_of(remark.path) if remark.side == "RIGHT" else None
     if lines is None or remark.line > len(lines):
         return remark
-    now = lines[remark.first - 1 : remark.line]
-    same = [line.rstrip() for line in now] == [
-        line.rstrip() for line in remark.suggestion.split("\n")
-    ]
+    # A file's line ends are not the suggestion's to say.
+    now = [line.removesuffix("\r") for line in lines[remark.first - 1 : remark.line]]
+    same = now == [line.removesuffix("\r") for line in remark.suggestion.split("\n")]
     return remark.model_copy(update={"suggestion": None}) if same else remark
 
 

@@ -115,6 +115,13 @@ def service_config(
     return config, others
 
 
+def has_own_model(settings: Settings, service: str) -> bool:
+    """Whether the settings say of the service how it asks, under `services` or by a rule."""
+    return service in settings.services or any(
+        _rule(text).service == service for text in settings.model_rules
+    )
+
+
 def _rule(text: str) -> Rule:
     rule = parse_rule(text)
     if rule.service and rule.service not in SERVICES:

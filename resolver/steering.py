@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from resolver.consent import named_number
 from resolver.controller.control import (
     Approve,
     Control,
@@ -60,18 +61,20 @@ def requests(asking: Trigger) -> list[Request]:
         case Command.PAUSE:
             return [Pause(by=by)]
         case Command.RESUME:
-            return [Resume(by=by), *_said(asking)]
+            return [Resume(by=by), *_said(asking.instruction, by)]
         case Command.CONTINUE:
             granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
             # "continue" to a run that pauses is what "resume" says
-            return [*granted, *_said(asking), Resume(by=by)]
+            return [*granted, *_said(asking.instruction, by), Resume(by=by)]
         case Command.APPROVE:
-            return [Approve(by=by, at=asking.at), *_said(asking)]
+            number, words = named_number(asking.instruction)
+            return [Approve(by=by, at=asking.at, number=number), *_said(words, by)]
         case Command.DENY:
-            return [Deny(by=by, at=asking.at, reason=asking.instruction)]
+            number, words = named_number(asking.instruction)
+            return [Deny(by=by, at=asking.at, reason=words, number=number)]
         case _:
             return []  # new work
 
 
-def _said(asking: Trigger) -> list[Request]:
-    return [Say(asking.instruction, asking.actor.login)] if asking.instruction else []
+def _said(words: str, by: str) -> list[Request]:
+    return [Say(words, by)] if words else []

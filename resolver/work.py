@@ -11,7 +11,7 @@ from pathlib import Path
 from resolver import __version__
 from resolver.agents.definitions import AgentDefinition
 from resolver.agents.offer import Offer
-from resolver.agents.registry import answers, model_of
+from resolver.agents.registry import answers, has_own_work, model_of
 from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
 from resolver.assembly import (
@@ -58,6 +58,7 @@ from resolver.security.redaction import Redactor
 from resolver.services import model_name, open_models
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
+from resolver.workspace.policy import is_protected
 from resolver.workspace.workspace import Workspace
 
 BUNDLE_FACTOR = 4
@@ -267,7 +268,8 @@ def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str) -
         settings.allow_list.described,
         asks=answers(settings.agent, job.agents),
         reviews=settings.agent == REVIEWER,
-        diff=with_invisible_shown(workspace.pull_diff()),
+        calls=has_own_work(settings.agent),
+        diff=workspace.pull_diff(with_invisible_shown),
     )
 
 
@@ -302,9 +304,13 @@ def _proposes_notes(
     none by themselves."""
     notes = notes_of(log.state.events)
     finished = outcome.state is RunState.FINISHED and not patch.is_empty
-    if job.settings.notes != "propose" or not notes or not finished:
+    settings = job.settings
+    if settings.notes != "propose" or not notes or not finished:
         return False
-    return bool(propose(notes, workspace.read(NOTES_FILE), runtime, log.stream))
+    if is_protected(NOTES_FILE, settings.protected_paths):
+        return False
+    before = workspace.read(NOTES_FILE)
+    return bool(propose(notes, before, runtime, log.stream))
 
 
 def _take_change(

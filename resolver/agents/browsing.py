@@ -3,7 +3,6 @@ of the page beside it.
 """
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offered import or_refused
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -53,9 +52,7 @@ class BrowsingAgent(CodeActAgent):
 
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it."""
-        return self._with_picture(
-            or_refused(super().step(state), TOOLS, self._names(), edits=False)
-        )
+        return self._with_picture(super().step(state))
 
     def _with_picture(self, action: ActionBase) -> ActionBase:
         """A browser action ends with a picture on which the elements' ids are drawn."""

@@ -2,7 +2,8 @@
 
 from resolver.agents.mcp_tools import TAG, native_names, native_specs, tools_text
 from resolver.agents.offer import NOTHING, Offer
-from resolver.agents.replies import mcp_tools_of, next_action, read_reply
+from resolver.agents.offered import or_refused
+from resolver.agents.replies import next_action, offered_in, read_reply
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import offered_tags
 from resolver.agents.tools import offered_tools, tool_specs
@@ -50,11 +51,16 @@ class CodeActAgent:
         return self._prompt(text)
 
     def step(self, state: State) -> ActionBase:
-        """The next action of the last reply; when there is none left, of a new one.
+        """The next action of the last reply; when there is none left, of a new one. What is none
+        of its tools, or an edit where nothing is kept, becomes the words that refuse it.
 
         A conversation that is too long gives a CondensationRequest. Raises ModelError, and
         ContextWindowExceeded when the last such request was not answered.
         """
+        wanted = self._wanted(state)
+        return or_refused(wanted, self._tools, self._names(), edits=not self.answers)
+
+    def _wanted(self, state: State) -> ActionBase:
         rest = next_action(state, self._dialect)
         if rest is not None:
             return rest
@@ -69,7 +75,7 @@ class CodeActAgent:
         action = next_action(state, self._dialect, before)
         if action is not None:
             return action
-        return read_reply(completion, self._dialect, mcp_tools_of(state))[0]
+        return read_reply(completion, self._dialect, *offered_in(state))[0]
 
     def _prompt(self, text: str) -> SystemPrompt:
         """Its system prompt, with what it is told of the tools of MCP servers behind `text`."""

@@ -3,12 +3,9 @@
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import MCP, AgentDefinition
 from resolver.agents.offer import Offer
-from resolver.agents.offered import or_refused
 from resolver.agents.system_prompt import tag_words
 from resolver.agents.tools import offered_tools
-from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
-from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.templates import render
@@ -42,8 +39,3 @@ class DefinedAgent(CodeActAgent):
             **tag_words(self._tools, self._colleagues, answers=self.answers),
         )
         return self._prompt(text)
-
-    def step(self, state: State) -> ActionBase:
-        """The next action, as the base has it."""
-        action = super().step(state)
-        return or_refused(action, self._tools, self._names(), edits=not self.answers)

@@ -163,7 +163,8 @@ def read_definitions(
                 whose = f"that of {other}" if other else "one of Resolver's own names"
                 raise FrontmatterError(path, 1, f"the name {agent.name!r} is {whose}")
         except (FrontmatterError, WorkspaceError) as error:
-            problems.append(f"{error.what}. The agent was left out.")
+            end = "" if error.what.endswith("?") else "."
+            problems.append(f"{error.what}{end} The agent was left out.")
         else:
             taken[agent.name] = path
             agents.append(agent)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offered import or_refused, refused
+from resolver.agents.offered import refused
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -64,7 +64,7 @@ class LocAgent(CodeActAgent):
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it. A report's places are marked where the base has no
         such file or lines."""
-        action = or_refused(super().step(state), TOOLS, self._names(), edits=False)
+        action = super().step(state)
         if not isinstance(action, a.Finish):
             return action
         if action.task_completed and not action.places:

@@ -21,7 +21,7 @@ _TOOLS: dict[type[ActionBase], str] = {
     a.CodeExplore: "explore_code",
     a.ReviewComment: "review_comment",
 }
-"""The tool that each action comes of. What is not here, every agent may do."""
+"""The tool that each action comes of. What is not here, and a Finish, every agent may do."""
 
 _EDITS = (a.FileWrite, a.FileEdit)
 
@@ -34,17 +34,24 @@ def or_refused(
     tools: the agent's. shown: their names as it writes them. edits: whether it may edit files; who
     may not, may still look at them.
     """
-    tool = _TOOLS.get(type(action))
+    tool = _tool_of(action)
     looks = isinstance(action, a.FileRead) and not edits
     forbidden = isinstance(action, _EDITS) and not edits
     if not forbidden and (tool is None or tool in tools or looks):
         return action
-    return refused(action, shown)
+    return refused(action, shown, is_edit=forbidden and tool in tools)
 
 
-def refused(action: ActionBase, shown: Collection[str]) -> a.Invalid:
-    """The words that refuse the action. shown: the agent's tools, as it writes them."""
-    reason = render("agent/not_offered.md.j2", tools=shown).strip()
+def _tool_of(action: ActionBase) -> str | None:
+    if isinstance(action, a.Finish):
+        return "submit_review" if action.verdict else "report_places" if action.places else None
+    return _TOOLS.get(type(action))
+
+
+def refused(action: ActionBase, shown: Collection[str], *, is_edit: bool = False) -> a.Invalid:
+    """The words that refuse the action. shown: the agent's tools, as it writes them. is_edit: it
+    has the tool, and may not edit with it."""
+    reason = render("agent/not_offered.md.j2", tools=shown, is_edit=is_edit).strip()
     return a.Invalid(
         reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
     )

@@ -1,12 +1,9 @@
 """The agent that answers questions about the code: it reads and runs, and no change is kept."""
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offered import or_refused
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
-from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
-from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.templates import render
@@ -42,7 +39,3 @@ class ReadOnlyAgent(CodeActAgent):
         examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
         text = render("agent/readonly.md.j2", dialect=self._dialect, examples=examples)
         return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
-
-    def step(self, state: State) -> ActionBase:
-        """The next action, as the base has it."""
-        return or_refused(super().step(state), TOOLS, self._names(), edits=False)

@@ -23,6 +23,8 @@ from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
 
+CODE_ACT = "CodeActAgent"
+
 SHOWN = 120
 """Characters of a definition's description that each agent is told which may hand work on."""
 
@@ -81,6 +83,11 @@ def answers(name: str, definitions: tuple[AgentDefinition, ...]) -> bool:
     if definition is not None:
         return definition.read_only
     return name in AGENTS and AGENTS[name].answers
+
+
+def has_own_work(name: str) -> bool:
+    """Whether an agent does one thing, whatever it is called on, and not what a task asks for."""
+    return name not in {CODE_ACT, READ_ONLY, REVIEWER}
 
 
 def model_of(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
@@ -156,7 +163,7 @@ def _dummy(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG0
 
 
 AGENTS: dict[str, BuiltIn] = {
-    "CodeActAgent": BuiltIn(
+    CODE_ACT: BuiltIn(
         _code_act, "reads, runs, edits and tests code", "for an independent part of the work"
     ),
     READ_ONLY: BuiltIn(

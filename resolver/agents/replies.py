@@ -23,11 +23,15 @@ OUTPUT_LIMIT = "length"
 
 
 def read_reply(
-    completion: Completion, dialect: Dialect, mcp: Sequence[McpTool] = ()
+    completion: Completion,
+    dialect: Dialect,
+    mcp: Sequence[McpTool] = (),
+    offered: Sequence[str] = (),
 ) -> tuple[ActionBase, ...]:
     """The actions of the reply in order; never none.
 
-    mcp: the tools of MCP servers that were offered, as the log has them.
+    mcp: the tools of MCP servers that were offered, as the log has them. offered: all the names
+    that were, in that dialect.
 
     Tool calls win over tags in the text. The words beside them are the thought of the first
     action. What follows a Finish is dropped. Words alone wait for an answer; `/exit` alone is
@@ -37,13 +41,13 @@ def read_reply(
     if completion.tool_calls:
         last = len(completion.tool_calls) - 1
         actions = [
-            action_of_call(call, cut and index == last, mcp)
+            action_of_call(call, cut and index == last, mcp, offered if dialect == "tools" else ())
             for index, call in enumerate(completion.tool_calls)
         ]
         thought = completion.text.strip()
         actions[0] = actions[0].model_copy(update={"thought": thought})
         return _until_finish(actions)
-    actions = list(parse_tags(completion.text, cut, mcp))
+    actions = list(parse_tags(completion.text, cut, mcp, offered if dialect == "tags" else ()))
     if dialect == "tools" and any(not isinstance(action, Think) for action in actions):
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:
@@ -58,7 +62,7 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
         if isinstance(event, ModelReplied):
-            actions = read_reply(event.completion, dialect, mcp_tools_of(state))
+            actions = read_reply(event.completion, dialect, *offered_in(state))
             if taken >= len(actions):
                 return None
             return actions[taken].model_copy(update={"reply": event.id})
@@ -74,10 +78,10 @@ def has_more(state: State) -> bool:
     return prompt is not None and next_action(state, prompt.dialect) is not None
 
 
-def mcp_tools_of(state: State) -> tuple[McpTool, ...]:
-    """The tools of MCP servers that the model was offered, from the log."""
+def offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
+    """What the model was offered, from the log: the tools of MCP servers, and all the names."""
     prompt = _prompt_of(state)
-    return prompt.mcp_tools if prompt else ()
+    return (prompt.mcp_tools, prompt.tools) if prompt else ((), ())
 
 
 def _prompt_of(state: State) -> SystemPrompt | None:

@@ -83,25 +83,29 @@ def offered_tags(tools: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in TAG_NAMES if _TOOL_OF.get(name, name) in tools)
 
 
-def parse_tags(text: str, cut: bool = False, mcp: Sequence[McpTool] = ()) -> tuple[ActionBase, ...]:
+def parse_tags(
+    text: str, cut: bool = False, mcp: Sequence[McpTool] = (), offered: Sequence[str] = ()
+) -> tuple[ActionBase, ...]:
     """The actions of a reply in order, the prose as thought of the first; () when it has none.
 
     cut: the provider ended the reply at its output limit. mcp: the tools of MCP servers that were
-    offered; without them there is no such tag.
+    offered; without them there is no such tag. offered: the agent's tags, which a reply that can't
+    be read is told; all of them where it is not known.
     """
+    offered = offered or TAG_NAMES
     grammar = _WITH_MCP if mcp else GRAMMAR
     thinking, rest = _split_reasoning(text, grammar)
     found = find_blocks(rest, grammar, cut)
     if isinstance(found, Fault):
-        return (_invalid([found.reason], cut),)
+        return (_invalid([found.reason], cut, offered),)
     if not found.blocks:
         problem = _near_miss(rest, found.fenced)
-        return (_invalid([problem], cut),) if problem else ()
+        return (_invalid([problem], cut, offered),) if problem else ()
     actions: list[ActionBase] = []
     for block in found.blocks:
         outcome = call_of_tag(block, mcp) if block.name == MCP else _action_of_block(block)
         if isinstance(outcome, tuple):
-            return (_invalid(list(outcome), cut),)
+            return (_invalid(list(outcome), cut, offered),)
         actions.append(outcome)
     prose = (part.strip() for part in (thinking, *found.prose))
     thought = "\n\n".join(part for part in prose if part)
@@ -286,6 +290,6 @@ def _near_miss(text: str, fenced: bool) -> str:
     return ""
 
 
-def _invalid(problems: list[str], cut: bool) -> a.Invalid:
-    reason = render("agent/invalid_tags.md.j2", problems=problems, tags=TAG_NAMES, cut=cut)
+def _invalid(problems: list[str], cut: bool, tags: Sequence[str]) -> a.Invalid:
+    reason = render("agent/invalid_tags.md.j2", problems=problems, tags=tags, cut=cut)
     return a.Invalid(reason=reason.strip())

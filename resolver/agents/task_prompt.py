@@ -30,6 +30,7 @@ def render_task(
     *,
     asks: bool = False,
     reviews: bool = False,
+    calls: bool = False,
     diff: str = "",
 ) -> str:
     """The task prompt.
@@ -37,7 +38,8 @@ def render_task(
     base: the commit the work starts from. root: the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
     asks: whether it is a question, or else something that an agent says and no change.
-    reviews: whether that is a review. diff: what the task's pull request changes.
+    reviews: whether that is a review. calls: whether the agent has a work of its own, which its
+    system prompt says. diff: what the task's pull request changes.
     """
     comments, earlier = _newest(task.comments)
     values = {
@@ -63,6 +65,7 @@ def render_task(
         reachable=reachable,
         asks=asks,
         reviews=reviews,
+        calls=calls,
         marker=_marker(repr(values), task),
     ).strip()
 

@@ -22,12 +22,16 @@ EXCERPT = 300
 
 
 def action_of_call(
-    call: RequestedToolCall, cut: bool = False, mcp: Sequence[McpTool] = ()
+    call: RequestedToolCall,
+    cut: bool = False,
+    mcp: Sequence[McpTool] = (),
+    offered: Sequence[str] = (),
 ) -> ActionBase:
     """The action that one tool call asks for.
 
     cut: the provider ended the reply at its output limit, so arguments may be incomplete.
-    mcp: the tools of MCP servers that were offered.
+    mcp: the tools of MCP servers that were offered. offered: the agent's tools, which a call that
+    can't be read is told; all of them where it is not known.
     """
     arguments = _object_of(call.arguments)
     others = native_names(mcp)
@@ -45,7 +49,7 @@ def action_of_call(
             tool=call.name[:EXCERPT],
             problems=outcome,
             usage=_usage(call.name, theirs),
-            tools=(*TOOL_NAMES, *others),
+            tools=offered or (*TOOL_NAMES, *others),
             cut=cut,
         )
         outcome = Invalid(reason=reason.strip())

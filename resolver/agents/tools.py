@@ -64,7 +64,7 @@ def tool_specs(
             "function": {
                 "name": name,
                 "description": render(f"agent/tools/{name}.md.j2", **known).strip(),
-                "parameters": _report_schema() if answers and name == "finish" else _schema(name),
+                "parameters": _fewer(name) if answers else _schema(name),
             },
         }
         for name in names
@@ -97,6 +97,17 @@ def _schema(name: str) -> JsonObject:
     }
 
 
+def _fewer(name: str) -> JsonObject:
+    """What is left of it for an agent that changes nothing."""
+    match name:
+        case "finish":
+            return _report_schema()
+        case "str_replace_editor":
+            return _view_schema()
+        case _:
+            return _schema(name)
+
+
 def _report_schema() -> JsonObject:
     """That of `finish`, without the parts of a pull request's description."""
     full = _schema("finish")
@@ -104,4 +115,12 @@ def _report_schema() -> JsonObject:
     properties["message"] = {**properties["message"], "description": "The whole answer or report."}
     done = "false when it could not, or only partly, be done."
     properties["task_completed"] = {**properties["task_completed"], "description": done}
+    return {**full, "properties": properties}
+
+
+def _view_schema() -> JsonObject:
+    """That of the editor, for who may only look."""
+    full = _schema("str_replace_editor")
+    properties = {name: full["properties"][name] for name in ("command", "path", "view_range")}
+    properties["command"] = {**properties["command"], "enum": ["view"]}
     return {**full, "properties": properties}

@@ -18,6 +18,7 @@ from resolver.events.lifecycle import AGENT
 from resolver.llm.config import ModelConfig
 from resolver.llm.probe import probe
 from resolver.llm.registry import make_model
+from resolver.llm.router import parse_rule
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.services import REPLAY, SCRIPTED, SERVICES, model_config, service_config
 from resolver.settings import Settings, load_settings
@@ -64,7 +65,8 @@ def command(
     settings = load_settings({**options, "model": named}, environment)
     findings = list(_examine(settings, environment, repository))
     if ask or model is not None:
-        findings += _ask_all(settings)
+        configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
+        findings += _ask_all(configs)
     for finding in findings:
         mark = "ok     " if finding.good else ("missing" if finding.required else "note   ")
         click.echo(f"{mark}  {finding.what}")
@@ -119,13 +121,20 @@ def _model(settings: Settings) -> str:
     return settings.model
 
 
-def _ask_all(settings: Settings) -> Iterator[Finding]:
-    """One call to each model that the settings name, the services' own among them."""
-    configs = {"the model": model_config(settings)}
-    for name in settings.services:
+def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
+    """Every model that the settings name, with words for it: of services, fallbacks and rules."""
+    yield "the model", model_config(settings)
+    ruled = (parse_rule(text).agent for text in settings.model_rules)
+    for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, ruled))):
         agent = name not in SERVICES
-        config, _ = service_config(settings, AGENT if agent else name, name if agent else "")
-        configs[f"the model of {name}"] = config
+        config, others = service_config(settings, AGENT if agent else name, name if agent else "")
+        yield f"the model of {name}", config
+        for other in others.names:
+            yield f"{other} for {name}", others.beside(config, other)
+
+
+def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[Finding]:
+    """One call to each model, once."""
     done: list[ModelConfig] = []
     for whose, config in configs.items():
         live = config.model and not config.model.startswith((REPLAY, SCRIPTED))

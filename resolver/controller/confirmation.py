@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from resolver.consent import RiskLevel, Wanted
+from resolver.consent import RiskLevel, Wanted, number_for
 from resolver.controller.control import Approve, Deny
 from resolver.controller.requests import Requests
 from resolver.events import actions as a
@@ -69,6 +69,7 @@ class Confirmation:
     wait: seconds that a process waits for a decision; the run then ends, and can go on from there.
     record_all: low risks are in the log as well.
     analyzers: makes the judge of one agent's log.
+    shown: a text as a person is shown it, where that may be longer.
     """
 
     policy: Policy = "never"
@@ -76,6 +77,7 @@ class Confirmation:
     wait: float = WAIT
     record_all: bool = False
     analyzers: Callable[[EventStream], Analyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
+    shown: Callable[[str], str] = str
     tell: Tell = nobody_told
 
 
@@ -128,7 +130,7 @@ class Gate:
             if policy == "high" and self.confirmation.on_high == "refuse":
                 return _refused(risk)
             text = described(action)
-            if len(text) > LONGEST_SHOWN:
+            if len(self.confirmation.shown(text)) > LONGEST_SHOWN:
                 return _refused(risk, too_long=True)
             answer = self._decided(action, risk, text)
         if answer is None:
@@ -166,20 +168,24 @@ class Gate:
 
     def _decided(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
         """What a person decides, once it is in the log; None when nobody did in time."""
+        kind = str(getattr(action, "kind", ""))
         wanted = Wanted(
-            kind=str(getattr(action, "kind", "")),
+            kind=kind,
             text=text,
             level=risk.level,
             reasons=risk.reasons,
+            number=number_for(action.id, kind, text),
         )
         self.requests.await_confirmation(waiting_for(wanted))
-        asked = self._asked(action)
-        # What was decided about an action that an earlier process has shown came with this one.
-        found = self.requests.decision(asked.shown_at, 0.0) if asked else None
+        asked, found = self._asked(action), None
+        if asked is not None and asked.shown_at is not None:
+            # What was decided about an action that an earlier process has shown came with this one.
+            found = self.requests.decision(asked.wanted, asked.shown_at, 0.0)
         if found is None:
-            shown = self.confirmation.tell(wanted) or self.now()
+            shown = self.confirmation.tell(wanted)
             self.stream.add(ConfirmationAsked(action=action.id, wanted=wanted, shown_at=shown))
-            found = self.requests.decision(shown, self.confirmation.wait)
+            if shown is not None:  # else nobody can have seen it, whatever they say
+                found = self.requests.decision(wanted, shown, self.confirmation.wait)
         if found is None:
             return None
         approved = isinstance(found, Approve)

@@ -53,19 +53,21 @@ class Say:
 @dataclass(frozen=True)
 class Approve:
     """Do the action that waits, this once. at: when it was said, by the forge's clock; None for
-    somebody who sees the log as it is."""
+    somebody who sees the log as it is. number: of the action that is meant, "" for what waits."""
 
     by: str = ""
     at: datetime | None = None
+    number: str = ""
 
 
 @dataclass(frozen=True)
 class Deny:
-    """Don't do the action that waits. at: as in Approve."""
+    """Don't do the action that waits. at, number: as in Approve."""
 
     by: str = ""
     at: datetime | None = None
     reason: str = ""
+    number: str = ""
 
 
 STOP_SECONDS = 0.2

@@ -7,6 +7,7 @@ logs say the same as its own.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from resolver.consent import Wanted
 from resolver.controller.control import (
     Approve,
     Control,
@@ -106,7 +107,7 @@ class Requests:
             if level.state.run_state is RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.RUNNING)
 
-    def decision(self, shown_at: datetime, seconds: float) -> Approve | Deny | None:
+    def decision(self, wanted: Wanted, shown_at: datetime, seconds: float) -> Approve | Deny | None:
         """What a person decides within `seconds` about what was shown at `shown_at`; None when
         nobody does. With 0 only what waits already counts. Words without a decision mean no.
 
@@ -119,7 +120,7 @@ class Requests:
             match request:
                 case None:
                     return None
-                case Approve(at=at) | Deny(at=at) if at is None or at > shown_at:
+                case Approve() | Deny() if _is_about(request, wanted, shown_at):
                     return request
                 case Approve() | Deny():
                     self._unasked(request)
@@ -161,6 +162,12 @@ class Requests:
             for event in extension_events(before, extension, most, request.by):
                 level.stream.add(event)
             extension, most = extension_between(before, level.state.limits), None
+
+
+def _is_about(decision: Approve | Deny, wanted: Wanted, shown_at: datetime) -> bool:
+    """Whether its writer can have seen the action, and means no other."""
+    is_later = decision.at is None or decision.at > shown_at
+    return is_later and decision.number in {"", wanted.number}
 
 
 def _asked(what: str, by: str) -> str:

@@ -128,8 +128,10 @@ class ConfirmationAsked(EventBase):
     kind: Literal["confirmation_asked"] = "confirmation_asked"
     action: int = Field(description="Id of the action.")
     wanted: Wanted = Field(description="What the person was shown.")
-    shown_at: AwareDatetime = Field(
-        description="When it could be seen, by the forge's clock: an older approval is not for it."
+    shown_at: AwareDatetime | None = Field(
+        default=None,
+        description="When it could be seen, by the forge's clock: an older approval is not for it; "
+        "left out where it could not be shown.",
     )
 
 

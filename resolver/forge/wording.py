@@ -211,7 +211,7 @@ def _wanted(report: Report) -> dict[str, Any] | None:
         "level": wanted.level.value,
         "reasons": [one_line(reason, 300) for reason in wanted.reasons],
         "block": fence(with_invisible_shown(wanted.text), language),
-        "approve": code_span(f"{report.mention} approve"),
+        "approve": code_span(f"{report.mention} approve {wanted.number}".strip()),
         "deny": code_span(f"{report.mention} deny <reason>"),
         "waits": report.outcome is None,
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from resolver.errors import ModelError
 from resolver.llm.config import ModelConfig
 from resolver.llm.library import entry_of, litellm, quiet, wire_name
+from resolver.llm.request import access
 from resolver.model import Completion, Tokens
 
 MAX_TEXT = 8_000
@@ -43,12 +44,14 @@ class Embedder:
     def _asked(self, texts: Sequence[str]) -> list[Vector]:
         package = litellm()
         config = self._config
+        name = wire_name(config)
+        reached = {key: value for key, value in access(config, name).items() if value is not None}
         try:
             with quiet():
                 answer = package.embedding(
-                    model=wire_name(config),
+                    model=name,
                     input=list(texts),
-                    api_key=config.api_key.get_secret_value() if config.api_key else None,
+                    **reached,
                     api_base=config.base_url,
                     api_version=config.api_version,
                     timeout=config.timeout,

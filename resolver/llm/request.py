@@ -37,13 +37,13 @@ def request_for(
         "num_retries": 0,
         "drop_params": True,  # what the model is known not to take is left out
     }
-    request |= _access(config, name) | _thinking(config, name, entry, messages)
+    request |= access(config, name) | _thinking(config, name, entry, messages)
     if config.stream:
         request |= {"stream": True, "stream_options": {"include_usage": True}}
     return fixed({k: v for k, v in request.items() if v is not None}, entry)
 
 
-def _access(config: ModelConfig, name: str) -> dict[str, Any]:
+def access(config: ModelConfig, name: str) -> dict[str, Any]:
     """The key, and where a cloud keeps the model, in the words of its kind.
 
     Without a key a cloud's own credentials of the machine are used, also at a `base_url`: they

@@ -1,7 +1,11 @@
 """What the index answers: data that goes from the child process to the host."""
 
+import struct
 from dataclasses import dataclass
 from typing import Literal
+
+MARK = struct.Struct("<Q")
+"""How the child writes down which file it is reading, counted from 1; 0 is none."""
 
 
 @dataclass(frozen=True)

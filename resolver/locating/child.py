@@ -5,6 +5,7 @@ line comes in, some followed by a file's bytes; one a line goes out.
 import gc
 import json
 import mmap
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from resolver.locating.answers import MARK
 from resolver.locating.codebase import CodeBase
 from resolver.locating.grammars import load_grammars
 from resolver.locating.narrow import bound, narrow
@@ -25,8 +27,9 @@ _SHARE = 0.5
 def main() -> None:
     """Answer until there are no more questions.
 
-    The first line says {"memory": bytes, "file_seconds": seconds}; it is answered when the
-    process is ready.
+    The first line says {"memory": bytes, "file_seconds": seconds, "mark": descriptor}; it is
+    answered when the process is ready. In the descriptor's memory stands which file is being read,
+    counted from 1: who finds this process dead knows what it died of.
     """
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     bounds = json.loads(source.readline())
@@ -34,6 +37,9 @@ def main() -> None:
     bound(bounds["memory"], _CPU_SECONDS)
     gc.disable()  # what is kept holds no circles, and looking for them costs more than all else
     code = CodeBase()
+    mark = mmap.mmap(bounds["mark"], MARK.size)
+    os.close(bounds["mark"])  # the memory has its own
+    files = 0
     memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
     filtered = narrow()
     _answer(sink, {"filtered": filtered})
@@ -42,11 +48,14 @@ def main() -> None:
         asked: dict[str, Any] = json.loads(line)
         if "file" in asked:
             content = source.read(asked["size"])
+            files += 1
+            MARK.pack_into(mark, 0, files)
             if _used(memory) > room:
                 code.leave_out(1)
             else:
                 late = _clock_past(time.monotonic() + bounds["file_seconds"])
                 code.add(asked["file"], content, late)
+            MARK.pack_into(mark, 0, 0)
         elif "left_out" in asked:
             code.leave_out(asked["left_out"])
         elif "search" in asked:

@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from resolver.errors import WorkspaceError
-from resolver.locating.answers import Built, TermFound, Walk
+from resolver.locating.answers import MARK, Built, TermFound, Walk
 from resolver.locating.languages import language_of
 from resolver.workspace.git import HostGit
 from resolver.workspace.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tree
@@ -97,6 +97,9 @@ class CodeIndex:
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._size: Size | None = None
+        self._mark = -1
+        self._sent: list[str] = []
+        self._broken: set[str] = set()
 
     def __enter__(self) -> "CodeIndex":
         return self
@@ -152,6 +155,13 @@ class CodeIndex:
             with suppress(OSError):  # what was not sent yet has no reader any more
                 cast("IO[bytes]", stream).close()
         process.wait()
+        self._broken |= self._under_way()
+        os.close(self._mark)
+
+    def _under_way(self) -> set[str]:
+        """The file that was being read when the process ended, if any: the next does without."""
+        (number,) = MARK.unpack(os.pread(self._mark, MARK.size, 0).ljust(MARK.size, b"\0"))
+        return set(self._sent[number - 1 : number]) if number else set()
 
     def _ask(self, question: dict[str, Any], kind: Any) -> Any:
         self.build()
@@ -172,7 +182,7 @@ class CodeIndex:
             if not time_left():
                 raise self._ended()
             bounds = {"memory": self._bounds.memory, "file_seconds": self._bounds.file_seconds}
-            self._answered(bounds, dict[str, bool])
+            self._answered({**bounds, "mark": self._mark}, dict[str, bool])
             self._feed(listing, started + self._bounds.seconds)
             built: Built = self._answered({"build": True}, Built)
         took = self._elapsed() - started
@@ -186,6 +196,9 @@ class CodeIndex:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
         code = f"import sys; sys.path[:] = {path!r}; {_START}"
+        self._sent = []
+        self._mark = os.memfd_create("resolver-index")
+        os.ftruncate(self._mark, MARK.size)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", "-c", code],
             stdin=subprocess.PIPE,
@@ -193,6 +206,7 @@ class CodeIndex:
             stderr=subprocess.DEVNULL,
             env=environment,
             cwd="/",
+            pass_fds=(self._mark,),
             start_new_session=True,
         )
 
@@ -209,7 +223,9 @@ class CodeIndex:
                 wanted.setdefault(listing.blobs[path], []).append(path)
             for blob, content in read_blobs(self._git, wanted):
                 for path in wanted[blob]:
-                    late = self._elapsed() > end
+                    late = self._elapsed() > end or path in self._broken
+                    if not late:
+                        self._sent.append(path)
                     self._send(*_told(path, content, late))
 
     def _time(self, seconds: float) -> "_Ending":

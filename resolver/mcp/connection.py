@@ -27,6 +27,9 @@ timeout of the server's own goes before."""
 
 CLOSE_SECONDS: Final = 10.0
 
+TOLD_SECONDS: Final = 1.0
+"""What it takes at most to tell a server that nobody waits any more; it may not read."""
+
 MAX_PAGES: Final = 20
 MAX_LISTED: Final = 500
 
@@ -99,7 +102,7 @@ class Connection:
                     raise self._lost()
         finally:
             asking.cancel()
-            await asyncio.wait({asking}, timeout=CLOSE_SECONDS)
+            await asyncio.wait({asking}, timeout=TOLD_SECONDS)
         return self._answer(asking)
 
     @property

@@ -26,6 +26,10 @@ KEPT_WORDS: Final = 2_000
 
 PASSED_ON: Final = ("PATH", "HOME", "LANG")
 
+_WATCH: Final = 'read -r _; sleep 1; kill -s KILL -- "-$1" 2> /dev/null'
+"""Ends a process group when nobody holds the other end of its input any more: when this process was
+killed, which leaves no time to end anything."""
+
 _CHUNK: Final = 1 << 16
 _MOST_PIECES: Final = 16
 
@@ -34,6 +38,7 @@ class HostProcess:
     """One process, with a process group and an empty folder of its own.
 
     environment: the host's, of which only PASSED_ON is given on. variables: its own.
+    end_seconds: as END_SECONDS.
     Raises OSError where it can't be started.
     """
 
@@ -43,7 +48,9 @@ class HostProcess:
         arguments: Sequence[str],
         variables: Mapping[str, str],
         environment: Mapping[str, str],
+        end_seconds: float = END_SECONDS,
     ) -> None:
+        self._end_seconds = end_seconds
         known = {name: environment[name] for name in PASSED_ON if name in environment}
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_folder()) / "mcp"
@@ -72,6 +79,7 @@ class HostProcess:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._stderr = self._process.stderr
         os.set_blocking(self._stdin.fileno(), False)
+        self._watcher = self._watched()
 
     def read(self) -> bytes:
         """Its next output; b"" when it has ended or was closed."""
@@ -118,10 +126,11 @@ class HostProcess:
         os.write(self._waker, b"x")
         with self._writing:  # which the waker ends
             self._stdin.close()
-        self._ends_within(END_SECONDS)
+        self._ends_within(self._end_seconds)
         self._signal(signal.SIGTERM)
-        self._ends_within(END_SECONDS)
+        self._ends_within(self._end_seconds)
         self._signal(signal.SIGKILL)
+        self._unwatch()
         self._process.wait()
         with self._reading:
             self._stdout.close()
@@ -129,6 +138,29 @@ class HostProcess:
             os.close(self._wake)
             os.close(self._waker)
         self._scratch.close()
+
+    def _watched(self) -> "subprocess.Popen[bytes] | None":
+        """Who ends the group should this process be killed; None where there is no shell."""
+        try:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", str(self._process.pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+
+    def _unwatch(self) -> None:
+        """Before the process was waited for: after that its number may be somebody else's."""
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            assert self._watcher.stdin
+            self._watcher.stdin.close()
 
     @property
     def last_words(self) -> str:

@@ -4,6 +4,7 @@ What a server says of its tools are words of a stranger.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,9 @@ MOST_CHARACTERS: Final = 40_000
 
 MAX_DESCRIPTION: Final = 1_000
 MAX_NAME: Final = 128
+
+_NAME: Final = re.compile(rf"[\w./:@-]{{1,{MAX_NAME}}}")
+"""What a name may be made of: no sentence, and nothing that ends an attribute."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ def offered(listings: Iterable[Listing], clean: Clean) -> Offered:
 
 
 def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
-    """None where the name itself hides something: a tool is called by it, so it stays as it is."""
-    if not name.strip() or len(name) > MAX_NAME or clean(name) != name or not name.isprintable():
+    """None where the name itself is odd: a tool is called by it, so it stays as it is."""
+    if not _NAME.fullmatch(name) or clean(name) != name:
         return None
     words = listed.get("description") or listed.get("title")
     schema = reduced(listed.get("inputSchema"), clean)

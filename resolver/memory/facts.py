@@ -1,8 +1,8 @@
 """What an agent must not forget of its own work, read off the log: files changed, how checks went,
-the plan, what was asked and decided. No model's recollection; the latest state of each, bounded.
+the plan, what was asked, answered and decided. No model's recollection; the latest state of each,
+bounded.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,7 +14,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_event
 from resolver.events.state import State
-from resolver.memory.outcomes import changed_by, checks_in, outcome_of
+from resolver.memory.outcomes import changed_by, checks_in, is_piped, outcome_of, written_by
 from resolver.memory.text import cut_middle
 from resolver.model import PlanItem
 
@@ -24,17 +24,17 @@ ROOM = 24_000
 EXCERPT = 240
 """Characters of one quoted text."""
 
-MOST = {"files": 400, "checks": 60, "failures": 12, "commands": 12, "thoughts": 120, "words": 60}
+SHORT = 100
+"""The same of a reason where there is no room for more."""
+
+MOST = {
+    "files": 400, "checks": 60, "decisions": 60, "failures": 12, "commands": 12, "thoughts": 120,
+    "words": 60,
+}  # fmt: skip
 """How many of each are kept; of those that are over only the number."""
 
 FIRST = 12
 """Notes and words of the agent that stay from its beginning on, where it found its way."""
-
-_EDIT_CALL = re.compile(
-    r"\b(?:create_file|edit_file_by_replace|insert_content_at_line|append_file)\(\s*(['\"])(.+?)\1"
-    r"|open\(\s*(['\"])([^'\"]+)\3\s*,\s*['\"][wax]"
-    r"|Path\(\s*(['\"])([^'\"]+)\5\s*\)\.write_(?:text|bytes)"
-)
 
 T = TypeVar("T")
 
@@ -54,8 +54,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Check:
-    """How a command that tests, builds or lints ended the last time. event: id of its output in
-    the log (a delegate's in the delegate's own). before: exit codes of earlier times differ."""
+    """How a command that tests, builds or lints ended the last time. piped: the exit code may be
+    that of another program, which read its output."""
 
     command: str
     exit_code: int | None
@@ -63,6 +63,17 @@ class Check:
     times: int
     changed_since: bool = False
     by_delegate: bool = False
+    piped: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person said to an action that waited for them. by: empty for the operator."""
+
+    action: str
+    approved: bool
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -117,9 +128,9 @@ class _Kept(Generic[T]):
 
 class Facts:
     """The facts of one agent's log, kept up to date by looking at the new events only. What its
-    delegates changed and checked is a part of them.
+    delegates changed and checked, and what people decided about that, is a part of them.
 
-    parent: the facts that a delegate's changes and checks are put into.
+    parent: the facts that a delegate's changes, checks and decisions are put into.
     """
 
     def __init__(self, parent: "Facts | None" = None) -> None:
@@ -131,6 +142,7 @@ class Facts:
         self._seen = 0
         self._last: Event | None = None
         self._open: dict[int, ActionBase] = {}
+        self._wanted: dict[int, str] = {}
         self._nested: dict[int, Facts] = {}
         self._said = ""
         self._question = ""
@@ -138,6 +150,7 @@ class Facts:
         self.finished = ""
         self.files: _Kept[Change] = parent.files if parent else _Kept(MOST["files"])
         self.checks: _Kept[Check] = parent.checks if parent else _Kept(MOST["checks"])
+        self.decisions: _Kept[Decision] = parent.decisions if parent else _Kept(MOST["decisions"])
         self.failures = _Kept[tuple[str, int]](MOST["failures"])
         self.commands = _Kept[tuple[str, int | None]](MOST["commands"])
         self.thoughts = _Kept[str](MOST["thoughts"], FIRST)
@@ -166,6 +179,10 @@ class Facts:
                 if delegate not in self._nested:
                     self._nested[delegate] = Facts(self)
                 self._nested[delegate].take(parse_event(event.event))
+            case life.ConfirmationAsked(action=action, wanted=wanted):
+                self._wanted[action] = wanted.text
+            case life.ConfirmationAnswered(action=action):
+                self._decided(self._wanted.pop(action, ""), event)
             case a.Message(source=Source.USER, content=content, cause=None):
                 if self._question:
                     answer = (cut_middle(self._question, EXCERPT), cut_middle(content, EXCERPT))
@@ -191,6 +208,10 @@ class Facts:
             case _:
                 self._open[action.id] = action
 
+    def _decided(self, wanted: str, answer: life.ConfirmationAnswered) -> None:
+        shown, reason = cut_middle(wanted.strip(), EXCERPT), cut_middle(answer.reason, EXCERPT)
+        self.decisions.put(wanted, Decision(shown, answer.approved, answer.by, reason))
+
     def _keep(self, where: _Kept[str], text: str) -> None:
         if text:
             where.put(text[:EXCERPT], cut_middle(text, EXCERPT))
@@ -206,10 +227,8 @@ class Facts:
             case a.CmdRun(is_input=False), o.CmdOutput():
                 self._ran(action.command, result)
             case a.IPythonRunCell(code=code), o.IPythonOutput():
-                for found in _EDIT_CALL.finditer(code[:50_000]):
-                    path = found.group(2) or found.group(4) or found.group(6)
-                    if not path.startswith("/tmp/"):  # noqa: S108 - scratch, no part of the change
-                        self._changed(path, "Python", "")
+                for path in written_by(code):
+                    self._changed(path, "Python", "")
             case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
                 self._nested.pop(id, None)
                 told = (cut_middle(f"{agent}: {task}", EXCERPT), cut_middle(content, 2 * EXCERPT))
@@ -240,7 +259,7 @@ class Facts:
             outcome = outcome_of(result.content)
             nested = self._parent is not None
             kept = Check(cut_middle(check, EXCERPT), result.exit_code, outcome, times)
-            self.checks.put(check, replace(kept, by_delegate=nested))
+            self.checks.put(check, replace(kept, by_delegate=nested, piped=is_piped(command)))
         if result.exit_code and not checks:
             self.failures.put(shown, (shown, result.exit_code))
 
@@ -251,13 +270,17 @@ class Facts:
         early_words, late_words = self.words.both_ends(9 * part)
         early_views, late_views = self.looked_at.both_ends(5 * part)
         files = self.files.latest(14 * part)
-        paths = list(self.files.by_key)[: -len(files.items) or None]
+        older = list(self.files.by_key.values())[: -len(files.items) or None]
+        reasons = _Kept(MOST["files"], 0, {x.path: _in_short(x) for x in older}).latest(14 * part)
+        paths = [x.path for x in older[: -len(reasons.items) or None]]
         before = _Kept(MOST["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped)
         return {
             "plan": _plan(self.plan, 9 * part),
             "files": files,
-            "changed_before": before.latest(22 * part),
+            "changed_earlier": reasons.items,
+            "changed_before": before.latest(14 * part),
             "checks": self.checks.latest(19 * part),
+            "decisions": self.decisions.latest(8 * part),
             "answers": self.answers.latest(6 * part),
             "first_thoughts": first,
             "thoughts": late,
@@ -285,6 +308,12 @@ def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
     return Listed(tuple(told), len(items) - len(told))
 
 
+def _in_short(change: Change) -> str:
+    """The change in one line."""
+    why = " ".join(change.why.split())
+    return f"{change.path}: {cut_middle(why, SHORT)}" if why else change.path
+
+
 def _hunk(diff: str) -> str:
     """The first lines that went and came."""
     lines = [
@@ -306,6 +335,8 @@ def _length(item: object) -> int:
             return 8 + sum(len(str(part)) for part in parts)
         case Change(path=path, how=how, what=what, why=why):
             return 30 + len(path) + len(how) + len(what) + len(why)
+        case Decision(action=action, by=by, reason=reason):
+            return 30 + len(action) + len(by) + len(reason)
         case Check(command=command, outcome=outcome):
             return 40 + len(command) + len(outcome)
         case _:

@@ -23,6 +23,8 @@ MAX_DEPTH = 12
 
 FENCE = "---"
 
+_TEXT = re.compile(r"\s*(?:(?:- +)*[\w-]+:|-) +(?![\s\"'|>])(.+)")
+_NEEDS_QUOTES = re.compile(r"[*&@`%!\[{]|.*:(\s|$)")
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOLEAN = re.compile(r"true|True|TRUE|false|False|FALSE")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
@@ -47,21 +49,23 @@ class Document:
 def read_document(text: str, path: str) -> Document:
     """The fields and the body of a file.
 
-    text: the whole file; a byte order mark and Windows line ends do no harm. path: for the errors.
-    A file that does not begin with a `---` line has no head.
+    text: the whole file; a byte order mark, Windows line ends and empty lines at the top do no
+    harm. path: for the errors. A file that does not begin with a `---` line has no head.
     Raises FrontmatterError when the head has no end, is no mapping, has a field twice, or is too
     large.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if lines[0].rstrip() != FENCE:
+    begin = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    if lines[begin].rstrip() != FENCE:
         return Document(path, {}, "\n".join(lines).strip("\n"), {})
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    first = begin + 1
+    end = next((n for n, line in enumerate(lines[first:], first) if line.rstrip() == FENCE), None)
     if end is None:
-        raise FrontmatterError(path, 1, "the head that begins here has no closing `---` line")
-    head = "\n".join(lines[1:end])
+        raise FrontmatterError(path, first, "the head that begins here has no closing `---` line")
+    head = "\n".join(lines[first:end])
     if len(head) > MAX_HEAD:
-        raise FrontmatterError(path, 1, f"the head has more than {MAX_HEAD} characters")
-    reader = _HeadReader(path)
+        raise FrontmatterError(path, first, f"the head has more than {MAX_HEAD} characters")
+    reader = _HeadReader(path, first + 1)
     fields = reader.fields(head)
     return Document(path, fields, "\n".join(lines[end + 1 :]).strip("\n"), reader.lines)
 
@@ -77,7 +81,7 @@ def validated(document: Document, model: type[M]) -> M:
     except ValidationError as error:
         first, *more = error.errors(include_url=False)
         where = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
+        what = _NOT_OF_TYPE.get(first["type"], first["msg"].removeprefix("Value error, "))
         others = f" (and {len(more)} more)" if more else ""
         named = f"`{where}`: {what}" if where else what
         raise FrontmatterError(
@@ -85,8 +89,17 @@ def validated(document: Document, model: type[M]) -> M:
         ) from error
 
 
+_NOT_OF_TYPE = {
+    "tuple_type": "this is to be a list",
+    "list_type": "this is to be a list",
+    "model_type": "this is to be a mapping of fields (`name: value`)",
+    "dict_type": "this is to be a mapping of fields (`name: value`)",
+}
+"""What the library says in words of its own, for those who write YAML."""
+
+
 def _line_of(document: Document, place: tuple[int | str, ...]) -> int:
-    """The line of a field, or of the nearest around it. Line 1 is the head's first `---`."""
+    """The line of a field, or of the nearest around it; else the file's first."""
     for length in range(len(place), 0, -1):
         line = document.lines.get(".".join(str(part) for part in place[:length]))
         if line is not None:
@@ -101,10 +114,11 @@ class _Mark(Protocol):
 
 
 class _HeadReader:
-    """Reads one head; `lines` fills up on the way. The line of the head's first is 2."""
+    """Reads one head; `lines` fills up on the way. first: the line in the file of its first."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, first: int) -> None:
         self._path = path
+        self._first = first
         self.lines: dict[str, int] = {}
 
     def fields(self, head: str) -> dict[str, Any]:
@@ -115,12 +129,12 @@ class _HeadReader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = error.problem or error.context or "can't be read"
-            raise self._error(mark, f"this is no YAML: {what}") from error
+            raise self._error(mark, f"this is no YAML: {what}{_hint(head, mark)}") from error
         except yaml.reader.ReaderError as error:
-            line = head.count("\n", 0, int(error.position)) + 2
+            line = head.count("\n", 0, int(error.position)) + self._first
             raise FrontmatterError(self._path, line, "a character that YAML forbids") from error
         except (ValueError, OverflowError) as error:  # an escape beyond the last character
-            raise FrontmatterError(self._path, 2, f"this is no YAML: {error}") from error
+            raise FrontmatterError(self._path, self._first, f"this is no YAML: {error}") from error
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
@@ -153,7 +167,7 @@ class _HeadReader:
             if name in seen:
                 raise self._error(key.start_mark, f"`{name}` stands here twice")
             seen.add(name)
-            self.lines[f"{prefix}{name}"] = key.start_mark.line + 2
+            self.lines[f"{prefix}{name}"] = key.start_mark.line + self._first
             yield name, self._value(value, f"{prefix}{name}")
 
     def _value(self, node: yaml.Node, place: str) -> Any:
@@ -161,7 +175,7 @@ class _HeadReader:
             return dict(self._pairs(node, f"{place}."))
         if isinstance(node, yaml.SequenceNode):
             for number, item in enumerate(node.value):
-                self.lines[f"{place}.{number}"] = item.start_mark.line + 2
+                self.lines[f"{place}.{number}"] = item.start_mark.line + self._first
             return [self._value(item, f"{place}.{n}") for n, item in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode)
         text = self._text(node)
@@ -179,7 +193,14 @@ class _HeadReader:
         return text
 
     def _error(self, mark: _Mark | None, what: str) -> FrontmatterError:
-        return FrontmatterError(self._path, mark.line + 2 if mark else 1, what)
+        return FrontmatterError(self._path, mark.line + self._first if mark else 1, what)
+
+
+def _hint(head: str, mark: _Mark | None) -> str:
+    """What helps where the text of a field would need quotes: what people forget most."""
+    lines = head.split("\n")
+    found = _TEXT.fullmatch(lines[mark.line]) if mark and mark.line < len(lines) else None
+    return " (put the text in quotes)" if found and _NEEDS_QUOTES.match(found[1]) else ""
 
 
 def _plain(text: str) -> str | int | float | bool | None:

@@ -8,7 +8,9 @@ import shlex
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _SEPARATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
-_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_QUOTED = re.compile(r"\\[\s\S]|'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\"")
+"""What is quoted, and what is escaped outside of quotes: an escaped quote opens none."""
+
 _REDIRECTED = re.compile(r"(?<![<>=-])(?:\d|&)?>{1,2}\|?\s*(&\d|[^\s;&|<>()]+)(?!\s*\])")
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*\s+")
@@ -44,6 +46,16 @@ _WRITERS = re.compile(
 _TAKES_SCRIPT = re.compile(r"-\w*[ef]$|--expression$")
 _OUTSIDE = re.compile(r"/(?:tmp|dev|var/tmp|proc)\b|&\d")
 
+_WRITING_CODE = re.compile(
+    r"\b(?:create_file|edit_file_by_replace|insert_content_at_line|append_file)"
+    r"\(\s*(['\"])(.{1,500}?)\1"
+    r"|open\(\s*(['\"])([^'\"]+)\3\s*,\s*['\"][wax]"
+    r"|Path\(\s*(['\"])([^'\"]+)\5\s*\)\.write_(?:text|bytes)"
+)
+_RUNS_PYTHON = re.compile(r"\bpython[\d.]* (?:-c|-(?=[\s<])|<<)")
+
+_PIPE = re.compile(r"(?<!\|)\|(?!\|)")
+
 _FAILING = re.compile(
     r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "
     r"error|error(?:\[|:| TS)|[\w.]*(?:Error|Exception)\b:|thread '.*panicked|Tests? failed)",
@@ -54,6 +66,9 @@ LINE = 160
 
 MOST_READ = 20_000
 """Characters of a command line that are looked at, here-documents left out."""
+
+MOST_CODE = 50_000
+"""The same of Python code."""
 
 LONGEST = 400
 """The same of one simple command."""
@@ -107,23 +122,35 @@ def checks_in(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def is_piped(command: str) -> bool:
+    """Whether an exit code of 0 may be another program's than the check's: that of `tail`."""
+    bare = _QUOTED.sub("", _without_documents(command)[:MOST_READ])
+    return bool(_PIPE.search(bare)) and "pipefail" not in bare
+
+
 def changed_by(command: str) -> tuple[str, ...] | None:
     """Paths that the command line may have written; empty where it changes files that it does not
     name (`git stash`), None when it only looks."""
     paths: list[str] = []
     writes = False
     for part in _simple_commands(command):
-        into = [p for p in _REDIRECTED.findall(_QUOTED.sub("", part)) if not _OUTSIDE.match(p)]
-        paths += into
+        paths += _REDIRECTED.findall(_QUOTED.sub("", part))
         bare = _bare(_REDIRECTED.sub("", part)).strip()[:LONGEST]
         found = _WRITERS.match(bare)
-        writes = writes or bool(into or found)
-        if found and found.group("paths"):
-            paths += _arguments(bare, found.group("paths"))
-    plain = [p.strip("'\"") for p in paths if not _OUTSIDE.match(p.strip("'\""))]
-    if not plain and paths:  # all of them are outside the repository
-        return None
-    return tuple(dict.fromkeys(p for p in plain if p)) if writes else None
+        named = _arguments(bare, found.group("paths")) if found and found.group("paths") else []
+        paths += named
+        writes = writes or (found is not None and not named)
+    plain = [p for p in (p.strip("'\"") for p in paths) if p and not _OUTSIDE.match(p)]
+    if _RUNS_PYTHON.search(command):
+        plain += written_by(command)
+    return tuple(dict.fromkeys(plain)) if plain or writes else None
+
+
+def written_by(code: str) -> tuple[str, ...]:
+    """Paths that Python code names where it writes files."""
+    found = _WRITING_CODE.finditer(code[:MOST_CODE])
+    paths = (match.group(2) or match.group(4) or match.group(6) for match in found)
+    return tuple(dict.fromkeys(path for path in paths if not _OUTSIDE.match(path)))
 
 
 def _arguments(command: str, name: str) -> list[str]:

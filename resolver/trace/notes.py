@@ -118,8 +118,9 @@ def _told_consent(
         case life.RiskAssessed(level=level, reasons=reasons):
             sort = "event" if level is RiskLevel.LOW else "warning"
             return sort, f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(), ""
-        case life.ConfirmationAsked(wanted=wanted):
-            return "state", f"A person is asked about {wanted.kind}", wanted.text
+        case life.ConfirmationAsked(wanted=wanted, shown_at=shown_at):
+            who = "A person is" if shown_at else "Nobody could be"
+            return "state", f"{who} asked about {wanted.kind}", wanted.text
         case life.ConfirmationAnswered(approved=approved, by=by, reason=reason):
             verb = "approved" if approved else "denied"
             return "state", f"{by or 'The operator'} {verb} it{_after_colon(reason)}", ""

@@ -123,7 +123,7 @@ def step_of(action: ActionBase, number: int, answer: Event | None) -> Step:
         badge = "" if action.task_completed else "task not completed"
         step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
     elif isinstance(action, a.Invalid):
-        step = replace(step, badge="not understood", mood="bad")
+        step = replace(step, badge="not done", mood="bad")
     if answer is None:
         return replace(step, badge="no answer") if type(action) in RUNNABLE else step
     return _answered(step, action, answer)
@@ -189,7 +189,7 @@ _PLAIN_VERBS = {
     "think": "Think",
     "finish": "Finish",
     "reject": "Decline",
-    "invalid": "Unreadable reply",
+    "invalid": "Reply not followed",
 }
 
 

@@ -6,6 +6,7 @@ makes a word a command whatever follows it. docs/commands.md tells people the sa
 
 import re
 
+from resolver.consent import named_number
 from resolver.model import Command, Extension, Noun
 
 MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
@@ -37,6 +38,7 @@ _NAME = re.compile(
     r"(?:please[ ,]{1,3})?(" + "|".join(n.replace(" ", "[ ]") for n in _NAMES) + r")(?![\w'’-])",
     re.I,
 )
+_DECISIONS = frozenset({Command.APPROVE, Command.DENY})
 _SLASHED = {
     **{name: command for name, command in _NAMES.items() if " " not in name},
     "help": Command.HELP,
@@ -55,17 +57,28 @@ _HELP = re.compile(
 )
 # a condition that is not looked at must not become a yes
 _CONDITION = re.compile(
-    r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until)\b", re.I
+    r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until|before"
+    r"|wait|later|pending|assuming|subject|don['’]?t)\b",
+    re.I,
 )
 # what may stand between a command and its end without making it a sentence about something else
 _FILLER = re.compile(
-    r"(?:[ \t]{1,3}(?:please|now|it|this|that|here|working|work|again|"
-    r"(?:the|this|that|your)[ ](?:run|work|job)))+(?![\w'’-])",
+    r"(?:[ \t]{1,3}(?:(?:the|this|that|your)[ ](?:run|work|job)|on[ ](?:it|this|that)|for[ ]now"
+    r"|please|now|it|this|that|here|working|work|again))+(?![\w'’-])",
     re.I,
 )
+# the number of the action that a decision is about
+_NUMBERED = re.compile(r"[ \t]{1,9}(?=`?[0-9]{6}(?![\w.]))")
 _END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
 _WITH = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
 _COURTESY = re.compile(r"(?:please|thanks|thank you|pls)[\s.!]*", re.I)
+_THANKS = re.compile(
+    r"(?:(?:many[ ]|ok(?:ay)?,?[ ])?thanks?(?:[ ](?:you|a[ ]lot|so[ ]much))?(?:[ ]so[ ]much)?"
+    r"|thx|cheers|lgtm|(?:this[ ]|that[ ])?looks?[ ](?:good|great)(?:[ ]to[ ]me)?"
+    r"|perfect|awesome|nice|great|well[ ]done|(?:nice|great|good)[ ](?:work|job|catch|one)"
+    r"|[\s.,!;)\u2764\ufe0f\U0001f389\U0001f44d\U0001f64f\U0001f680]){1,8}",
+    re.I,
+)
 
 _NUMBER = r"(?P<number>[0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{1,30}(?:\.[0-9]{1,4})?|an?|one)"
 _MORE = r"(?:[ ]{1,3}(?:more|further|extra|additional|another))?"
@@ -96,6 +109,15 @@ _WISH = re.compile(
     r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
     re.I,
 )
+_EXPLAIN = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?"
+    r"(?:explain|(?:tell|show)[ ](?:me|us))(?:[ ]to[ ](?:me|us))?[ ]"
+    r"(?:why|what|how|where|which|who|when|whether)\b(?![^\n]{0,2000}\b(?:in|into|to)[ ]"
+    r"(?:(?:the|a|an|our|its)[ ])?(?:readme|docs?|documentation|docstrings?|changelog|comments?"
+    r"|guide|manual|tests?)\b)(?:(?![.!?;](?:\s|$))[^\n]){1,2000}[.?]?",
+    re.I,
+)
+_JOINED = re.compile(r"[,&]|\b(?:and|then|also|so)\b", re.I)
 _REVIEW = re.compile(
     r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:re-?)?review(?![\w'’-])"
     r"(?:[ ]{1,3}(?:please|now|again|it|this|that|here|the[ ]whole"
@@ -116,6 +138,9 @@ _CHANGES = re.compile(
     r"|implement|apply|address|resolve|commit|push|merge|improve|clean|make|write|create|replace"
     r"|revert|rebase|adapt|adjust|solve|finish|do|move|extract|simplify)\b",
     re.I,
+)
+_UNCHANGED = re.compile(
+    r"\b(?:do[ ]not|don['’]?t|without|never|no[ ]need[ ]to|nothing[ ]to)\b[^.,;:!?\n]{1,60}", re.I
 )
 _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
@@ -139,8 +164,9 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     """What the words after a mention ask for. Total: what is no command is work to do.
 
     stop, pause, resume, approve and deny count when nothing but a courtesy or a punctuation mark
-    follows; continue also before `with`, `and`, `but` and before amounts like `+50 iterations` or
-    `$2 more`. Amounts alone (`+$2`, `extend by 1 hour`) are a continue, too. help counts alone.
+    follows, and the latter two before the number of an action; continue also before `with`, `and`,
+    `but` and before amounts like `+50 iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1
+    hour`) are a continue, too. help counts alone.
     pull_request: whether it was said on one; elsewhere a review of something is work.
     """
     text = text.strip()
@@ -156,6 +182,11 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     if review is not None and (pull_request or not review.words):
         return review
     return _steering(text)
+
+
+def asks_for_nothing(text: str) -> bool:
+    """Whether the words after a mention only thank or praise: nobody waits for an answer."""
+    return _THANKS.fullmatch(text) is not None
 
 
 def _slashed(name: str, words: str) -> Instruction:
@@ -189,7 +220,10 @@ def _steering(text: str) -> Instruction:
         joined = _WITH.match(text, end)
         if joined:
             return Instruction(command=command, words=_words(text, joined.end()))
-    if not _END.match(text, end):
+    numbered = _NUMBERED.match(text, end) if command in _DECISIONS else None
+    if numbered:
+        end = numbered.end()
+    elif not _END.match(text, end):
         return Instruction(words=text)
     if command is Command.APPROVE and not _is_a_yes(text[end:].lstrip(" \t")):
         return Instruction(words=text)
@@ -197,14 +231,15 @@ def _steering(text: str) -> Instruction:
 
 
 def _is_a_yes(rest: str) -> bool:
-    """Whether what follows `approve` takes nothing of it back."""
+    """Whether what follows `approve`, and the number of an action, takes nothing of it back."""
+    _, rest = named_number(rest)
     return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
 
 
 def _review(text: str) -> Instruction | None:
     """A review, with what to look at as its words; None when it is something else, or more."""
     begun = _REVIEW.match(text)
-    if begun is None or _CHANGES.search(text, begun.end()):
+    if begun is None or _CHANGES.search(_UNCHANGED.sub("", text[begun.end() :])):
         return None
     if not _END.match(text, begun.end()) and not _ASPECT.match(text, begun.end()):
         return None
@@ -217,6 +252,9 @@ def _question(text: str) -> str:
     asked = _ASKED.match(text)
     if asked:
         return text[asked.end() :].strip()
+    if _EXPLAIN.fullmatch(text):
+        joined = _JOINED.search(text)
+        return "" if joined and _CHANGES.search(text, joined.end()) else text
     return text if _QUESTION.fullmatch(text) and not _WISH.search(text) else ""
 
 

@@ -30,7 +30,8 @@ _AFTER = re.compile(r"(?![\w/@\-'’\ufffc]|\.\w)")
 def find_instruction(body: str, mention: str) -> str | None:
     """The words after the first real `mention` in a comment, None when there is none.
 
-    When nothing follows it, the words before it; a question mark when that is all there is.
+    When nothing but a punctuation mark follows it, the words before it, with a question mark where
+    that is the mark.
     Hidden text is taken out.
     """
     body = body.replace("\r\n", "\n").replace("\r", "\n")
@@ -44,7 +45,9 @@ def find_instruction(body: str, mention: str) -> str | None:
     following = strip_hidden(body[end:]).text.strip()
     after = following.lstrip(",:;.!?)]*_ \t\n").strip()
     before = strip_hidden(body[: end - len(mention)]).text.strip()
-    return after or before or ("?" if following.startswith("?") else "")
+    if after or not following.startswith("?"):
+        return after or before
+    return before.rstrip(" \t\n,;:-") + "?"
 
 
 def _number(body: str, mention: str) -> tuple[str, list[int]]:

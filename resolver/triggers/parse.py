@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
-from resolver.triggers.commands import FIX, Instruction, read_instruction
+from resolver.triggers.commands import FIX, Instruction, asks_for_nothing, read_instruction
 from resolver.triggers.ignored import Ignored, not_a_person
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import Event, Issue, IssueCommentEvent, IssuesEvent, User
@@ -68,6 +68,11 @@ def command_of(
     return None if instruction is None else read_instruction(instruction)
 
 
+def label_key(issue: int, label: str, at: datetime) -> str:
+    """The key of a labelling. issue: its id, not its number; at: in UTC."""
+    return f"labeled:{issue}:{label}:{at.isoformat()}"
+
+
 def _from_comment(
     event: IssueCommentEvent, mention: str, bot_login: str, allowed_users: Collection[str]
 ) -> Trigger | Ignored:
@@ -82,6 +87,8 @@ def _from_comment(
     instruction = find_instruction(event.comment.body or "", mention)
     if instruction is None:
         return Ignored(f"the comment doesn't mention {mention}")
+    if asks_for_nothing(instruction):
+        return Ignored("the comment asks for nothing")
     return _trigger(
         event,
         key=f"issue_comment:{event.comment.id}",
@@ -107,7 +114,7 @@ def _from_label(
     at = event.issue.updated_at
     return _trigger(
         event,
-        key=f"labeled:{event.issue.id}:{event.label.name}:{at.isoformat()}",
+        key=label_key(event.issue.id, event.label.name, at),
         kind=TriggerKind.ISSUE_LABELED,
         at=at,
     )

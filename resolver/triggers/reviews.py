@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from resolver.model import Actor, Command, Snapshot, Trigger, TriggerKind
-from resolver.triggers.commands import read_instruction
+from resolver.triggers.commands import asks_for_nothing, read_instruction
 from resolver.triggers.ignored import Ignored, not_a_person
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import PullRequestEvent, ReviewCommentEvent, ReviewEvent, User
@@ -62,6 +62,8 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
     instruction = find_instruction(said.body, mention)
     if instruction is None:
         return Ignored(f"the words don't mention {mention}")
+    if asks_for_nothing(instruction):
+        return Ignored("the words ask for nothing")
     asked = read_instruction(instruction, pull_request=True)
     if asked.command not in ASKED_HERE:
         return Ignored(f"{asked.command.value} is said in the conversation, not on the code")

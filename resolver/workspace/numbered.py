@@ -1,6 +1,6 @@
 """The diff of a pull request as a reader is told it: each line with its number, within bounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resolver.pull import DiffFile
 from resolver.workspace.pull import FilePatch, hunk_heads
@@ -14,18 +14,17 @@ MOST = 120_000
 LONGEST_LINE = 1_000
 
 
-def numbered_diff(patches: Sequence[FilePatch]) -> str:
+def numbered_diff(patches: Sequence[FilePatch], show: Callable[[str], str] = str) -> str:
     """The diff, file by file. A line that is there now has the number of the file after, a line
-    that was taken out has that of the file before. What is not shown is said so."""
+    that was taken out has that of the file before. What is not shown is said so.
+
+    show: how a line's text is written; the bounds hold for what it gives.
+    """
     parts = []
     room = MOST
     for patch in patches:
         head = _head(patch.file)
-        body = _body(patch)
-        if len(body) > MOST_OF_FILE:
-            shown = body[:MOST_OF_FILE].rpartition("\n")[0]
-            left = body.count("\n") - shown.count("\n")
-            body = f"{shown}\n[{left} more lines of this file's diff are not shown]"
+        body = _body(patch, show)
         if len(body) > room:
             body = "[not shown, for length]"
         room -= len(body)
@@ -43,30 +42,43 @@ def _head(file: DiffFile) -> str:
     return f"=== {file.path}{moved}: {file.status.replace('_', ' ')}{count}"
 
 
-def _body(patch: FilePatch) -> str:
+def _body(patch: FilePatch, show: Callable[[str], str]) -> str:
     if not patch.hunks:
         return "[binary content]" if patch.file.additions is None else "[no lines to show]"
     lines: list[str] = []
+    raw = patch.hunks.rstrip(b"\n").split(b"\n")
+    room = MOST_OF_FILE
+    for line in _numbered(raw, show):
+        room -= len(line) + 1
+        if room < 0:
+            left = len(raw) - len(lines)
+            lines.append(f"[{left} more lines of this file's diff are not shown]")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _numbered(hunks: Iterable[bytes], show: Callable[[str], str]) -> Iterator[str]:
     old = new = 0
-    for raw in patch.hunks.rstrip(b"\n").split(b"\n"):
+    for raw in hunks:
         text = raw.decode("utf-8", "replace").removesuffix("\r")
         if len(text) > LONGEST_LINE:
             text = f"{text[:LONGEST_LINE]}[{len(text) - LONGEST_LINE} more characters]"
+        text = show(text)
         sign, rest = text[:1], text[1:]
         match sign:
             case "@":
                 found = next(hunk_heads(raw))
                 old, new = int(found[1]), int(found[3])
-                lines.append(text)
+                yield text
             case "-":
-                lines.append(f"{old:>6} -{rest}")
+                yield f"{old:>6} -{rest}"
                 old += 1
             case "+":
-                lines.append(f"{new:>6} +{rest}")
+                yield f"{new:>6} +{rest}"
                 new += 1
             case "\\":
-                lines.append(f"       {text}")
+                yield f"       {text}"
             case _:
-                lines.append(f"{new:>6}  {rest}")
+                yield f"{new:>6}  {rest}"
                 old, new = old + 1, new + 1
-    return "\n".join(lines)

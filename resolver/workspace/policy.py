@@ -68,6 +68,11 @@ def check(workspace: Workspace, patch: Patch, policy: PatchPolicy) -> None:
         )
 
 
+def is_protected(path: str, globs: Iterable[str]) -> bool:
+    """Whether a change of the file would not be published."""
+    return any(_Glob(text).matches(path.encode()) for text in globs)
+
+
 def _too_large(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:

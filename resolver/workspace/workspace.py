@@ -4,7 +4,7 @@ The clone is the host's alone. The sandbox gets a copy of the history as a tar a
 change back as a bundle; no tree is ever checked out here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -111,9 +111,10 @@ class Workspace:
             return self
         return replace(self, base=self.default, pull=None, default="")
 
-    def pull_diff(self) -> str:
-        """What the pull request changes, with line numbers and bounded; "" on an issue."""
-        return numbered_diff(read_patches(self.git, self.pull)) if self.pull else ""
+    def pull_diff(self, show: Callable[[str], str] = str) -> str:
+        """What the pull request changes, with line numbers and bounded; "" on an issue. show: how
+        a line's text is written."""
+        return numbered_diff(read_patches(self.git, self.pull), show) if self.pull else ""
 
     @property
     def git(self) -> HostGit:

@@ -8,6 +8,7 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
 from resolver.agents.offer import Offer
 from resolver.agents.registry import choose_dialect, make_agent
+from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -19,7 +20,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, RequestedToolCall
+from resolver.model import Completion, Place, RequestedToolCall
 
 
 class ListeningModel:
@@ -206,3 +207,29 @@ def test_the_dummy_follows_its_script_from_where_the_log_stands() -> None:
     assert agent.step(state) == a.Think(content="2")
     state.apply(a.Think(content="2"))
     assert isinstance(agent.step(state), a.Finish)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        a.CodeSearch(terms=("parse",)),
+        a.ReviewComment(path="a.py", line=1, body="x"),
+        a.Delegate(agent="CodeActAgent", task="x"),
+        a.BrowseInteractive(code="goto('file:///')"),
+        a.Remember(note="x"),
+        a.Finish(message="x", places=(Place(path="a.py", start=1, end=1),)),
+        a.Finish(message="x", verdict="comment"),
+    ],
+    ids=lambda action: action.kind,
+)
+def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(action: ActionBase) -> None:
+    model = ReplayModel([Completion(model="m", text=write_tags(action))], supports_tools=False)
+    taken = make_agent("CodeActAgent", model, "tags").step(State())
+    assert isinstance(taken, a.Invalid)
+    assert "not one of your tools" in taken.reason
+
+
+def test_a_plain_finish_is_taken() -> None:
+    text = write_tags(a.Finish(message="x", root_cause="y"))
+    model = ReplayModel([Completion(model="m", text=text)], supports_tools=False)
+    assert isinstance(make_agent("CodeActAgent", model, "tags").step(State()), a.Finish)

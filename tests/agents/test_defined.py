@@ -66,6 +66,23 @@ def test_one_that_is_read_only_is_shown_no_edits() -> None:
     assert "Nothing that you change is kept" in text and "pull request" not in text
 
 
+def test_one_that_is_read_only_is_offered_an_editor_that_views() -> None:
+    agent = defined("read_only: true\ntools: str_replace_editor\n")
+    made = make_agent("own", ReplayModel([]), "tools", Offer(definitions=(agent,)))
+    assert isinstance(made, CodeActAgent)
+    [editor] = [s["function"] for s in made._specs() if "editor" in s["function"]["name"]]
+    assert set(editor["parameters"]["properties"]) == {"command", "path", "view_range"}
+    assert editor["parameters"]["properties"]["command"]["enum"] == ["view"]
+    assert "undo_edit" not in editor["description"]
+
+
+def test_one_that_is_read_only_is_told_nothing_about_the_change_of_others() -> None:
+    text = prompt_of(defined("read_only: true\n"), "tools").content
+    for words in ("change is taken", "weakening", "refused as a whole"):
+        assert words not in text
+        assert words in prompt_of(defined(), "tools").content
+
+
 def test_what_the_run_does_not_have_is_not_offered() -> None:
     agent = defined("tools: browser, delegate, execute_bash\n")
     assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
@@ -102,7 +119,10 @@ def test_a_tool_that_is_not_its_own_is_refused_with_words(action: ActionBase) ->
 def test_one_that_is_read_only_may_look_and_not_edit() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
     assert isinstance(taken(agent, a.FileRead(path="a.py")), a.FileRead)
-    assert isinstance(taken(agent, a.FileWrite(path="a.py", content="x\n")), a.Invalid)
+    refused = taken(agent, a.FileWrite(path="a.py", content="x\n"))
+    assert isinstance(refused, a.Invalid)
+    assert refused.reason.startswith("You change nothing, so the edit was not done")
+    assert "not one of your tools" not in refused.reason
 
 
 def test_a_refused_call_keeps_what_the_reply_said() -> None:

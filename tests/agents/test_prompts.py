@@ -83,6 +83,20 @@ def test_a_pull_request_is_called_one() -> None:
     assert rendered(make_task(trigger=trigger)).startswith("Resolve pull request #7 in")
 
 
+@pytest.mark.parametrize("words", ["", "for v1.2"])
+def test_an_agent_with_a_work_of_its_own_is_asked_no_question_of_the_issue(words: str) -> None:
+    plain = make_task()
+    asked = plain.trigger.model_copy(update={"instruction": words})
+    task = plain.model_copy(update={"trigger": asked})
+    for asks in (True, False):
+        text = render_task(task, "b" * 40, "/repo", calls=True, asks=asks)
+        last = text.splitlines()[-1]
+        assert last.startswith("Now do what you are for, as ")
+        assert ("it is asked" in last) == bool(words)
+        assert ("Change nothing" in last) == asks
+        assert "question that title" not in text and "Resolve issue" not in text
+
+
 def test_the_same_task_gives_the_same_prompt() -> None:
     assert rendered(make_task()) == rendered(make_task())
 

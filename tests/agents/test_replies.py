@@ -1,15 +1,20 @@
 """A reply of a model and the actions read from it."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.replies import read_reply
+from resolver.agents.replies import next_action, read_reply
 from resolver.events import actions as a
+from resolver.events.lifecycle import ModelReplied, SystemPrompt
+from resolver.events.state import State
 from resolver.memory.conversation import Dialect
 from resolver.model import Completion, RequestedToolCall
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def reply(text: str = "", *calls: tuple[str, str], finish_reason: str = "stop") -> Completion:
@@ -103,6 +108,26 @@ def test_a_reply_without_anything_usable_is_told_so(
     (action,) = read_reply(reply(text, finish_reason=finish_reason), dialect)
     assert isinstance(action, a.Invalid)
     assert words in action.reason
+
+
+def test_who_can_not_be_understood_is_told_of_its_own_tools_only() -> None:
+    (tagged,) = read_reply(
+        reply("<think>x</think>/y</think>"), "tags", (), ("think", "execute_browse", "finish")
+    )
+    assert isinstance(tagged, a.Invalid)
+    assert "The tags are <think>, <execute_browse>, <finish>." in tagged.reason
+    assert "execute_bash" not in tagged.reason
+    called = reply("", ("no_such_thing", "{}"))
+    (native,) = read_reply(called, "tools", (), ("think", "finish"))
+    assert isinstance(native, a.Invalid)
+    assert "The tools are think, finish." in native.reason
+
+
+def test_the_tools_that_are_told_are_those_of_the_log() -> None:
+    prompt = SystemPrompt(id=0, timestamp=NOW, content="p", tools=("think",), dialect="tags")
+    replied = ModelReplied(id=1, timestamp=NOW, completion=reply("<think>x</think>/y</think>"))
+    told = next_action(State.fold([prompt, replied]), "tags")
+    assert isinstance(told, a.Invalid) and "The tags are <think>." in told.reason
 
 
 def test_only_the_last_call_of_a_cut_reply_is_suspected() -> None:

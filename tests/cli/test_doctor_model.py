@@ -164,6 +164,23 @@ def test_the_models_of_services_are_asked_as_well(
     assert "typo is no service and no agent" in shown
 
 
+def test_the_models_of_fallbacks_and_rules_are_asked_once_each(
+    model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model_endpoint.answer_with(lambda _: reply("ready"))
+    environment = ENVIRONMENT | {
+        "LLM_BASE_URL": model_endpoint.url,
+        "RESOLVER_FALLBACK_MODELS": "second",
+        "RESOLVER_MODEL_RULES": "service:condenser=small,agent:LocAgent=fast,images=eyes",
+    }
+    assert run(["doctor", "--model"], environment) == 0
+    asked = sorted(request.body["model"] for request in model_endpoint.requests)
+    assert asked == ["eyes", "fast", "gpt-4o", "second", "small"]
+    assert "asking second for agent: second answered" in capsys.readouterr().out
+    assert run(["doctor", "--model", "gpt-4o-mini"], environment) == 0
+    assert [r.body["model"] for r in model_endpoint.requests[5:]] == ["gpt-4o-mini"]
+
+
 @pytest.mark.parametrize(
     ("answer", "meaning", "step"),
     [

@@ -21,6 +21,7 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
+from resolver.forge.invisible import with_invisible_shown
 from resolver.model import Completion, Extension, RunState
 from tests.controller.scene import START, Scene, all_events, bash, finish, hand_on
 
@@ -169,6 +170,44 @@ def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: dat
     assert any(e.about == "confirmation" for e in scene.of(Warned))
 
 
+def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
+    """As it is when the next action was shown while somebody wrote their answer to the last one."""
+    first = run([a.CmdRun(command=DANGER)])
+    [asked] = first.of(ConfirmationAsked)
+    for word in (Approve, Deny):
+        named = word("maria", LATER, number=asked.wanted.number)
+        assert run([a.CmdRun(command=DANGER)], [named]).of(ConfirmationAnswered)
+        other = run([a.CmdRun(command="mkfs.ext4 /dev/sda")], [named])
+        assert other.sandbox.done == []
+        assert other.state.run_state is RunState.AWAITING_CONFIRMATION
+        assert not other.of(ConfirmationAnswered)
+
+
+def test_the_same_command_again_has_another_number() -> None:
+    scene = run([a.CmdRun(command=DANGER)] * 2, [Approve("maria", LATER)])
+    one, two = (e.wanted.number for e in scene.of(ConfirmationAsked))
+    assert one != two
+
+
+def test_what_could_not_be_shown_is_approved_by_nobody_until_it_was() -> None:
+    scene = Scene()
+
+    def unseen(_: Wanted) -> datetime | None:
+        scene.control.send(Approve("maria", LATER))
+        return None
+
+    confirmation = replace(waiting(Thread(scene)), tell=unseen)
+    scene.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]), confirmation=confirmation)
+    assert scene.sandbox.done == []
+    assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
+    later = Scene(earlier=list(scene.store))
+    later.control.send(Approve("maria", LATER))
+    thread = Thread(later, [Approve("maria", LATER)])
+    later.go(DummyAgent([FINISH]), confirmation=waiting(thread))
+    assert [w.text for w in thread.shown] == [DANGER]
+    assert later.sandbox.done == [DANGER]
+
+
 def test_an_approval_while_nothing_waits_is_no_approval_of_what_comes() -> None:
     scene = Scene()
     scene.control.send(Approve("maria", LATER))
@@ -219,6 +258,16 @@ def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
     assert scene.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scene) == ["refused"]
     assert "too long" in scene.of(o.ErrorObservation)[0].content
+
+
+def test_what_is_too_long_once_its_hidden_characters_are_shown_is_refused() -> None:
+    scene = Scene()
+    thread = Thread(scene)
+    command = f"{DANGER} # {chr(0x200B) * (LONGEST_SHOWN // 5)}"
+    confirmation = replace(waiting(thread), shown=with_invisible_shown)
+    scene.go(DummyAgent([a.CmdRun(command=command), FINISH]), confirmation=confirmation)
+    assert thread.shown == []
+    assert errors(scene) == ["refused"]
 
 
 def test_waiting_is_not_the_runs_time() -> None:

@@ -104,9 +104,20 @@ def test_delegates_go_two_levels_deep_and_the_last_is_not_offered_it() -> None:
     scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
     assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
     [error] = scene.nested(o.ErrorObservation)
-    assert "2 levels below" in error.content
+    assert "not one of your tools" in error.content
     offered = ["delegate" in prompt.tools for prompt in scene.nested(SystemPrompt)]
     assert offered == [True, True, False]
+
+
+def test_one_that_hands_work_on_too_deep_is_told_where_it_stands() -> None:
+    scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
+
+    def offered(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        return scene.delegate(name, stream, may_delegate=True)
+
+    assert scene.go(delegates=offered).state is RunState.FINISHED
+    [error] = scene.nested(o.ErrorObservation)
+    assert "2 levels below" in error.content
 
 
 def test_without_delegates_it_is_said() -> None:

@@ -1,11 +1,13 @@
 """Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from resolver.errors import ForgeError, Refused
+from resolver.forge.github.pinning import NOT_KNOWN
 from resolver.forge.markers import review_marker
 from resolver.model import Command, Task, Trigger, TriggerKind
 from resolver.pull import DiffFile, Hunk, Pull, Remark, Review, Verdict
@@ -59,17 +61,17 @@ def test_threads_are_read_page_by_page_with_their_state(
 ) -> None:
     first = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     github.add_review_comment(pull, "a.py", 30, "Because.", "alice", in_reply_to=first)
-    for n in range(119):
+    for n in range(59):
         github.add_review_comment(pull, "a.py", 29, f"thread {n}", "eve").resolved = n % 2 == 0
     github.add_review(pull, "draft", "eve", "PENDING")
-    for n in range(60):
+    for n in range(51):
         github.add_review(pull, f"review {n}", "eve")
     _, found = read(github, asked())
-    assert len(found.threads) == 120
+    assert len(found.threads) == 60
     assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
     assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
-    assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(60)]
-    assert len([r for r in github.requests if r.kind == "graphql"]) == 3 + 2 + 1
+    assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(51)]
+    assert len([r for r in github.requests if r.kind == "graphql"]) == 2 + 2 + 1
 
 
 def test_a_thread_whose_lines_have_changed_is_outdated(
@@ -135,6 +137,19 @@ def test_of_several_pushes_after_the_request_none_is_used(
     assert any("pushed to after the request" in line for line in task.left_out)
 
 
+def test_where_the_branch_was_made_anew_it_is_not_known_what_was_seen(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    head = github.repository(NAME).git.tip("work")
+    github.advance(20)
+    made = {"before": "0" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
+    github.add_comment(pull, "meanwhile", "eve")
+    github.fail_next("GET", r"/activity$", 200, body=[made])
+    _, found = read(github, trigger)
+    assert (found.head, found.moved) == (head, NOT_KNOWN)
+
+
 def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue, asked: Asked) -> None:
     head = github.commit(NAME, "work", {"a.py": "x\n"})
     trigger = asked()
@@ -165,6 +180,20 @@ def test_a_refused_query_is_an_error_with_its_words(
     )
     with pytest.raises(ForgeError, match="Resource not accessible"):
         forge_for(github).read(trigger)
+
+
+def test_an_item_that_the_token_may_not_see_is_left_out(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    listed = {"pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [None]}
+    page = {"repository": {"pullRequest": {"reviewThreads": listed}}}
+    path = ["repository", "pullRequest", "reviewThreads", "nodes", 0]
+    error = {"type": "FORBIDDEN", "message": "Resource not accessible", "path": path}
+    github.fail_next("POST", "/graphql$", 200, body={"data": page, "errors": [error]})
+    task, found = read(github, trigger)
+    assert found.threads == ()
+    assert any("hidden ones" in line for line in task.left_out)
 
 
 @pytest.mark.parametrize("status", [502, 429])
@@ -216,6 +245,15 @@ def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> N
     github.add_review(pull, review_marker(report.trigger.key), "eve")
     forge_for(github).publish_review(report, review(github))
     assert len(pull.reviews) == 2
+
+
+def test_a_review_is_found_behind_hundreds_of_others(github: GitHubServer, pull: Issue) -> None:
+    one = github.add_review(pull, "x", "eve")
+    pull.reviews += [dataclasses.replace(one, id=one.id + 1_000 + n) for n in range(510)]
+    report, made = report_on(pull), review(github, 28)
+    first = forge_for(github).publish_review(report, made)
+    assert forge_for(github).publish_review(report, made).url == first.url
+    assert len(pull.reviews) == 512
 
 
 @pytest.mark.parametrize("refused", [{27}, {33}, {28, 32}, {27, 28, 29, 30, 31, 32, 33}])

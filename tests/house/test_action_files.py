@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from resolver.settings import Settings, load_settings, variable_names
+from resolver.triggers.ignored import Ignored
+from resolver.triggers.parse import parse_event
 from scripts.settings_docs import settings_page
 
 ROOT = Path(__file__).parents[2]
@@ -49,3 +51,20 @@ def test_the_inputs_defaults_are_the_settings_defaults() -> None:
 
 def test_the_settings_page_is_up_to_date() -> None:
     assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
+
+
+def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
+    job = workflow["jobs"]["resolve"]
+    listened = workflow[True]  # YAML's `on`
+    assert sorted(listened) == [
+        "issue_comment", "issues", "pull_request_review", "pull_request_review_comment",
+    ]  # fmt: skip
+    for name in listened:
+        found = parse_event(name, {}, mention="@agent", label="agent")
+        assert isinstance(found, Ignored) and "payload isn't one" in found.reason
+    assert "head.repo.full_name == github.repository" in job["if"]
+    for number in ("github.event.issue.number", "github.event.pull_request.number"):
+        assert number in job["concurrency"]["group"]
+    needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
+    assert (workflow["permissions"], job["permissions"]) == ({}, needed)

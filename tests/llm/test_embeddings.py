@@ -1,6 +1,8 @@
 """Vectors of texts from an endpoint, and skills found by what a text is about."""
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -109,6 +111,34 @@ def test_whatever_an_endpoint_answers_is_vectors_or_a_model_error(
     with pytest.raises(ModelError) as caught:
         embedder(endpoint, tmp_path, []).vectors(["a"])
     assert "sk-of-the-tests" not in str(caught.value)
+
+
+# Runs by itself, so that it has the environment of an operator.
+ASKING = """
+import sys
+from pathlib import Path
+from resolver.llm.config import ModelConfig
+from resolver.llm.embeddings import Embedder
+config = ModelConfig(model="openai/words", base_url=sys.argv[1], timeout=20)
+Embedder(config, Path(sys.argv[2]), lambda _: None).vectors(["a clock"])
+"""
+
+
+def test_a_providers_key_of_the_environment_is_not_sent_to_a_base_url(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    subprocess.run(
+        [sys.executable, "-c", ASKING, f"http://127.0.0.1:{endpoint.server.server_port}/v1",
+         str(tmp_path)],
+        env={
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PATH": "/usr/bin:/bin",
+            "OPENAI_API_KEY": "sk-of-another-host",
+        },
+        check=True,
+        timeout=60,
+    )  # fmt: skip
+    assert endpoint.headers[0]["Authorization"] == "Bearer none"
 
 
 def skill(name: str, body: str) -> Skill:

@@ -37,6 +37,13 @@ def test_a_walk_is_answered_as_a_tree(tmp_path: Path) -> None:
     )
 
 
+def test_lines_behind_the_end_of_a_file_are_said_to_be_none(tmp_path: Path) -> None:
+    with index_of(tmp_path, {"a.py": "x = 1\n"}) as index:
+        search = answering(index)[a.CodeSearch]
+        told = search(a.CodeSearch(terms=("a.py:900", "a.py:1")))
+    assert told.content.startswith("## a.py:900\na.py has no such lines.\n\n## a.py:1\na.py:\n")
+
+
 def test_what_is_not_in_the_index_is_said(tmp_path: Path) -> None:
     files = {"big.py": "x = 1\n" * 100, "a.py": "y = 1\n"}
     with index_of(tmp_path, files, Bounds(file_bytes=50)) as index:

@@ -149,7 +149,7 @@ def test_the_process_knows_no_secret_and_can_do_nothing(tmp_path: Path) -> None:
     assert "Max core file size 0 0" in limits and "Max file size 0 0" in limits
     assert "Max address space 1500000000 1500000000" in limits
     assert "Seccomp:\t2" in done.stdout and "NoNewPrivs:\t1" in done.stdout
-    assert "fd/4" not in done.stdout
+    assert "fd/5" not in done.stdout  # two pipes, nothing, its own size, the mark
 
 
 def test_files_beyond_a_bound_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -187,6 +187,16 @@ def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> 
         with pytest.raises(IndexUnavailable, match="time or memory"):
             index.build()
         assert time.monotonic() - start < 15
+
+
+def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path) -> None:
+    files = {"slow.cpp": "a<" * 200_000, "b.py": "def f(): ...\n"}
+    bounds = Bounds(file_seconds=100.0, seconds=5.0, end_seconds=1.0)
+    with index_of(tmp_path, files, bounds) as index:
+        with pytest.raises(IndexUnavailable, match="gave no answer"):
+            index.search(["f"])
+        assert index.search(["f"])[0].how == "named"
+        assert (index.build().files, index.build().left_out) == (1, 1)
 
 
 def test_more_memory_than_is_allowed_is_not_taken(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ SCRIPT = Path(mcp_server.__file__)
 HOST = {"PATH": os.environ["PATH"], "HOME": "/root", "SECRET_OF_THE_HOST": "host-canary-1c9d"}
 
 
+END_SECONDS = 0.5
+
+
 class Scene:
     """Opens servers, and keeps what they are noted for and what was kept of their results."""
 
@@ -33,7 +36,9 @@ class Scene:
 
     def process(self, mode: str, *more: str, timeout: float = 5, **variables: str) -> Endpoint:
         command = (str(SCRIPT), mode, *(more or ("stdio",)))
-        way = partial(HostProcess, sys.executable, command, variables, HOST)
+        way = partial(
+            HostProcess, sys.executable, command, variables, HOST, end_seconds=END_SECONDS
+        )
         return Endpoint("test", way, lambda _: True, timeout)
 
     def address(

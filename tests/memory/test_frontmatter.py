@@ -52,6 +52,32 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
     assert document.fields == {"name": "a"} and document.body == "b\nc"
 
 
+def test_empty_lines_before_the_head_do_no_harm() -> None:
+    document = read_document("\n \n---\nname: a\n---\nb", "a.md")
+    assert document.fields == {"name": "a"} and document.body == "b"
+    assert document.lines["name"] == 4
+    assert refusal("\n---\nname: [a]\n---\n").line == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["name: Use when: the user asks", "name: *.ts", "name: [issue] [priority]", "name: @agent",
+     "name: `make`", "triggers:\n  - *.py"],
+)  # fmt: skip
+def test_a_text_that_needs_quotes_is_said_to_need_them(line: str) -> None:
+    assert "(put the text in quotes)" in refusal(f"---\n{line}\nother: b\n---\n").what
+
+
+@pytest.mark.parametrize("line", ["\tname: a", "name: 'a", "- a\nname: b", 'name: "a" b'])
+def test_other_mistakes_are_not_said_to_need_quotes(line: str) -> None:
+    assert "quotes" not in refusal(f"---\n{line}\nother: b\n---\n").what
+
+
+def test_what_is_no_list_and_no_mapping_is_said_in_words_of_yaml() -> None:
+    assert "this is to be a list" in refusal("---\nname: a\ntriggers: 3\n---\n").what
+    assert "this is to be a mapping" in refusal("---\nname: a\ninputs: [b]\n---\n").what
+
+
 def test_a_file_without_a_head_is_all_body() -> None:
     document = read_document("# Title\n---\nname: a\n---\n", "a.md")
     assert document.fields == {} and document.body == "# Title\n---\nname: a\n---"

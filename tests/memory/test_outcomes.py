@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.outcomes import changed_by, checks_in, outcome_of
+from resolver.memory.outcomes import changed_by, checks_in, is_piped, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,45 @@ def test_any_text_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["<<A\n", "<<A x", "test/", "a.-", "> a ", "sudo ", "make a:", "'"]
+    "word", ["<<A\n", "<<A x", "test/", "a.-", "> a ", "sudo ", "make a:", "'", '\\"', "open('"]
 )
 def test_a_hostile_command_is_read_in_bounded_time(word: str) -> None:
     begin = time.perf_counter()
     checks_in("python " + word * 20_000)
     changed_by("sed -i " + word * 20_000)
+    changed_by('python -c "' + word * 20_000)
+    is_piped('x "' + word * 20_000)
     assert time.perf_counter() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("python - <<'EOF'\nopen('src/a.py', 'w').write('x')\nEOF", ("src/a.py",)),
+        ("cd x && python3 -c \"Path('b.txt').write_text('')\"", ("b.txt",)),
+        ("python - <<'EOF'\nprint(open('a.py').read())\nEOF", None),
+        ("grep -n \"open('a.py', 'w')\" src", None),
+        ("rm /tmp/x && git stash", ()),
+        ("rm /tmp/x", None),
+        ("find . -name x -exec rm {} \\; > found", ("found",)),
+        ("echo it\\'s; touch a", ("a",)),
+    ],
+)
+def test_python_in_a_command_line_and_scratch_files(
+    command: str, paths: tuple[str, ...] | None
+) -> None:
+    assert changed_by(command) == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "piped"),
+    [
+        ("pytest | tail", True),
+        ("pytest 2>&1 | tee log", True),
+        ("pytest || true", False),
+        ("pytest -k 'a|b'", False),
+        ("set -o pipefail; pytest | tail", False),
+    ],
+)
+def test_a_pipe_is_seen(command: str, piped: bool) -> None:
+    assert is_piped(command) == piped

@@ -101,7 +101,7 @@ class GitHubServer(Stage):
         self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
     ) -> dict[str, Any]:
         """The label is put on the issue when it is not there."""
-        self.add_label(issue, label)
+        self.add_label(issue, label, sender)
         with self.world.lock:
             by = self.world.account(sender) if sender else issue.repository.owner
             return webhooks.issue_labeled(Site(self.server_url), issue, label, by, app)

@@ -1,11 +1,14 @@
 """Actions that wait for a person, in jobs of the Action: told in the thread, approved, denied."""
 
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.runs import Ended, bash, finish
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 from tests.pipeline.test_continue import Continuing, events_of, scene
 from tests.pipeline.test_github import SUMMARY
 
@@ -39,7 +42,7 @@ def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
     [told] = scene.bot_comments()
     assert f"```bash\n{RISKY}\n```" in told
     assert "credential: " in told
-    assert "`@agent approve`" in told and "`@agent deny <reason>`" in told
+    assert re.search(r"`@agent approve [0-9]{6}`", told) and "`@agent deny <reason>`" in told
     assert "and I go on from here" in told
     assert not scene.pulls()
     events = events_of(done)
@@ -64,6 +67,20 @@ def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scene: Continu
     assert again.exit_code == 0
     assert "No action waits" in scene.told()
     assert len(scene.endpoint.requests) == 2
+
+
+def test_a_later_approval_of_another_action_does_nothing(scene: Continuing) -> None:
+    waiting(scene)
+    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
+    other = "@agent approve 000000" if not named.endswith("000000") else "@agent approve 000001"
+    done = scene.ask(other, **WAITS)
+    assert done.exit_code == 4, done.stdout + done.stderr
+    assert not kinds(events_of(done), "confirmation_answered")
+    scene.endpoint.script(finish(SUMMARY))
+    done = scene.ask(f"{named} and thanks", **WAITS)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [answer] = kinds(events_of(done), "confirmation_answered")
+    assert answer["approved"] is True
 
 
 def test_a_later_denial_gives_the_agent_the_reason(scene: Continuing) -> None:
@@ -135,6 +152,18 @@ def test_a_high_risk_is_refused_without_asking_anybody(scene: Continuing) -> Non
     assert done.exit_code == 3
     assert "high risk" in str(scene.endpoint.requests[1].body)
     assert not kinds(events_of(done), "cmd_output")
+
+
+def test_on_a_local_checkout_nobody_is_asked_and_the_way_on_is_said(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    command_line.environment |= WAITS
+    model_endpoint.script(bash(RISKY), finish(SUMMARY))
+    done = command_line.call_resolve(make_checkout(tmp_path / "calc", {"calc.py": "a - b\n"}))
+    assert done.exit_code == 4, done.stderr
+    assert f"RESOLVER_CONFIRMATION=never resolver resolve --resume {done.output}" in done.stderr
+    assert "Nobody could be asked" in done.stderr
+    assert len(model_endpoint.requests) == 1
 
 
 def test_what_could_end_the_code_block_or_hide_is_shown_as_it_is(scene: Continuing) -> None:

@@ -19,7 +19,7 @@ def scene(
 
 
 def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
-    shout = "---\ndescription: Tells @octo/everyone, see #1 | now.\n---\nDo it.\n"
+    shout = "---\ndescription: Tells @octo/everyone, see #1 | now, `a|b`.\n---\nDo it.\n"
     task = "---\ndescription: Changes the version.\ntriggers: [/bump]\n---\nBump it.\n"
     word = "---\ndescription: Knows.\ntriggers: [database]\n---\nKnow it.\n"
     files = {

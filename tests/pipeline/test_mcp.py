@@ -213,10 +213,10 @@ def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
     issue.write_text("# Fix it")
     start = ("resolve", repository, "--issue", issue, "--output")
     killer = Killer(tmp_path, command_line.environment)
-    whole, output = tmp_path / "whole", tmp_path / "killed"
-    assert killer.run(*start, whole) == 0, killer.printed
-    events = list(read_log(whole / "events.jsonl"))
-    at = next(e.id for e in events if isinstance(e, McpResult if made else McpCall))
+    output = tmp_path / "killed"
+    whole = command_line.call_resolve(repository)
+    assert whole.exit_code == 0, whole.stderr
+    at = next(e.id for e in whole.events if isinstance(e, McpResult if made else McpCall))
     calls.unlink()
     assert killer.run(*start, output, event=at, before=made) == -9, killer.printed
     assert killer.run("resolve", "--resume", output) == 0, killer.printed

@@ -101,6 +101,31 @@ def test_later_notes_go_into_the_same_section_and_none_is_made_twice(place: Plac
     assert FIRST not in place.told(again)
 
 
+def test_a_run_that_was_cut_off_after_its_notes_does_not_write_them_twice(place: Place) -> None:
+    place.begin(AGENTS_md="# House")
+    done = place.resolve("propose", note(FIRST), FIX, finish(SUMMARY))
+    branch = done.outcome["branch"]
+    log = done.output / "events.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if '"file_edit_result"' in line)
+    cut = place.folder / "cut"
+    cut.mkdir()
+    (cut / "request.json").write_bytes((done.output / "request.json").read_bytes())
+    (cut / "events.jsonl").write_text("".join(lines[: last + 1]))
+    git(place.checkout, "branch", "-D", branch)
+    again = place.line.call("resolve", "--resume", cut)
+    assert again.exit_code == 0, again.stdout + again.stderr
+    assert git(place.checkout, "show", f"{branch}:AGENTS.md").count(FIRST) == 1
+
+
+def test_notes_do_not_keep_a_change_from_being_published(place: Place) -> None:
+    place.begin()
+    place.line.environment["RESOLVER_PROTECTED_PATHS"] = "agents.md"
+    done = place.resolve("propose", note(FIRST), FIX, finish(SUMMARY))
+    assert [f["path"] for f in done.outcome["files"]] == ["calc.py"]
+    assert f"no place to keep them here: {FIRST}" in place.told(done)
+
+
 def test_notes_alone_are_no_change(place: Place) -> None:
     place.begin()
     place.endpoint.script(note(FIRST), finish("Nothing to do", completed=False))

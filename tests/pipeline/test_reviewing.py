@@ -9,7 +9,7 @@ from resolver.events import actions as a
 from resolver.events.observations import ReviewCommentNoted
 from resolver.pull import DiffFile, Hunk, Pull, Remark, ReviewThread, Verdict, Words
 from resolver.remarks import note_comment
-from resolver.reviewing import Bounds, judged, remarks
+from resolver.reviewing import Bounds, judged, legible, remarks
 from tests.forge.reports import WHEN
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, make_checkout
@@ -73,6 +73,50 @@ def test_a_comment_stands_on_its_lines_only_within_one_hunk(made: Remark, placed
     assert noted.placed == placed
 
 
+MOVED = DiffFile(
+    path="new.py",
+    old_path="old.py",
+    status="renamed",
+    hunks=(Hunk(old_start=5, old_lines=3, new_start=6, new_lines=3),),
+)
+GONE = DiffFile(
+    path="gone.py",
+    status="deleted",
+    hunks=(Hunk(old_start=1, old_lines=2, new_start=0, new_lines=0),),
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "place"),
+    [
+        (remark(5, path="old.py", side="LEFT"), ("new.py", "LEFT")),
+        (remark(6, path="old.py"), ("new.py", "RIGHT")),
+        (remark(2, path="gone.py"), ("gone.py", "LEFT")),
+    ],
+)
+def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
+    made: Remark, place: tuple[str, str]
+) -> None:
+    diff = Pull(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
+    [placed] = review(made, of=diff).placed
+    assert (placed.path, placed.side) == place
+    noted = note_comment(diff)(
+        a.ReviewComment(path=made.path, line=made.line, side=made.side, body="x")
+    )
+    assert noted.content == f"Noted for {placed.place}."
+
+
+def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
+    diff = Pull(number=7, head="a" * 40, base_branch="main", files=(GONE,))
+    noted = note_comment(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
+    assert "(its parts on that side: 1-2), so it goes" in noted.content
+    fresh = DiffFile(path="a.py", status="modified", hunks=(Hunk(
+        old_start=0, old_lines=0, new_start=1, new_lines=2),))  # fmt: skip
+    diff = diff.model_copy(update={"files": (fresh,)})
+    noted = note_comment(diff)(a.ReviewComment(path="a.py", line=1, side="LEFT", body="x"))
+    assert "part of the diff, so it goes into the text" in noted.content
+
+
 @pytest.mark.parametrize(
     ("said", "repeated"),
     [
@@ -101,11 +145,11 @@ def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
 def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
     found = review(
         remark(6, suggestion="line 6"),
-        remark(8, start_line=7, suggestion="line 7\nline 8  "),
-        remark(9, suggestion="line nine"),
+        remark(8, start_line=7, suggestion="line 7\r\nline 8"),
+        remark(9, suggestion="line 9  "),
         remark(10, suggestion="line 10", side="LEFT"),
     )
-    assert [r.suggestion for r in found.placed] == [None, None, "line nine", "line 10"]
+    assert [r.suggestion for r in found.placed] == [None, None, "line 9  ", "line 10"]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +166,12 @@ def test_a_verdict_counts_only_where_it_is_allowed(
     said: str, allowed: tuple[str, ...], verdict: Verdict
 ) -> None:
     assert review(verdict=said, bounds=Bounds(25, allowed)).verdict is verdict
+
+
+def test_names_that_people_gave_hide_nothing_either() -> None:
+    said = thread("eve", "x").model_copy(update={"path": "a\u202ey.py"})
+    seen = legible(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
+    assert (seen.head_branch, seen.threads[0].path) == ("fix[U+200B]", "a[U+202E]y.py")
 
 
 def comment(line: int, body: str = "x") -> a.ReviewComment:

@@ -391,3 +391,23 @@ def test_a_review_that_was_cut_off_goes_on_from_its_log(scene: ReviewScene) -> N
     assert len(scene.endpoint.requests) == asked
     [review] = scene.reviews
     assert (review.commit, len(review.comments)) == (scene.head, 1)
+
+
+def test_a_review_that_a_limit_cut_off_goes_on_when_asked_and_is_published_once(
+    scene: ReviewScene,
+) -> None:
+    scene.endpoint.script(comment(11, "This rounds down."), bash("true"))
+    first = scene.action(scene.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
+    assert first.exit_code == 4
+    scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
+    scene.endpoint.script(submit())
+    again = scene.ask("@agent continue")
+    done = scene.action(again)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [review] = scene.reviews
+    assert (review.commit, [c.line for c in review.comments]) == (scene.head, [11])
+    assert "reviewed this" in scene.told()[1]
+    asked = len(scene.endpoint.requests)
+    assert scene.action(again).exit_code == 0
+    assert len(scene.endpoint.requests) == asked
+    assert (len(scene.reviews), len(scene.told())) == (1, 2)

@@ -211,6 +211,24 @@ def test_a_repository_that_the_token_cannot_read_gives_no_skills(scene: Scene) -
     assert "ORG-WORD" not in prompts(scene)[0]
 
 
+@pytest.mark.parametrize("target_is_private", [False, True])
+def test_private_skills_are_for_private_repositories(
+    scene: Scene, *, target_is_private: bool
+) -> None:
+    scene.github.create_repository(
+        "octo/.github",
+        {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
+        private=True,
+    )
+    scene.github.grant("resolver-bot", "octo/.github", "read")
+    scene.github.repository(REPOSITORY).private = target_is_private
+    token = scene.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.line.call("resolve", scene.target, GITHUB_TOKEN=token)
+    assert done.exit_code == 0, done.stderr
+    assert ("ORG-WORD" in prompts(scene)[0]) is target_is_private
+
+
 EVIL = {
     "AGENTS.md": "EVIL-HOUSE",
     "CLAUDE.md": "EVIL-CLAUDE",

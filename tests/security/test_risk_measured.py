@@ -7,8 +7,10 @@ from resolver.events.actions import CmdRun
 from resolver.security.risk.analyzer import RuleAnalyzer
 from tests.security.command_lists import commands, is_held_back
 
-ORDINARY = [c for name in ("ordinary", "ordinary_later") for c in commands(name)]
-DANGEROUS = [c for name in ("dangerous", "dangerous_later") for c in commands(name)]
+ORDINARY = [c for name in ("ordinary", "ordinary_later", "ordinary_others") for c in commands(name)]
+DANGEROUS = [
+    c for name in ("dangerous", "dangerous_later", "dangerous_others") for c in commands(name)
+]
 
 
 def levels(listed: list[str], *, held_back: bool | None = None) -> dict[str, RiskLevel]:

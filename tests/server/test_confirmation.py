@@ -41,7 +41,7 @@ def server(
     more = {
         "RESOLVER_CONFIRMATION": "high",
         "RESOLVER_ON_HIGH": "wait",
-        "RESOLVER_CONFIRMATION_WAIT": "20",
+        "RESOLVER_CONFIRMATION_WAIT": "12",
     }
     started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **more)
     started.start()

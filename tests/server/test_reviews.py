@@ -8,6 +8,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import bash
 from tests.pipeline.test_reviews import comment, submit
 from tests.server.serving import BOT, Forge, Plans, Server, until
 
@@ -63,3 +64,23 @@ def test_each_way_of_asking_gives_one_review(
     until(lambda: reviews(pull) == 3 and len(Forge.told(pull)) == 3)
     assert [r.content for r in on_code.reactions] == ["eyes"]
     assert all("Name it." in c.body for c in pull.review_comments if c.author.login == BOT)
+
+
+def test_a_review_that_a_limit_cut_off_goes_on_and_is_published(
+    github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
+) -> None:
+    Plans(model_endpoint).add("review", comment(10, "Name it."), bash("true"), submit())
+    server = Server(tmp_path, Forge(github), model_endpoint, RESOLVER_MAX_ITERATIONS="2")
+    server.start()
+    try:
+        github.advance(5)
+        for words, told in (("@agent review", "limit"), ("@agent continue", "reviewed this")):
+            said = github.event_issue_comment(github.add_comment(pull, words, "mona"))
+            server.deliver(said)
+            until(lambda told=told: told in "".join(c.body for c in Forge.told(pull)))
+            github.advance(5)
+    finally:
+        server.close()
+    server.check()
+    [review] = [r for r in pull.reviews if r.author.login == BOT]
+    assert [c.line for c in review.comments] == [10]

@@ -32,7 +32,7 @@ def test_a_real_log_has_its_steps_in_order() -> None:
         "Run `python -m pytest -q tests/test_parse.py`",
         "Read `/workspace/calendar/parse.py, lines 1 to 14`",
         "Edit `/workspace/calendar/parse.py`",
-        "Unreadable reply",
+        "Reply not followed",
         "Run Python `from calendar_.parse import parse_date …`",
         "Run `python -m pytest -q 2>&1 \\ …`",
         "Finish",

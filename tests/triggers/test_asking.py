@@ -11,6 +11,7 @@ from resolver.model import Command
 from resolver.triggers.commands import (
     COMMAND_NAMES,
     Instruction,
+    asks_for_nothing,
     read_instruction,
 )
 from resolver.triggers.mention import find_instruction
@@ -47,8 +48,11 @@ def test_a_question_mark_after_the_mention_is_not_lost(body: str) -> None:
     assert found is not None and read(found)[0] is Command.HELP
 
 
-def test_a_question_mark_that_ends_a_request_is_no_cry_for_help() -> None:
-    assert find_instruction("Can you fix this, @agent?", "@agent") == "Can you fix this,"
+def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> None:
+    assert find_instruction("Can you fix this, @agent?", "@agent") == "Can you fix this?"
+    asked = find_instruction("Why does add() subtract @agent?", "@agent")
+    assert asked is not None
+    assert read(asked) == (Command.QUESTION, "Why does add() subtract?")
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,10 @@ def test_a_question_mark_that_ends_a_request_is_no_cry_for_help() -> None:
         ("/deny not on a Friday", Command.DENY, "not on a Friday"),
         ("/approve", Command.APPROVE, ""),
         ("deny, but tell me why", Command.DENY, "tell me why"),
+        ("approve 482913", Command.APPROVE, "482913"),
+        ("please approve `482913`, thanks", Command.APPROVE, "`482913`, thanks"),
+        ("/approve 482913", Command.APPROVE, "482913"),
+        ("deny 482913: too broad", Command.DENY, "482913: too broad"),
     ],
 )
 def test_an_answer_to_a_run_is_a_whole_instruction(
@@ -80,9 +88,17 @@ def test_an_answer_to_a_run_is_a_whole_instruction(
         "approve if it is safe",
         "approve, if it is safe",
         "approve. Unless it pushes",
+        "approve, but wait for the tests",
+        "approve, don't",
+        "/approve pending a review",
         "/approve but only when the tests pass",
         "/approve, if it is safe",
         "approve the pull request",
+        "approve 482913?",
+        "approve 482913, but only when the tests pass",
+        "/approve 482913 if it is safe",
+        "approve 48 rows of the table",
+        "approve 482913.5 in parse()",
         "approval rules are wrong",
         "don't approve",
         "approved by nobody yet, please fix",
@@ -109,6 +125,7 @@ def test_a_yes_with_a_condition_is_no_yes(text: str) -> None:
         ("review: is the cache still right?", "is the cache still right?"),
         ("review this, especially the fix in a.py", "especially the fix in a.py"),
         ("/review only the tests", "only the tests"),
+        ("review this, don't change anything", "don't change anything"),
     ],
 )
 def test_on_a_pull_request_a_review_can_be_asked_for(text: str, words: str) -> None:
@@ -120,6 +137,8 @@ def test_on_a_pull_request_a_review_can_be_asked_for(text: str, words: str) -> N
     [
         "review this and fix what you find",
         "review. Then apply it",
+        "review it without fuss and fix it",
+        "review this. No need to ask, just change it",
         "review the comments and address them",
         "review the feedback above",
         "reviewers are not notified",
@@ -130,6 +149,21 @@ def test_on_a_pull_request_a_review_can_be_asked_for(text: str, words: str) -> N
 )
 def test_a_review_that_is_to_change_something_is_work(text: str) -> None:
     assert read(text, pull=True) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["thanks", "Thank you so much!", "LGTM 👍", "looks good, thanks!", "nice work", "ok, thanks."],
+)
+def test_thanks_ask_for_nothing(text: str) -> None:
+    assert asks_for_nothing(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thanks, please also fix b.py", "looks good but rename x", "great, continue", "ok"]
+)
+def test_thanks_with_a_wish_ask_for_something(text: str) -> None:
+    assert not asks_for_nothing(text)
 
 
 @pytest.mark.parametrize("text", ["review for bugs", "review the parser", "review: is it right?"])

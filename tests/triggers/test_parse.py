@@ -124,6 +124,12 @@ def test_a_review_is_asked_for_on_a_pull_request_only(
     assert trigger.command is (Command.REVIEW if on_pull_request else Command.FIX)
 
 
+@pytest.mark.parametrize("body", ["@agent thanks!", "Thank you, @agent!", "@agent LGTM"])
+def test_thanks_start_no_work(comment: Payload, body: str) -> None:
+    comment["comment"]["body"] = body
+    assert reason("issue_comment", comment) == "the comment asks for nothing"
+
+
 @pytest.mark.parametrize("action", ["edited", "deleted"])
 def test_only_a_new_comment_counts(comment: Payload, action: str) -> None:
     comment["action"] = action

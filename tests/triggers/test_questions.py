@@ -16,6 +16,10 @@ from resolver.triggers.commands import Instruction, read_instruction
         "what's the difference between a.py and b.py?",
         "is src/a.py used at all?",
         "how is v1.2 parsed?",
+        "explain how the cache works",
+        "can you explain why this fails?",
+        "could you please tell me where the timeout is set?",
+        "explain what add() does to numbers.",
     ],
 )
 def test_one_sentence_that_asks_is_a_question(text: str) -> None:
@@ -40,6 +44,11 @@ def test_what_is_named_a_question_is_one(text: str) -> None:
         "how about a test?",
         "is it possible to add a flag?",
         "what a mess",
+        "explain how to install it in the README",
+        "explain why it fails and fix it",
+        "explain why it fails. Then fix it",
+        "explain the flags",
+        "tell me what you would change, then change it",
         "whatever breaks here?",
         "question:",
         "questions in the FAQ are wrong",

@@ -90,6 +90,12 @@ def test_what_steers_a_run_is_not_said_on_the_code(comment: Payload, words: str)
     assert "in the conversation" in reason(COMMENT, comment)
 
 
+def test_thanks_on_the_code_start_no_work(comment: Payload, review: Payload) -> None:
+    comment["comment"]["body"] = review["review"]["body"] = "Thanks @agent!"
+    assert "nothing" in reason(COMMENT, comment)
+    assert "nothing" in reason(REVIEW, review)
+
+
 @pytest.mark.parametrize("body", [None, "", "`@agent review`", "> @agent review", "review it"])
 def test_what_mentions_nobody_asks_nothing(comment: Payload, body: str | None) -> None:
     comment["comment"]["body"] = body

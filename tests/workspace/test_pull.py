@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
+from resolver.forge.invisible import with_invisible_shown
 from resolver.pull import DiffFile, Hunk, Pull
-from resolver.workspace.numbered import MOST, numbered_diff
+from resolver.workspace.numbered import MOST, MOST_OF_FILE, numbered_diff
 from resolver.workspace.pull import FilePatch
 from resolver.workspace.workspace import Workspace
 from tests.parts.github import GitHubServer
@@ -161,11 +162,21 @@ def patch(path: str, lines: int) -> FilePatch:
 
 
 def test_a_diff_beyond_all_bounds_is_cut_and_says_so() -> None:
-    told = numbered_diff([patch(f"f{n}.py", 20_000) for n in range(400)])
+    told = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
     assert len(told) < MOST * 1.5
     assert "more lines of this file's diff are not shown" in told
     assert "[not shown, for length]" in told
     assert "more files are not shown" in told
+
+
+def test_the_bounds_hold_for_what_is_shown_of_hidden_characters() -> None:
+    hidden = "\u200b" * 900
+    raw = "@@ -0,0 +1,400 @@\n" + f"+{hidden}\n" * 400
+    file = DiffFile(path="x", status="added", additions=400, deletions=0)
+    told = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
+    assert "[U+200B][U+200B]" in told
+    assert len(told) < MOST_OF_FILE + 200
+    assert "396 more lines" in told
 
 
 def test_a_very_long_line_is_cut() -> None:

@@ -17,6 +17,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess, check_repository
 from resolver.forge.github.files import markdown_files
+from resolver.forge.github.labelled import LabelledIssues
 from resolver.forge.github.news import ThreadNews
 from resolver.forge.github.reading import read_task
 from resolver.forge.github.reviews import ReviewPublisher, published_review
@@ -134,6 +135,10 @@ class GitHubForge:
         """The comments that issue or pull request `number` gets from now on."""
         return ThreadNews(self._access, self._repository, number, since)
 
+    def labelled(self, label: str) -> LabelledIssues:
+        """The open issues that wear the label."""
+        return LabelledIssues(self._access, self._repository, label, self.whoami())
+
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
         return read_task(self._access, self._repository, trigger, self.whoami())
@@ -163,7 +168,8 @@ class GitHubForge:
 
     def _review_of(self, trigger: Trigger, own: str) -> PublishedReview | None:
         """The review that an earlier run of this request has published."""
-        if trigger.command is not Command.REVIEW or not trigger.is_pull_request:
+        may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
+        if not may_be or not trigger.is_pull_request:
             return None
         pull = self._repository.get_pull(self._number(trigger))
         return published_review(pull, own, trigger.key)

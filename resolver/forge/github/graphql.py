@@ -21,8 +21,16 @@ class _QueryRetry(BoundedRetry):
         return bool(self.total) and status_code in RATE_LIMITED | TROUBLE
 
 
+def _is_of_one_item(error: Any) -> bool:
+    """Whether it is only about one item of a list, which the answer has as null: one that the token
+    may not see, as an issue of another repository."""
+    path = error.get("path") if isinstance(error, dict) else None
+    return isinstance(path, list) and any(isinstance(step, int) for step in path)
+
+
 def ask(access: GitHubAccess, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-    """The `data` of the answer. Raises what `GitHubAccess.asking` turns into a ForgeError."""
+    """The `data` of the answer; in its lists null for what the token may not see. Raises what
+    `GitHubAccess.asking` turns into a ForgeError."""
     retry = _QueryRetry(
         total=access.attempts,
         backoff_factor=access.backoff,
@@ -46,7 +54,7 @@ def ask(access: GitHubAccess, query: str, variables: dict[str, Any]) -> dict[str
     if answer.status_code != 200:
         raise github.GithubException(answer.status_code, found, dict(answer.headers))
     # What is wrong with a query is told in an answer that says 200.
-    if found.get("errors"):
+    if not all(_is_of_one_item(error) for error in found.get("errors") or ()):
         told = "; ".join(str(error.get("message", "")) for error in found["errors"])
         raise github.GithubException(403, {"message": told}, dict(answer.headers))
     data: dict[str, Any] = found["data"]

@@ -59,8 +59,11 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     later = [push for push in pushes if push.timestamp >= trigger.at]
     if len(later) == MOST:
         return Pinned(head, NOT_KNOWN)
+    if not later:
+        return Pinned(head)
     # The one before the first that came too late. Within the same second it counts as late.
-    return _pinned(later[-1].before, head) if later and int(later[-1].before, 16) else Pinned(head)
+    seen = later[-1].before
+    return _pinned(seen, head) if seen.strip("0") else Pinned(head, NOT_KNOWN)
 
 
 def _pinned(seen: str, now: str) -> Pinned:

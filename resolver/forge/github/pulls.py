@@ -58,7 +58,9 @@ def read_pull(
         reviews = reading.reviews(list(said.reviews()))
         closes = reading.closes(said.closes())
         if said.is_cut:
-            left_out.append("conversations on the code beyond the first 500, or very long ones")
+            left_out.append(
+                "conversations on the code beyond the first 500, very long ones, or hidden ones"
+            )
     source = now["head"].get("repo")
     came_from = str(source["full_name"]) if source else ""
     author = now.get("user") or {}

@@ -5,7 +5,7 @@ does not say which. Which one it was is found with drafts that nobody else sees.
 Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -28,6 +28,8 @@ MOST_COUNTED = 100
 """Comments of one review; no setting allows more."""
 
 _SEARCHED = 500
+"""Reviews of a pull request that are looked at, the newest: one of ours is not older."""
+
 _DRAFT = "PENDING"
 _EVENTS = {
     Verdict.COMMENT: "COMMENT",
@@ -39,7 +41,7 @@ _EVENTS = {
 def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
     """Our review of this key that is public."""
     marker = review_marker(key)
-    for review in islice(pull.get_reviews(), _SEARCHED):
+    for review in _newest(pull):
         is_own = _author(review).casefold() == own.casefold()
         if is_own and review.state != _DRAFT and (review.body or "").startswith(marker):
             return review
@@ -167,10 +169,15 @@ class ReviewPublisher:
     def _discard_draft(self) -> None:
         """There is one draft a person: one that a killed attempt left would be in the way. A draft
         that somebody is writing with the same account is theirs."""
-        for review in islice(self._pull.get_reviews(), _SEARCHED):
+        for review in _newest(self._pull):
             is_own = _author(review).casefold() == self._own.casefold()
             if is_own and review.state == _DRAFT and is_review(review.body or ""):
                 review.delete()
+
+
+def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
+    """The newest reviews, newest first; drafts of our own among them."""
+    return islice(pull.get_reviews().reversed, _SEARCHED)
 
 
 def _author(review: PullRequestReview) -> str:

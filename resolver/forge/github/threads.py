@@ -161,7 +161,7 @@ class ClosedIssue(_Answer):
 class Conversation:
     """Asks for it, page by page. Raises what `GitHubAccess.asking` turns into a ForgeError.
 
-    `is_cut` is True once there was more than is read.
+    `is_cut` is True once there was more than is read, or may be read.
     """
 
     def __init__(self, access: GitHubAccess, repository: Repository, number: int) -> None:
@@ -195,6 +195,7 @@ class Conversation:
         after: str | None = None
         for _ in range(MOST_PAGES):
             page = self._asked(query, after)[name]
+            self.is_cut |= None in page["nodes"]
             yield from (node for node in page["nodes"] if node)
             if not page["pageInfo"]["hasNextPage"]:
                 return

@@ -71,9 +71,9 @@ def forget(
     if not turns:
         return None
     ids: set[int] = set().union(*(forgotten_with(turn) for turn in turns))
-    count = view.log.left_out + len(turns)
+    count, below = view.log.beside([turn for turn in view.turns if turn.ids.isdisjoint(ids)])
     known = view.log.facts.told(facts) if facts else {}
-    summary = render("agent/summary.md.j2", turns=count, known=known).strip()
+    summary = render("agent/summary.md.j2", turns=count, below=below, known=known).strip()
     return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
 
 

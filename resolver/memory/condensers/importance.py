@@ -19,7 +19,7 @@ from resolver.memory.condensers.forgetting import (
 from resolver.memory.condensers.masking import mask, maskable
 from resolver.memory.condensers.view import View
 from resolver.memory.condensers.writing import Writer
-from resolver.memory.outcomes import changed_by, checks_in
+from resolver.memory.outcomes import changed_by, checks_in, written_by
 from resolver.memory.turns import Turn
 
 ORDINARY, FAILED, CHECKED, CHANGED = range(4)
@@ -108,6 +108,8 @@ def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
             if checks_in(command):
                 return CHECKED
             return FAILED if code else ORDINARY
+        case a.IPythonRunCell(code=code), o.IPythonOutput() if written_by(code):
+            return CHANGED
         case _, o.ErrorObservation() | o.IPythonOutput(error=True):
             return FAILED
         case _:

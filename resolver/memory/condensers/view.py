@@ -1,5 +1,6 @@
 """What a model is shown now, as condensers see it: turns with their sizes, derived from the log."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -87,10 +88,13 @@ class Log:
         self._facts.look(self._state)
         return self._facts
 
-    @property
-    def left_out(self) -> int:
-        """Turns that are forgotten."""
-        return sum(self._is_gone(turn) for turn in self._history.turns)
+    def beside(self, kept: Sequence[Turn]) -> tuple[int, int]:
+        """How many turns there are beside `kept`, and how many of `kept` come after the first of
+        those."""
+        turns = [turn for turn in self._history.turns if turn.ids]
+        shown = {id(turn) for turn in kept}
+        ahead = next((n for n, turn in enumerate(turns) if id(turn) not in shown), len(turns))
+        return len(turns) - len(kept), len(kept) - ahead
 
     @property
     def user_words(self) -> tuple[str, ...]:

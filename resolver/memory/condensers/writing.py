@@ -1,7 +1,6 @@
 """Notes that a model writes about what is left out, in free words or in fields."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -22,7 +21,6 @@ MOST_ASKED = 4_000
 """Characters of the user's words that the model is told."""
 
 TOOL = "note_state"
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 class Writer(Protocol):
@@ -136,9 +134,12 @@ def _tool() -> ToolSpec:
 def _object_in(completion: Completion) -> dict[str, Any]:
     """The fields of the call, or of the JSON object in the text. Raises ValueError."""
     call = next((call for call in completion.tool_calls if call.name == TOOL), None)
-    found = _OBJECT.search(completion.text)
-    text = call.arguments if call else found.group() if found else ""
-    data = json.loads(text) if text else None
+    text = call.arguments if call else completion.text
+    begin, end = text.find("{"), text.rfind("}") + 1
+    try:
+        data = json.loads(text[begin:end]) if 0 <= begin < end else None
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(data, dict):
         raise ValueError("there is no JSON object in it")
     return data

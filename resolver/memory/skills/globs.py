@@ -11,13 +11,30 @@ def covers(glob: str, path: str) -> bool:
 
     `*` and `?` stay within a folder, `**` goes through any number, `{a,b}` is either, `[ab]` one
     character. A glob without a slash means files of that name in every folder, one that ends with
-    a slash all files below the folder.
+    a slash all files below the folder. Takes no longer than the lengths of both, multiplied.
     """
-    return any(pattern.fullmatch(path) for pattern in _patterns(glob))
+    names = path.split("/")
+    return any(_fits(pattern, names) for pattern in _patterns(glob))
+
+
+_Pattern = tuple[re.Pattern[str] | None, ...]
+"""What each name of a path must be; None is any number of names."""
+
+
+def _fits(pattern: _Pattern, names: list[str]) -> bool:
+    reached = {0}
+    for each in pattern:
+        if each is None:
+            reached = set(range(min(reached), len(names) + 1))
+        else:
+            reached = {n + 1 for n in reached if n < len(names) and each.fullmatch(names[n])}
+        if not reached:
+            return False
+    return len(names) in reached
 
 
 @cache
-def _patterns(glob: str) -> tuple[re.Pattern[str], ...]:
+def _patterns(glob: str) -> tuple[_Pattern, ...]:
     return tuple(_pattern(one) for one in _alternatives(glob.strip()))
 
 
@@ -36,30 +53,41 @@ def _alternatives(glob: str) -> list[str]:
     return done
 
 
-def _pattern(glob: str) -> re.Pattern[str]:
+def _pattern(glob: str) -> _Pattern:
     glob = glob.removeprefix("./")
     glob += "**" if glob.endswith("/") else ""
     glob = glob.removeprefix("/") if "/" in glob else f"**/{glob}"
-    out = []
-    for part in re.findall(r"\*\*+/|\*\*+|\*|\?|\[[^\[\]/]+\]|[^*?\[]+|\[", glob):
-        if part.startswith("**"):
-            out.append("(?:[^/]+/)*" if part.endswith("/") else ".*")
-        elif part == "*":
-            out.append("[^/]*")
+    parts = re.sub(r"(^|/)\*\*+(?=[^/*])", r"\1**/*", glob).split("/")
+    if set(parts[-1]) == {"*"} and len(parts[-1]) > 1:
+        parts[-1:] = ["**", "*"]
+    return tuple(None if re.fullmatch(r"\*\*+", part) else _name(part) for part in parts)
+
+
+def _name(glob: str) -> re.Pattern[str]:
+    """One name. Of several `*` all but the last take as little as they can, once and for all: what
+    follows fits there or nowhere, so nothing is tried twice."""
+    chunks = [""]
+    for part in re.findall(r"\*+|\?|\[[^\[\]]+\]|[^*?\[]+|\[", glob):
+        if part.startswith("*"):
+            chunks.append("")
         elif part == "?":
-            out.append("[^/]")
+            chunks[-1] += "."
         elif part.startswith("[") and len(part) > 1:
-            out.append(_one_of(part[1:-1]))
+            chunks[-1] += _one_of(part[1:-1])
         else:
-            out.append(re.escape(part))
-    return re.compile("".join(out), re.DOTALL)
+            chunks[-1] += re.escape(part)
+    first, *middle = chunks
+    last = f".*{middle.pop()}" if middle else ""
+    between = "".join(f"(?>.*?{chunk})" for chunk in middle)
+    return re.compile(f"{first}{between}{last}", re.DOTALL)
 
 
 def _one_of(characters: str) -> str:
     negated = characters[0] in "!^" and len(characters) > 1
     inside = re.sub(r"[\\^\]\[&~|]", r"\\\g<0>", characters[1:] if negated else characters)
+    inside = inside.replace("--", r"-\-")  # which would mean a difference of sets one day
     try:
         re.compile(f"[{inside}]")
     except re.error:  # a range that runs backwards
         inside = re.escape(characters)
-    return f"(?!/)[{'^' if negated else ''}{inside}]"
+    return f"[{'^' if negated else ''}{inside}]"

@@ -3,8 +3,9 @@
 Only from commits and folders that the caller vouches for; what can't be read is left out and told.
 """
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from resolver.errors import FrontmatterError, ResolverError
@@ -30,6 +31,9 @@ ALWAYS = (
 
 NESTED = ("AGENTS.md", "CLAUDE.md")
 """What folders keep for work below them; of several in one folder the first counts."""
+
+SKILL_FILE = "SKILL.MD"
+"""Name of a skill's file in a folder of its own, in capitals."""
 
 OPEN_FORM = (".agents/skills/",)
 MICROAGENTS = (".openhands/skills/", ".openhands/microagents/")
@@ -88,7 +92,7 @@ class Library:
         """
         path = self.nested[folder]
         try:
-            return _instructions(path, (self.read(path) or b"").decode("utf-8", "replace"))[0]
+            return _instructions(path, _decoded(self.read(path) or b""))[0]
         except ResolverError:
             return None  # too large to be read
 
@@ -147,7 +151,7 @@ class _Reader:
             if skill is None:
                 continue
             if skill.kind == "always":
-                self.always.append(skill)
+                self.always.append(replace(skill, name=skill.source))
             elif skill.name in own:
                 where = f"{source.prefix}{own[skill.name]}"
                 self.problems.append(f"{skill.source}: {where} has the name {skill.name} as well")
@@ -190,12 +194,18 @@ class _Reader:
         except ResolverError as error:
             self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
             return ""
-        text = content.decode("utf-8", "replace")
+        text = _decoded(content)
         if len(text) > MAX_FILE and path not in ALWAYS:
             what = f"it has more than {MAX_FILE} characters; it is left out"
             self.problems.append(f"{source.prefix}{path}: {what}")
             return ""
         return text
+
+
+def _decoded(content: bytes) -> str:
+    """UTF-8, or the UTF-16 that PowerShell writes, which begins with a mark."""
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
@@ -217,11 +227,11 @@ def _skill_files(source: Source) -> Iterator[tuple[str, str]]:
         if folder is None or path in ALWAYS:
             continue
         *parts, name = path.removeprefix(folder).split("/")
-        if name == "SKILL.md" and len(parts) == 1:
+        if name.upper() == SKILL_FILE and len(parts) == 1:
             yield path, folder
         elif parts and folder not in MICROAGENTS:
             continue  # microagents are sorted into folders; elsewhere one is a skill's own
-        elif name.endswith(".md") and name not in {"README.md", "SKILL.md"}:
+        elif name.endswith(".md") and name.upper() not in {"README.MD", SKILL_FILE}:
             yield path, folder
 
 
@@ -259,7 +269,8 @@ def _kind(head: SkillHead, is_triggered: bool, has_command: bool, kept_in: str) 
 
 def _name_of(path: str) -> str:
     *_, folder, file = ("", *path.split("/"))
-    return named(folder if file == "SKILL.md" else file.removesuffix(".md")) or path[-MAX_NAME:]
+    own = folder if file.upper() == SKILL_FILE else file.removesuffix(".md")
+    return named(own) or path[-MAX_NAME:]
 
 
 def _first_line(body: str) -> str:

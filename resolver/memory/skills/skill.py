@@ -17,8 +17,6 @@ MAX_DESCRIPTION = 1_024
 MAX_TRIGGERS = 50
 MAX_TRIGGER = 100
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-
 
 class Origin(StrEnum):
     """Who keeps it. Of two skills with one name the first in this order counts."""
@@ -29,9 +27,9 @@ class Origin(StrEnum):
 
 
 def named(text: str) -> str:
-    """The text as a skill's name: lower case, `-` for blanks and underscores; "" for none."""
-    name = re.sub(r"[\s_]+", "-", text.strip().lower().removeprefix("/"))[:MAX_NAME]
-    return name if _NAME.fullmatch(name) else ""
+    """The text as a skill's name: lower case, `-` for whatever is no letter, digit, `.` or `-`;
+    "" where there is nothing to make one of."""
+    return re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")[:MAX_NAME]
 
 
 def _listed(value: Any) -> Any:
@@ -41,6 +39,10 @@ def _listed(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 def _words(value: Any) -> Any:
@@ -87,18 +89,11 @@ class SkillHead(Head):
     description: Annotated[str, BeforeValidator(_words)] = Field(
         default="", max_length=MAX_DESCRIPTION
     )
-    type: Literal["", "repo", "knowledge", "task"] = ""
+    type: Annotated[Literal["", "repo", "knowledge", "task"], BeforeValidator(_lower)] = ""
     triggers: Listed = ()
     globs: Listed = ()
     paths: Listed = ()
     inputs: tuple[Input, ...] = Field(default=(), max_length=20)
-
-    @field_validator("name")
-    @classmethod
-    def _is_a_name(cls, value: str) -> str:
-        if value and not named(value):
-            raise ValueError("a name is letters, digits, `-`, `_` and `.`, and no sentence")
-        return value
 
     @field_validator("triggers")
     @classmethod

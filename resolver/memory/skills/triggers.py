@@ -6,6 +6,8 @@
   lower-case ones of a list) matches its technical form only: in code, with a file ending, a path
   or a version (`react.js`, `go 1.22`), or capitalised where that is no matter of course.
 - Addresses of pages and names of people (`@react`) don't count.
+- Scripts that put no blanks between words, or hang particles on them, end a word: `docker` is in
+  `dockerの設定`.
 """
 
 import bisect
@@ -18,11 +20,10 @@ MAX_TEXT = 300_000
 
 _NAMES = """
     ant apollo atom babel backbone beam bun celery chef cobra crystal cypress dart dash deno echo
-    elixir elm ember express factor falcon fiber flask flutter gin go grails hive ink jasmine jest
-    julia lit make maven mercury mint mocha mongo nest next nim node nuxt oak parcel pig pinia
-    playwright pony preact prettier puppet rails rake react reason remix rocket rome rollup ruby
-    rust salt sass scala scheme sinatra solid spark spring storm svelte swift tower vault vite vue
-    yarn zip
+    elixir elm ember express factor falcon fiber flask flutter gin go grails hive ink julia lit make
+    mercury mint mongo nest next nim node oak parcel pig playwright pony prettier puppet rails rake
+    react reason remix rocket rome rollup ruby rust salt sass scala scheme solid spark spring storm
+    svelte swift tower vault vite vue zip
 """
 PLAIN_WORDS = frozenset(_NAMES.split())
 """Names of tools that are words of a language too: in lower case they prove little."""
@@ -36,6 +37,10 @@ _FOLLOWING = """
 _SMALL_WORDS = frozenset(_FOLLOWING.split())
 """What follows a verb at the beginning of a sentence, and rarely the name of a tool."""
 
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean letters."""
+
+_LETTER = rf"[^\W{_UNSPACED}]"
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
 _PERSON = re.compile(r"(?<![\w/.@])@[\w-]+(?![\w/])")
 _FENCE = re.compile(r"[ \t>]*(`{3,}+|~{3,}+)(.*)")
@@ -107,11 +112,11 @@ def _is_plain_word(trigger: str) -> bool:
 def _pattern(trigger: str) -> re.Pattern[str]:
     """The trigger between two ends of words; signs at its own ends are a part of it (`c++`)."""
     words = r"\s+".join(re.escape(word) for word in trigger.split())
-    before = "" if re.match(r"\w", trigger) else re.escape(trigger[0])
-    after = "" if re.search(r"\w\Z", trigger) else re.escape(trigger[-1])
+    before = "" if re.match(r"\w", trigger) else f"(?<!{re.escape(trigger[0])})"
+    after = "" if re.search(r"\w\Z", trigger) else f"(?!{re.escape(trigger[-1])})"
     any_case = trigger == trigger.lower() or _is_plain_word(trigger)
     flags = re.IGNORECASE if any_case else re.NOFLAG
-    return re.compile(rf"(?<![\w{before}]){words}(?![\w{after}])", flags)
+    return re.compile(rf"(?<!{_LETTER}){before}{words}(?!{_LETTER}){after}", flags)
 
 
 def _is_technical(match: re.Match[str], text: Text) -> bool:

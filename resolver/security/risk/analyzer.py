@@ -131,6 +131,8 @@ def _output(call: Call, walk: Walk) -> Flow:
     flow = output_of(call, walk)
     if FETCHED in flow.tags and call.name in {"curl", "wget"}:
         walk.fetched.update(call.paths.absolute(path) for path in _saved(call))
+    elif call.name == "tee" and FETCHED in call.stdin.tags:
+        walk.fetched.update(call.paths.absolute(path) for path in call.operands)
     return flow
 
 

@@ -14,6 +14,11 @@ _BEYOND = frozenset({Place.SYSTEM, Place.IN_HOME, Place.OTHER})
 _FORMATS = re.compile(r"(?:mkfs(?:\.\w+)?|mke2fs|wipefs|mkswap|sgdisk|blkdiscard|hdparm)$")
 _OFF = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
 _REWRITES = frozenset({"filter-branch", "filter-repo"})
+_PASSING = re.compile(
+    r"/\.git/(?:[\w-]+\.lock|(?:rebase-(?:merge|apply)|sequencer)|(?:MERGE|CHERRY_PICK|REVERT)_\w+)$"
+)
+"""What git leaves in its folder when it is cut off, and is removed for it to go on."""
+
 _SETUID = re.compile(r"(?:[ugoa]*\+[rwxXt]*s|[2467][0-7]{3})")
 
 
@@ -31,7 +36,7 @@ def destruction_findings(call: Call) -> Iterator[Finding]:
         for word in call.args:
             if word.startswith("of=") and is_device(call.paths.absolute(word[3:])):
                 yield high("destructive", call.text)
-    elif (_FORMATS.match(name) and not call.has("h", "--help", "--version")) or name in _OFF:
+    elif name in _OFF or (_FORMATS.match(name) and not _formats_a_file(call)):
         yield high("destructive", call.text)
     elif name == "kill" and "-1" in call.args[1:]:
         yield high("destructive", "ends every process")
@@ -42,6 +47,15 @@ def destruction_findings(call: Call) -> Iterator[Finding]:
     for target in call.writes_to:
         if is_device(call.paths.absolute(target)):
             yield high("destructive", f"writes onto {target}")
+
+
+def _formats_a_file(call: Call) -> bool:
+    """Whether it makes a file system in a file of the work's own, or only tells of itself."""
+    if call.has("", "-h", "--help", "--version"):
+        return True
+    places = {call.paths.place(o) for o in call.operands if "/" in o or "." in o}
+    known = not any(c in call.text for c in (OPAQUE, "$"))
+    return known and bool(places) and places <= {Place.INSIDE, Place.TEMPORARY}
 
 
 def _removal(call: Call) -> Iterator[Finding]:
@@ -59,6 +73,8 @@ def _targets(call: Call, targets: tuple[str, ...], *, whole: bool) -> Iterator[F
         place = call.paths.place(target)
         if target in {"*", "./*", ".*"} and place is Place.INSIDE:
             place = Place.REPOSITORY if call.paths.cwd == call.paths.root else place
+        if place is Place.GIT and _PASSING.search(call.paths.absolute(target)):
+            continue
         if place in {Place.REPOSITORY} and whole:
             plain = target in {".", "./", "*", "./*"}
             yield (medium if plain else high)("destructive", f"{call.name} {target}: {place.value}")
@@ -100,6 +116,8 @@ def _git(call: Call) -> Iterator[Finding]:
     if not words:
         return
     sub, rest = words[0], words[1:]
+    if rest[:1] in {("--help",), ("-h",)}:
+        return
     if sub in _REWRITES or (sub == "reflog" and rest[:1] in {("expire",), ("delete",)}):
         yield high("git_history", call.text)
     elif sub == "gc" and any(w.startswith("--prune") for w in rest):

@@ -4,6 +4,7 @@ where it is known; what was downloaded, decoded or dug out of a network is not r
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from posixpath import basename
 
 from resolver.security.risk.expansion import OPAQUE, Flow
@@ -16,6 +17,12 @@ from resolver.security.risk.walk import SHELLS, Call, Walk, as_call, split_words
 
 _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]{0,5}$")
 _INTERPRETERS = frozenset({"perl", "ruby", "node", "nodejs", "php", "deno", "bun", "lua", "tclsh"})
+_AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
+_EDITORS = frozenset({"vi", "vim", "nvim", "ex", "view"})
+_TAR_RUNS = re.compile(
+    r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.{1,2000})", re.S
+)
+_BANG = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
 _CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
 _XARGS_VALUED = frozenset({"-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j", "--max-args"})
 
@@ -40,12 +47,23 @@ def execution_findings(call: Call, walk: Walk) -> Iterator[Finding]:
         _xargs(call, walk)
     elif name == "find":
         _find(call, walk)
-    elif name == "git" and call.args[:2] == ("bisect", "run"):
-        _nested(call, walk, call.args[2:])
+    elif name == "git":
+        _git(call, walk)
+    elif name == "tar":
+        for word in call.args:
+            ran = _TAR_RUNS.match(word)
+            walk.substituted(ran[1] if ran else "")
     elif _PYTHON.match(name):
         yield from _python(call, walk)
     elif name in _INTERPRETERS:
         yield from _snippet(call, walk)
+    elif name in _AWKS:
+        for code in call.operands[:1]:
+            yield from snippet_findings(code, call.paths, walk.substituted)
+    elif name in _EDITORS:
+        for word in call.args:
+            bang = _BANG.match(word)
+            walk.substituted(bang[1] if bang else "")
     elif " " in call.argv[0]:
         walk.substituted(call.text)  # `watch` hands its words to a shell
     elif "/" in call.argv[0] or call.argv[0] in walk.fetched:
@@ -189,6 +207,15 @@ def _find(call: Call, walk: Walk) -> None:
         if inner[:1] == ["rm"] and root in {"/", "~"}:
             inner.insert(1, "-r")  # file by file it comes to the same
         _nested(call, walk, tuple(w.replace("{}", root) for w in inner))
+
+
+def _git(call: Call, walk: Walk) -> None:
+    """`git bisect run`, and what `git -c` has git run."""
+    if call.args[:2] == ("bisect", "run"):
+        _nested(call, walk, call.args[2:])
+    for option, setting in pairwise(call.args):
+        if option == "-c":
+            walk.substituted(setting.partition("=")[2].lstrip("!"))
 
 
 def find_roots(call: Call) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from posixpath import basename
 
 from resolver.security.risk.expansion import Flow, unescaped
-from resolver.security.risk.hosts import Host, judged
+from resolver.security.risk.hosts import Host, is_installer, judged
 from resolver.security.risk.names import (
     DECODED,
     ENCODED,
@@ -44,6 +44,9 @@ READERS = frozenset(
 _ENCODERS = frozenset({"base64", "base32", "xxd", "od", "hexdump", "uuencode", "basenc"})
 _PACKERS = frozenset({"tar", "zip", "gzip", "bzip2", "xz", "zstd", "7z", "cpio", "ar"})
 _TELLERS = frozenset({"whoami", "hostname", "id", "logname", "hostid"})
+_UNSURE = ("--insecure", "--proxy", "--resolve", "--connect-to", "--no-check-certificate")
+"""Options after which an address may be answered by somebody else."""
+
 _BARE_HOST = re.compile(
     r"(?:(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,20}|localhost|\d{1,3}(?:\.\d{1,3}){3}|\$\{\w{1,200}\})"
     r"(?:[:/?]|$)"
@@ -73,8 +76,10 @@ def _own_tags(call: Call) -> set[str]:
     elif name in _TELLERS:
         tags.add(IDENTITY)
     elif name in {"curl", "wget", "http", "https", "aria2c", "lynx", "fetch"}:
-        if any(judged(u) in {Host.ELSEWHERE, Host.METADATA} for u in urls_of(call)):
-            tags.add(FETCHED)
+        plain = not call.has("kx", *_UNSURE)
+        for url in urls_of(call):
+            if judged(url) in {Host.ELSEWHERE, Host.METADATA}:
+                tags |= set() if plain and is_installer(url) else {FETCHED}
     elif name == "git" and call.args[:1] and call.args[0] in {"archive", "bundle", "show", "diff"}:
         tags.add(FILE)
     if name in _ENCODERS or (name == "openssl" and call.args[:1] in {("base64",), ("enc",)}):

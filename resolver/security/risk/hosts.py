@@ -21,6 +21,17 @@ _LOCAL_NAME = re.compile(
 )
 
 
+_INSTALLERS = frozenset(
+    {
+        "sh.rustup.rs", "install.python-poetry.org", "deb.nodesource.com", "rpm.nodesource.com",
+        "get.docker.com", "astral.sh", "get.pnpm.io", "bun.sh", "deno.land", "get.sdkman.io",
+        "bootstrap.pypa.io", "install.julialang.org", "get-ghcup.haskell.org",
+        "raw.githubusercontent.com/nvm-sh/nvm", "raw.githubusercontent.com/helm/helm",
+        "raw.githubusercontent.com/golangci/golangci-lint",
+    }
+)  # fmt: skip
+
+
 class Host(Enum):
     """Who it is."""
 
@@ -54,6 +65,15 @@ def judged(text: str) -> Host:
     if "." not in host or _LOCAL_NAME.match(host):
         return Host.LOCAL
     return Host.ELSEWHERE
+
+
+def is_installer(url: str) -> bool:
+    """Whether the URL is where a well-known tool says that its installer comes from, which is run
+    as it comes: no more and no less than a package of that tool would be."""
+    scheme, _, rest = url.partition("://")
+    host, *folders = rest.partition("?")[0].split("/")
+    known = host in _INSTALLERS or "/".join((host, *folders[:2])) in _INSTALLERS
+    return scheme == "https" and known and ".." not in folders and "%" not in rest
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -173,6 +173,8 @@ class Paths:
         found = self.absolute(path)
         if _SYSTEM_CREDENTIAL.match(found) or _SYSTEM_CREDENTIAL.match(path):
             return True
+        if any(c in found for c in "*?[") and _fits(found.split("/")[1:4], ("etc", "shadow")):
+            return found.count("/") == 2
         if not found.startswith("~/"):
             return False
         parts = found[2:].split("/")[:_MOST_PARTS]

@@ -57,7 +57,7 @@ def sending_findings(call: Call) -> Iterator[Finding]:
     yield from _metadata(call)
     if name in {"curl", "wget"} or name in _FETCHERS:
         yield from _fetcher(call)
-    elif name in _NAME_TOOLS:
+    elif name in _NAME_TOOLS and not _looks_up_here(call):
         if call.tags & (_TELLS | {FILE}) or (OPAQUE in call.text and call.tags):
             yield high("exfiltration", f"data in a name or a packet: {call.text}")
     elif name in _RAW:
@@ -74,6 +74,11 @@ def sending_findings(call: Call) -> Iterator[Finding]:
         yield from _git(call)
     elif name in _REGISTRIES and call.operands[:1] in _PUBLISHES and not call.has("", "--dry-run"):
         yield medium("publishes", call.text)
+
+
+def _looks_up_here(call: Call) -> bool:
+    """Whether the tool reads a table of this machine, and asks no other."""
+    return call.name == "getent" and call.operands[:1] in {("passwd",), ("group",), ("services",)}
 
 
 def _sockets(call: Call) -> Iterator[Finding]:

@@ -16,12 +16,14 @@ _RUNS = re.compile(
     r"\b(?:system|exec|execSync|spawn|spawnSync|popen|shell_exec|passthru|proc_open|sprintf)\b"
     r"\s{0,3}\(?\s{0,3}(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
 )
+_FETCH = re.compile(r"\bfetch\s{0,3}\(|\bhttps?\.request\b|\baxios\b|\bNet::HTTP\b|\bcurl_init\b")
+_ENVIRONMENT = re.compile(r"\bprocess\.env\s{0,3}(?![.\w\[\s])|\bENV\.(?:to_h|to_json|inspect|map)")
 _BACKTICKS = re.compile(r"`([^`\n]{1,2000})`")
 _SOCKET = re.compile(
     r"\bTCPSocket\b|\bfsockopen\b|\buse\s+(?:IO::)?Socket\b|\bsockaddr_in\b|net\.(?:connect|Socket)"
     r"|createConnection"
 )
-_SHELL = re.compile(r"/bin/(?:ba|da|z)?sh\b|\bsh\s+-i\b|cmd\.exe")
+_SHELL = re.compile(r"/bin/(?:ba|da|z)?sh\b|\bsh\s+-i\b|cmd\.exe|\bpopen\b")
 _STRING = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
 _REMOVES = re.compile(r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tree|rmtree|unlink)\b")
 
@@ -38,6 +40,10 @@ def snippet_findings(code: str, paths: Paths, run: Callable[[str], object]) -> I
             yield high("reverse_shell", code)
         else:
             yield medium("raw_connection", code)
+    if _FETCH.search(code) and _ENVIRONMENT.search(code):
+        known = [text[1] or text[2] for text in _STRING.finditer(code)]
+        if any("://" in text and judged(text) is Host.ELSEWHERE for text in known):
+            yield high("exfiltration", "sends the environment to another machine")
     removes = bool(_REMOVES.search(code))
     for found in _STRING.finditer(code):
         text = found[1] or found[2]

@@ -32,6 +32,7 @@ _HANDS_OUT = {
     ("security", "dump-keychain", ""), ("secret-tool", "lookup", ""), ("pass", "show", ""),
     ("kubectl", "get", "secret"), ("kubectl", "get", "secrets"), ("vault", "read", ""),
 }  # fmt: skip
+_NPM_SECRETS = ("_authtoken", "_password", ":_auth")
 _ACCOUNTS = frozenset({"useradd", "adduser", "usermod", "passwd", "chpasswd", "visudo", "groupadd"})
 _GIT_EXEC = re.compile(
     r"(?:core\.(?:hookspath|fsmonitor|sshcommand|pager|editor|gitproxy|askpass|alternaterefscommand)"
@@ -110,6 +111,9 @@ def _credentials(call: Call) -> Iterator[Finding]:
             yield (high if takes else medium)("credential", call.text)
     if any((name, *call.operands[:n], *[""] * (2 - n)) in _HANDS_OUT for n in (1, 2)):
         yield high("credential", call.text)
+    asked = call.operands[1:] if call.operands[:1] == ("config",) else ()
+    if name in {"npm", "pnpm", "yarn"} and any(o.lower().endswith(_NPM_SECRETS) for o in asked):
+        yield high("credential", call.text)
     if name == "cmdkey" or (name == "git" and git_words(call)[:1] == ("credential",)):
         yield high("credential", call.text)
     yield from _searches(call)
@@ -187,7 +191,7 @@ def _git_settings(call: Call) -> Iterator[Finding]:
 def _escapes(call: Call) -> Iterator[Finding]:
     name, text = call.name, call.text
     out = (
-        name in _ESCAPES
+        (name in _ESCAPES and not call.has("", "--help", "--version"))
         or (name == "mount" and call.operands)
         or name == "chroot"
         or (name == "capsh" and call.args)

@@ -1,17 +1,23 @@
 """What is known of the work, read off the log."""
 
+import pytest
 from hypothesis import given
 from pydantic_core import from_json
 
+from resolver.condenser_names import parse_condenser
+from resolver.consent import RiskLevel, Wanted
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.events.lifecycle import DelegateEvent
+from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
 from resolver.events.log import dump_line
 from resolver.events.state import State
+from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.facts import ROOM, Facts
 from resolver.templates import render
 from tests.events.strategies import logs
+from tests.forge.reports import WHEN
 from tests.memory.logs import Log, started, task
 
 
@@ -22,7 +28,7 @@ def facts_of(log: Log) -> Facts:
 
 
 def summary(log: Log, room: int = ROOM) -> str:
-    return render("agent/summary.md.j2", turns=1, known=facts_of(log).told(room))
+    return render("agent/summary.md.j2", turns=1, below=1, known=facts_of(log).told(room))
 
 
 def ran(log: Log, command: str, output: str = "", code: int = 0) -> None:
@@ -73,7 +79,7 @@ def test_a_check_has_its_last_result_and_says_that_files_changed_since() -> None
     assert "[exit code 1] pytest -q; files were changed since\n  FAILED t.py::x" in summary(log)
     ran(log, "cd /w && CI=1 python -m pytest -q 2>&1 | tail -3", "3 passed")
     told = summary(log)
-    assert "[exit code 0] pytest -q (run 2 times)\n  3 passed" in told
+    assert "[exit code 0 of the pipe it was in] pytest -q (run 2 times)\n  3 passed" in told
     assert "1 failed" not in told
 
 
@@ -92,6 +98,64 @@ def test_the_answer_of_a_person_stands_with_the_question() -> None:
     told = summary(log)
     assert "- You: Tabs or spaces?\n  Answer: Tabs." in told
     assert "go on by yourself" not in told
+
+
+def decided(log: Log, command: str, approved: bool, reason: str = "") -> None:
+    action = log.add(a.CmdRun(command=command, reply=log.reply()))
+    wanted = Wanted(kind="run", text=command, level=RiskLevel.HIGH)
+    log.add(ConfirmationAsked(action=action, wanted=wanted, shown_at=WHEN))
+    log.add(ConfirmationAnswered(action=action, approved=approved, by="mona", reason=reason))
+    log.add(o.ErrorObservation(content="denied", cause=action, code="denied"))
+
+
+def test_what_people_decided_about_actions_is_known_with_the_reason() -> None:
+    log = started()
+    decided(log, "git push --force", approved=False, reason="never push from here")
+    decided(log, "rm -r build", approved=True)
+    told = summary(log)
+    assert "- denied by mona: git push --force\n  Why: never push from here\n" in told
+    assert "- approved by mona: rm -r build\n" in told
+
+
+def test_the_latest_decision_about_an_action_counts_and_a_delegates_too() -> None:
+    log = started()
+    decided(log, "make deploy", approved=False)
+    delegate = log.add(a.Delegate(agent="CodeActAgent", task="deploy", reply=log.reply()))
+    inner = Log()
+    decided(inner, "make deploy", approved=True)
+    for event in inner.state.events:
+        log.add(DelegateEvent(delegate=delegate, event=from_json(dump_line(event))))
+    told = summary(log)
+    assert "approved by mona: make deploy" in told
+    assert "denied" not in told
+
+
+def test_decisions_survive_each_condenser_that_sums_up() -> None:
+    for name in ("importance", "window"):
+        log = started()
+        decided(log, "git push --force", approved=False, reason="never push from here")
+        for number in range(200):
+            ran(log, f"ls {number}", "x" * 700)
+        stages = parse_condenser(f"{name}(keep_first=0)")
+        parts = Parts(Bound(5_000), lambda: pytest.fail("asks no model"))
+        found = Condensing(make_condenser(stages, parts)).condense(log.state)
+        assert found is not None
+        assert "denied by mona: git push --force" in found.summary
+
+
+def test_an_exit_code_of_a_pipe_is_called_one() -> None:
+    log = started()
+    ran(log, "pytest -q 2>&1 | tail -3", "FAILED t.py::x\n1 failed", 0)
+    assert "[exit code 0 of the pipe it was in] pytest -q\n  FAILED t.py::x" in summary(log)
+
+
+def test_files_without_room_for_all_of_it_keep_their_reason() -> None:
+    log = started()
+    for number in range(30):
+        edit = a.FileEdit(command="insert", path=f"f{number}.py")
+        diff = "".join(f"+{'y' * 90}\n" for _ in range(6))
+        log.turn(edit, o.FileEditResult(path=f"f{number}.py", diff=diff), text=f"for {number}")
+    assert "\n- f10.py: for 10\n" in summary(log)
 
 
 def test_what_delegates_changed_and_checked_is_known_and_what_they_thought_is_not() -> None:
@@ -138,7 +202,7 @@ def test_any_log_has_facts_within_their_room(events: list[EventBase]) -> None:
     for event in events:
         state.apply(event)  # type: ignore[arg-type]
         facts.look(state)
-    told = render("agent/summary.md.j2", turns=1, known=facts.told(2_000))
+    told = render("agent/summary.md.j2", turns=1, below=1, known=facts.told(2_000))
     assert len(told) < 12_000
     again = Facts()
     again.look(state)

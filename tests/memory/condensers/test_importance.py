@@ -5,8 +5,9 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import Bound
-from resolver.memory.condensers.importance import Importance
+from resolver.memory.condensers.importance import CHANGED, ORDINARY, Importance, importance
 from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.view import Log as Shown
 from resolver.memory.condensers.writing import FreeNotes
 from resolver.memory.conversation import ConversationMemory
 from resolver.model import PlanItem
@@ -87,7 +88,7 @@ def test_what_the_work_came_to_is_known_when_all_of_it_is_forgotten() -> None:
     for known in (
         "- src/sum.py: 1 change", "Subtraction is the cause.", "-a - b", "+a + b",
         "- conf.ini: 1 change, last with `sed -i s/1/2/ conf.ini`",
-        "[exit code 1] pytest -q; files were changed since",
+        "[exit code 1 of the pipe it was in] pytest -q; files were changed since",
         "FAILED tests/test_sum.py::test_two", "1 failed, 3 passed",
         "[x] find it", "[ ] write the note", "the cache must be emptied as well",
         "You: Which table?", "The one of 2019.", "[2] make schema", "fix it",
@@ -166,3 +167,21 @@ def test_without_its_model_the_facts_stand_alone() -> None:
 
 def test_a_conversation_below_the_bound_is_left_alone() -> None:
     assert condense(filled(10), Importance(SMALL)) is None
+
+
+def test_an_edit_by_python_is_a_change() -> None:
+    log = started()
+    log.turn(a.IPythonRunCell(code="append_file('a.py', 'x')"), o.IPythonOutput(content="ok"))
+    log.turn(a.IPythonRunCell(code="print(1)"), o.IPythonOutput(content="1"))
+    view = Shown().view(log.state)
+    assert [importance(turn) for turn in view.turns] == [CHANGED, ORDINARY]
+
+
+def test_the_summary_says_up_to_where_it_knows_the_run() -> None:
+    log = started()
+    ordinary(log, 60)
+    condense(log, Importance(Bound(4_000), keep_first=2, keep_last=5))
+    [condensation] = of(log, Condensation)
+    shown = Shown().view(log.state).turns
+    assert f"{60 - len(shown)} steps left out." in condensation.summary
+    assert f"after the first {len(shown) - 2} steps shown below" in condensation.summary

@@ -143,8 +143,13 @@ def test_structured_notes_of_a_model_without_tools_come_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "no", "{broken}", '{"findings": "text"}', "[1]", '{"findings": [{"a": 1}]}', "{}"]
-)
+    "reply",
+    [
+        "", "no", "{broken}", '{"findings": "text"}', "[1]", '{"findings": [{"a": 1}]}', "{}",
+        "{" * 100_000, '{"findings": ' + "[" * 100_000 + "}",
+    ],
+    ids=lambda reply: reply[:20],
+)  # fmt: skip
 def test_structured_notes_without_form_are_left_out(reply: str) -> None:
     log = filled(40)
     condensation = condense(log, StructuredSummary(SMALL, asker(log, Noting(reply))))

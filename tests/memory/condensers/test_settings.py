@@ -52,6 +52,15 @@ def test_a_configured_model_writes_notes_for_the_default() -> None:
     assert found is not None and found.notes == "NOTES" and len(asked) == 1
 
 
+def test_a_rule_alone_gives_the_default_a_model_for_its_notes() -> None:
+    rules = "service:condenser=openai/small"
+    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
+    assert found is not None and found.notes == "NOTES" and len(asked) == 1
+    rules = "service:judge=openai/small"
+    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
+    assert found is not None and not found.notes and not asked
+
+
 def test_a_condenser_is_chosen_by_name() -> None:
     found, _ = made({"RESOLVER_CONDENSER": "recent(keep_first=0,keep_last=7)"})
     assert found is not None and len(found.forgotten) == 3 * 113

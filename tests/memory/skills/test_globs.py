@@ -1,5 +1,7 @@
 """Globs over repository paths."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +63,17 @@ def test_many_braces_are_bounded() -> None:
 @given(st.from_regex(r"[a-z]{1,5}(/[a-z.]{1,5}){0,3}", fullmatch=True))
 def test_a_path_covers_itself(path: str) -> None:
     assert covers(f"/{path}", path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*a" * 45 + "b", "a" * 300),
+        ("**/a/" * 19 + "x", "a/" * 150 + "y"),
+        ("**/" * 30 + "x", "a/" * 150 + "y"),
+    ],
+)
+def test_no_glob_takes_long(glob: str, path: str) -> None:
+    began = time.process_time()
+    assert not covers(glob, path)
+    assert time.process_time() - began < 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,6 +185,32 @@ def test_a_bad_skill_is_left_out_and_named_with_its_line() -> None:
     assert bad.startswith(".agents/skills/bad.md:3: `triggers`: ")
     assert "no text" in void and "it is left out" in void
     assert yaml.startswith(".agents/skills/yaml.md:")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("GitHub Actions Local Testing", "github-actions-local-testing"), ("CI/CD", "ci-cd"),
+     ("Review & Merge (internal)", "review-merge-internal"), ("fix_test", "fix-test"),
+     ("テスト", "a")],
+)  # fmt: skip
+def test_whatever_people_call_a_skill_gives_a_name(given: str, name: str) -> None:
+    assert only({".agents/skills/a.md": f"---\nname: {given}\n---\nx"}).name == name
+
+
+def test_the_case_of_a_file_and_of_its_type_is_no_matter() -> None:
+    found = only({".agents/skills/a/skill.md": "---\ntype: Task\n---\nx"})
+    assert (found.name, found.kind) == ("a", "task")
+
+
+def test_what_powershell_writes_is_read() -> None:
+    assert library({"AGENTS.md": "use tabs".encode("utf-16")}).always[0].body == "use tabs"
+    wide = "---\nname: b\n---\nx".encode("utf-16")
+    assert only({".agents/skills/a.md": wide}).name == "b"
+
+
+def test_two_of_one_name_that_are_always_told_are_both_told() -> None:
+    files = {f".openhands/microagents/{n}/style.md": f"style of {n}" for n in ("a", "b")}
+    assert [skill.name for skill in library(files).always] == list(files)
 
 
 def test_empty_fields_are_as_good_as_none() -> None:

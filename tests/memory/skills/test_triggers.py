@@ -32,6 +32,10 @@ from resolver.memory.skills.triggers import MAX_TEXT, found, prepared
         ("go", "with go 1.22.3"),
         ("go", "it is written in Go, I think"),
         ("rust", "The Rust compiler"),
+        ("docker", "dockerの設定が間違っている"),
+        ("pytest", "运行pytest时失败"),
+        ("データベース", "新しいデータベースが壊れた"),
+        ("도커", "도커를 고쳐 주세요"),
     ],
 )
 def test_a_trigger_is_found(trigger: str, text: str) -> None:
@@ -55,6 +59,7 @@ def test_a_trigger_is_found(trigger: str, text: str) -> None:
         ("spring", "in spring it fails"),
         ("test", "testing the latest contest"),
         ("CI", "ci"),
+        ("cafe", "cafés"),
         ("c++", "the c language"),
         ("react", "https://example.org/react/ is down"),
         ("react", "ask @react about it"),

@@ -8,7 +8,7 @@ from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.bare import CommitFacts, Entry, FileDiff, Signature
 from tests.parts.github_server.documents_core import Document
 from tests.parts.github_server.exchange import Site
-from tests.parts.github_server.state import CheckRun, Issue, Pull, Push, Repository
+from tests.parts.github_server.state import CheckRun, Issue, IssueEvent, Pull, Push, Repository
 
 
 def tips(given: Issue) -> tuple[str, str]:
@@ -233,6 +233,26 @@ def activity(site: Site, push: Push) -> Document:
         "activity_type": push.kind,
         "actor": core.account(site, push.account) if push.account else None,
     }
+
+
+def issue_event(site: Site, repo: Repository, given: IssueEvent) -> Document:
+    document: Document = {
+        "id": given.id,
+        "node_id": core.node_id("IssueEvent", given.id),
+        "url": f"{core.repository_url(site, repo)}/issues/events/{given.id}",
+        "actor": core.account(site, given.account),
+        "event": given.event,
+        "commit_id": None,
+        "commit_url": None,
+        "created_at": core.stamp(given.at),
+        "performed_via_github_app": None,
+    }
+    if given.event == "renamed":
+        old, new = given.words
+        return document | {"rename": {"from": old, "to": new}}
+    [name] = given.words
+    label = repo.labels[name.lower()]
+    return document | {"label": {"name": label.name, "color": label.color}}
 
 
 def branch_short(site: Site, repo: Repository, name: str, sha: str) -> Document:

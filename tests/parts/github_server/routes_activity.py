@@ -1,8 +1,9 @@
-"""The REST endpoint of a repository's activity: which branch's tip has changed when."""
+"""REST endpoints of what has happened when: to a repository's branches, and to an issue."""
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_git as documents
 from tests.parts.github_server.exchange import Answer, Call, Routes
+from tests.parts.github_server.routes_issues import issue_of, permission_for
 from tests.parts.github_server.state import Push, Repository, World
 
 
@@ -34,5 +35,13 @@ def list_activity(call: Call) -> Answer:
     return call.page(rows, lambda push: documents.activity(call.site, push))
 
 
+def list_issue_events(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_read(call, repository, *permission_for(issue))
+    return call.page(issue.events, lambda each: documents.issue_event(call.site, repository, each))
+
+
 def add_routes(routes: Routes) -> None:
     routes.add("GET /repos/{owner}/{repo}/activity", list_activity)
+    routes.add("GET /repos/{owner}/{repo}/issues/{issue_number}/events", list_issue_events)

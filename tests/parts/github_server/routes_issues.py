@@ -93,13 +93,14 @@ def ensure_label(world: World, repository: Repository, name: str) -> Label:
     return repository.labels.setdefault(name.lower(), Label(next(world.ids), name))
 
 
-def put_labels(world: World, issue: Issue, names: Sequence[str]) -> None:
+def put_labels(world: World, issue: Issue, names: Sequence[str], by: Account) -> None:
     have = {name.lower() for name in issue.labels}
     for name in names:
         label = ensure_label(world, issue.repository, name)
         if name.lower() not in have:
             issue.labels.append(label.name)
             have.add(name.lower())
+            world.note(issue, "labeled", by, label.name)
 
 
 def _label_names(sent: Any) -> list[str]:
@@ -152,14 +153,14 @@ def create_issue(call: Call) -> Answer:
     issue = new_issue(call.world, repository, title, body, author)
     # Labels of people who may not set them are dropped without a word, as on GitHub.
     if access.role(call.caller.token, repository) not in ("none", "read"):
-        put_labels(call.world, issue, _label_names(sent.get("labels", [])))
+        put_labels(call.world, issue, _label_names(sent.get("labels", [])), author)
     return Answer(201, documents.issue(call.site, issue))
 
 
 def change_issue(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
-    access.may_change(call, repository, issue.author, *permission_for(issue))
+    by = access.may_change(call, repository, issue.author, *permission_for(issue))
     sent = call.body()
     if "title" in sent:
         issue.title = title_of(sent["title"], "Issue")
@@ -171,7 +172,7 @@ def change_issue(call: Call) -> Answer:
     if "labels" in sent:
         names = _label_names(sent["labels"])
         issue.labels.clear()
-        put_labels(call.world, issue, names)
+        put_labels(call.world, issue, names, by)
     issue.updated_at = call.world.now()
     return Answer(200, documents.issue(call.site, issue))
 
@@ -345,22 +346,24 @@ def list_issue_labels(call: Call) -> Answer:
 def add_issue_labels(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
-    access.may_write(call, repository, *permission_for(issue), role_needed="triage")
+    by = access.may_write(call, repository, *permission_for(issue), role_needed="triage")
     sent = call.sent()
     # GitHub takes the bare list as well.
     names = sent if isinstance(sent, list) else call.body().get("labels", [])
-    put_labels(call.world, issue, _label_names(names))
+    put_labels(call.world, issue, _label_names(names), by)
     return _labels_answer(call, issue)
 
 
 def remove_issue_label(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
-    access.may_write(call, repository, *permission_for(issue), role_needed="triage")
+    by = access.may_write(call, repository, *permission_for(issue), role_needed="triage")
     kept = [name for name in issue.labels if name.lower() != call.at["name"].lower()]
     if kept == issue.labels:
         raise ApiError(404, "Label does not exist")
+    [taken] = set(issue.labels) - set(kept)
     issue.labels = kept
+    call.world.note(issue, "unlabeled", by, taken)
     return _labels_answer(call, issue)
 
 

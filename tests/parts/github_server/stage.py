@@ -202,7 +202,7 @@ class Stage:
             repo = self.repository(repository)
             by = self.world.account(author) if author else repo.owner
             issue = routes_issues.new_issue(self.world, repo, title, body, by)
-            routes_issues.put_labels(self.world, issue, labels)
+            routes_issues.put_labels(self.world, issue, labels, by)
             return issue
 
     def create_pull(
@@ -228,9 +228,14 @@ class Stage:
 
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
-            issue.title = title if title is not None else issue.title
+            if title is not None:
+                words = (issue.title, title)
+                self.world.note(issue, "renamed", issue.author, *words)
+                issue.title = title
             issue.body = body if body is not None else issue.body
-            issue.updated_at = issue.last_edited_at = self.world.now()
+            issue.updated_at = self.world.now()
+            if body is not None:
+                issue.last_edited_at = issue.updated_at
 
     def add_comment(self, issue: Issue, body: str, author: str) -> Comment:
         with self.world.lock:
@@ -265,9 +270,16 @@ class Stage:
             account = self.world.account(author)
             return routes_reviews.new_review(self.world, pull, account, body, state)
 
-    def add_label(self, issue: Issue, label: str) -> None:
+    def add_label(self, issue: Issue, label: str, by: str | None = None) -> None:
+        """by: the repository's owner unless given."""
         with self.world.lock:
-            routes_issues.put_labels(self.world, issue, [label])
+            account = self.world.account(by) if by else issue.repository.owner
+            routes_issues.put_labels(self.world, issue, [label], account)
+
+    def remove_label(self, issue: Issue, label: str) -> None:
+        with self.world.lock:
+            issue.labels.remove(label)
+            self.world.note(issue, "unlabeled", issue.repository.owner, label)
 
     def advance(self, seconds: float) -> None:
         """Moves the server's clock on: what happens after this is later by that much."""

@@ -154,6 +154,18 @@ class Pull:
     refused_lines: set[tuple[str, int]] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class IssueEvent:
+    """What was done to an issue: "labeled", "unlabeled" (`words` is the label) or "renamed"
+    (`words` are the old title and the new one)."""
+
+    id: int
+    event: str
+    account: Account
+    at: datetime
+    words: tuple[str, ...]
+
+
 @dataclass
 class Issue:
     """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub."""
@@ -177,6 +189,7 @@ class Issue:
     reviews: list[Review] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
+    events: list[IssueEvent] = field(default_factory=list)
     pull: Pull | None = None
 
 
@@ -260,6 +273,11 @@ class World:
             known = Account(id=next(self.ids), login=login, type=kind)
             self.accounts[login.lower()] = known
         return known
+
+    def note(self, issue: Issue, event: str, by: Account, *words: str) -> None:
+        """Something was done to the issue now."""
+        issue.updated_at = self.now()
+        issue.events.append(IssueEvent(next(self.ids), event, by, issue.updated_at, words))
 
     def repository(self, full_name: str) -> Repository:
         """Raises KeyError."""

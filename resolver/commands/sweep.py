@@ -1,0 +1,126 @@
+"""`resolver sweep`: the labelled issues of a repository that nobody has done, for a schedule."""
+
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from resolver.action import OUTPUT, hand_over, output_in, write_outputs
+from resolver.commands.options import settings_options
+from resolver.doors import (
+    default_output,
+    filtered_log,
+    github_forge,
+    host_of,
+    require_model,
+    stop_on_signals,
+)
+from resolver.errors import UsageError
+from resolver.events.stream import utc_now
+from resolver.forge.github.access import check_repository
+from resolver.result import print_result
+from resolver.settings import load_settings
+from resolver.sweeping import Bounds, Fate, Sweep, told
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import Progress
+
+
+@click.command()
+@click.argument("repository")
+@click.option(
+    "--max-issues",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Most runs that are begun.",
+)
+@click.option(
+    "--max-total",
+    type=click.FloatRange(min=0, min_open=True, max=1e9),
+    default=10.0,
+    show_default=True,
+    help="Most US dollars that the runs may cost together.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder with a folder issue-N for each run; in a job of GitHub Actions resolver-output, "
+    "else a folder of its own below ~/.local/state/resolver unless given.",
+)
+@settings_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    repository: str,
+    max_issues: int,
+    max_total: float,
+    dry_run: bool,
+    output: Path | None,
+    **options: Any,
+) -> int:
+    """Resolve the open issues of REPOSITORY (OWNER/NAME) that wear the label, oldest first.
+
+    An issue is done as if its label had just been put on by whoever did that: with the words it
+    had then, and only when that person may start work. It is skipped when it has an open pull
+    request of ours, was answered already, or was edited after it was labelled.
+
+    The end is one line an issue, in a job of GitHub Actions also in the step's summary. Exit code
+    0 when no run failed, 1 when one did.
+    """
+    settings = load_settings(options, environment)
+    check_repository(repository)
+    if not isfinite(max_total):  # for which click's range is no bound
+        raise UsageError("--max-total is not an amount", "give US dollars, like 10")
+    if not dry_run:
+        require_model(settings)
+    console = Console(stderr=True)
+    host, forge = host_of(environment), github_forge(settings, repository)
+    workspace = _workspace(environment) if output is None else None
+    now = f"{utc_now():%Y%m%d-%H%M%S}"
+    folder = output or default_output(environment, f"sweep-{now}")
+    if workspace is not None and not dry_run:
+        folder = output_in(workspace).folder
+    run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
+    with stop_on_signals() as stopping, filtered_log(settings, host):
+        sweep = Sweep(
+            repository=repository,
+            forge=forge,
+            settings=settings,
+            load=lambda found: load_settings(options, environment, found),
+            host=host,
+            bounds=Bounds(max_issues, max_total),
+            folder=folder,
+            dry=dry_run,
+            progress=Progress(console),
+            log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
+            stopping=stopping,
+            ended=lambda record: print_result(record, console),
+        )
+        rows = sweep.run()
+    for line in told(sweep, "sweep.txt.j2", "").strip().splitlines():
+        click.echo(for_terminal(line))
+    _write_summary(environment, told(sweep, "sweep.md.j2", settings.github_server_url))
+    failed = sweep.stopping.is_set() or any(row.fate is Fate.FAILED for row in rows)
+    if workspace is not None and not dry_run:
+        state = "error" if failed else "finished"
+        write_outputs(environment, {"state": state, "cost": f"{sweep.spent:.4f}", "output": OUTPUT})
+        hand_over(folder, workspace)
+    return int(failed)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path | None:
+    """That of the job of GitHub Actions; None outside of one."""
+    found = environment.get("GITHUB_WORKSPACE", "")
+    return Path(found) if found and environment.get("GITHUB_ACTIONS") == "true" else None
+
+
+def _write_summary(environment: Mapping[str, str], text: str) -> None:
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,235 @@
+"""The open issues that wear a label: who put it on, when, and what has become of them since.
+
+Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from github.Repository import Repository
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from resolver.errors import ForgeError
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.graphql import ask
+from resolver.forge.github.moments import utc
+from resolver.forge.github.publishing import comment_of_run
+from resolver.forge.markers import work_of
+from resolver.model import Trigger
+
+PAGE = 100
+
+MOST_ISSUES = 1000
+"""Open issues with the label that are listed, the oldest."""
+
+MOST_EVENTS = 3000
+"""Events of one issue that are read; one with more can't be judged."""
+
+MOST_PULLS = 1000
+"""Open pull requests that are looked through for ours."""
+
+MOST_REACTIONS = 500
+
+SEEN = "eyes"
+"""The reaction to a request that is taken up."""
+
+_STATE = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { issue(number: $number) { state lastEditedAt } }
+}
+"""
+
+
+class Account(BaseModel):
+    """An account as the API has it. type: "User", "Bot" or "Organization"."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    login: str
+    id: int
+    type: str = "User"
+
+
+@dataclass(frozen=True)
+class LabelledIssue:
+    """An open issue with the label, as the list has it."""
+
+    number: int
+    id: int
+    title: str
+    body: str
+    author: str
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """What is known of an issue's label.
+
+    label: the name as it was put on. by: None for a deleted account.
+    edited_at: when title or text were last changed, None for never.
+    is_open: whether the issue is, now.
+    pull_request: URL of the open pull request that a run of ours made for the issue, "" for none.
+    """
+
+    label: str
+    by: Account | None
+    at: datetime
+    edited_at: datetime | None
+    is_open: bool
+    pull_request: str
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class _Issue(_Answer):
+    id: int
+    number: int
+    title: str
+    body: str | None = None
+    user: Account | None = None
+    pull_request: dict[str, Any] | None = None
+
+
+class _Label(_Answer):
+    name: str
+
+
+class _Event(_Answer):
+    id: int
+    event: str
+    actor: Account | None = None
+    created_at: AwareDatetime
+    label: _Label | None = None
+
+
+class _State(_Answer):
+    state: str
+    edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
+
+
+class _Pull(_Answer):
+    html_url: str
+    body: str | None = None
+    user: Account | None = None
+
+
+_ISSUES = TypeAdapter(list[_Issue])
+_EVENTS = TypeAdapter(list[_Event])
+_PULLS = TypeAdapter(list[_Pull])
+
+
+class LabelledIssues:
+    """Asks for them. own: the login whose pull requests are ours."""
+
+    def __init__(self, access: GitHubAccess, repository: Repository, label: str, own: str) -> None:
+        self._access = access
+        self._repository = repository
+        self._label = label
+        self._own = own.casefold()
+
+    def oldest_first(self) -> list[LabelledIssue]:
+        """The open issues with the label; no pull requests. Raises ForgeError."""
+        query = {"state": "open", "labels": self._label, "sort": "created", "direction": "asc"}
+        with self._asking(f"list the issues labelled {self._label}", "issues: read"):
+            rows = _ISSUES.validate_python(list(self._rows("issues", query, MOST_ISSUES)))
+        return [
+            LabelledIssue(
+                number=row.number,
+                id=row.id,
+                title=row.title,
+                body=row.body or "",
+                author=row.user.login if row.user else "ghost",
+            )
+            for row in rows
+            if row.pull_request is None
+        ]
+
+    def labelling(self, issue: LabelledIssue) -> Labelling | None:
+        """Of one of them; None when the label is not on it any more. Raises ForgeError.
+
+        Asked for after the list: what is edited in between counts as edited.
+        """
+        with self._asking(f"read the events of #{issue.number}", "issues: read"):
+            path = f"issues/{issue.number}/events"
+            events = _EVENTS.validate_python(list(self._rows(path, {}, MOST_EVENTS)))
+            state = _State.model_validate(self._asked(issue.number))
+        if len(events) >= MOST_EVENTS:
+            raise ForgeError(
+                f"#{issue.number} has too many events to find who labelled it",
+                "ask for it with a comment",
+            )
+        last = max(filter(self._is_about_label, events), key=_order, default=None)
+        if last is None or last.event == "unlabeled" or last.label is None:
+            return None
+        renamed = [event.created_at for event in events if event.event == "renamed"]
+        return Labelling(
+            label=last.label.name,
+            by=last.actor,
+            at=last.created_at,
+            edited_at=max([*renamed, *filter(None, [state.edited_at])], default=None),
+            is_open=state.state == "OPEN",
+            pull_request=self._own_pulls.get(issue.number, ""),
+        )
+
+    def at_work_since(self, *triggers: Trigger) -> datetime | None:
+        """Since when a run of ours may be at work on a labelling: we have reacted to it, and no
+        comment says how it ended. Raises ForgeError.
+
+        triggers: what the labelling may have been taken for.
+        """
+        first = triggers[0]
+        with self._asking(f"look for a run at work on #{first.number}", "issues: read"):
+            issue = self._repository.get_issue(first.number or 0)
+            seen = [
+                utc(each.created_at)
+                for each in islice(issue.get_reactions(), MOST_REACTIONS)
+                if each.content == SEEN and each.user.login.casefold() == self._own
+            ]
+            since = max((at for at in seen if at >= first.at), default=None)
+            if since is None or any(comment_of_run(issue, self._own, t) for t in triggers):
+                return None
+            return since
+
+    def _is_about_label(self, event: _Event) -> bool:
+        named = event.label.name.casefold() if event.label else ""
+        return event.event in {"labeled", "unlabeled"} and named == self._label.casefold()
+
+    @cached_property
+    def _own_pulls(self) -> dict[int, str]:
+        """URLs of our open pull requests, by the issue that each was made for."""
+        with self._asking("list the open pull requests", "pull-requests: read"):
+            rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MOST_PULLS)))
+        ours = [row for row in rows if row.user and row.user.login.casefold() == self._own]
+        made = [(work_of(row.body or ""), row.html_url) for row in ours]
+        return {work[0]: url for work, url in made if work is not None}
+
+    def _rows(self, path: str, query: dict[str, str], most: int) -> Iterator[dict[str, Any]]:
+        """Asked for directly: PyGithub would ask again for each row that is looked at."""
+        for page in range(1, most // PAGE + 1):
+            _, rows = self._repository.requester.requestJsonAndCheck(
+                "GET",
+                f"{self._repository.url}/{path}",
+                parameters={**query, "per_page": PAGE, "page": page},
+            )
+            yield from rows
+            if len(rows) < PAGE:
+                return
+
+    def _asked(self, number: int) -> dict[str, Any]:
+        owner, _, name = self._repository.full_name.partition("/")
+        data = ask(self._access, _STATE, {"owner": owner, "name": name, "number": number})
+        found: dict[str, Any] = data["repository"]["issue"]
+        return found
+
+    def _asking(self, what: str, permission: str) -> Any:
+        return self._access.asking(f"{what} in {self._repository.full_name}", permission)
+
+
+def _order(event: _Event) -> tuple[datetime, int]:
+    return event.created_at, event.id

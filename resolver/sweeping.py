@@ -1,0 +1,281 @@
+"""A sweep: the issues of a repository that wear the label, done one after the other like late
+events of the labelling, within a number of runs and an amount of money.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from resolver.assembly import Host
+from resolver.commanding import archive, watch_of
+from resolver.doors import run_id
+from resolver.errors import Refused, ResolverError, Stopped
+from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.forge.escape import one_line
+from resolver.forge.github.forge import GitHubForge
+from resolver.forge.github.labelled import LabelledIssue, LabelledIssues, Labelling
+from resolver.model import Publication, Trigger
+from resolver.output import Output
+from resolver.pipeline import resolve
+from resolver.record import Job, Record
+from resolver.runlog import spent_by
+from resolver.security.redaction import Redactor
+from resolver.settings import Settings
+from resolver.templates import render
+from resolver.triggers.ignored import Ignored
+from resolver.triggers.permission import authorize
+from resolver.triggers.sweep import a_second_later, labelled_trigger
+from resolver.watching import watched
+
+logger = logging.getLogger("resolver.sweeping")
+
+LEAST_SHARE = 0.1
+"""Of a run's own budget: with less than that left a run that began would only reach its limit."""
+
+
+class Fate(StrEnum):
+    """What became of an issue in a sweep; the value is what a person reads."""
+
+    DONE = "done"
+    DONE_BEFORE = "done before"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    NOT_BEGUN = "not begun"
+    WOULD_BEGIN = "would begin"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One issue. why: in one line, "" where the fate says all. url: where to look.
+
+    cost: US dollars of the replies whose price is known; unpriced: how many have none.
+    """
+
+    number: int
+    title: str
+    fate: Fate
+    why: str = ""
+    url: str = ""
+    cost: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def inert_title(self) -> str:
+        return _cell(self.title, 100)
+
+    @property
+    def inert_why(self) -> str:
+        return _cell(self.why, 300)
+
+
+def _cell(text: str, limit: int) -> str:
+    """Others' words in a cell of a markdown table."""
+    return one_line(text.replace("|", "¦"), limit)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """issues: runs that are begun at most. total: US dollars that they may cost together."""
+
+    issues: int
+    total: float
+
+
+@dataclass
+class Sweep:
+    """One sweep of `repository`. Not for several threads.
+
+    folder: below it each run has its own, issue-N; made when a run begins.
+    load, settings: the settings of a run, given the repository's; and the operator's.
+    dry: nothing is begun, written or told.
+    stopping: set when the process is to end.
+    """
+
+    repository: str
+    forge: GitHubForge
+    settings: Settings
+    load: Callable[[Mapping[str, Any]], Settings]
+    host: Host
+    bounds: Bounds
+    folder: Path
+    dry: bool = False
+    progress: Subscriber | None = None
+    log_url: str = ""
+    now: Clock = utc_now
+    stopping: threading.Event = field(default_factory=threading.Event)
+    ended: Callable[[Record], None] = lambda _: None
+    rows: list[Row] = field(default_factory=list)
+    begun: int = 0
+
+    @property
+    def spent(self) -> float:
+        """US dollars so far, of the replies whose price is known."""
+        return sum(row.cost for row in self.rows)
+
+    @property
+    def left(self) -> float:
+        """US dollars."""
+        return self.bounds.total - self.spent
+
+    def run(self) -> tuple[Row, ...]:
+        """Do it; one row an issue, oldest first. Raises ForgeError when the issues can't be
+        listed: nothing has been begun then."""
+        labelled = self.forge.labelled(self.settings.label)
+        issues = labelled.oldest_first()
+        try:
+            for issue in issues:
+                bound = self._bound()
+                if bound:
+                    self._add(_not_begun(issue, bound))
+                else:
+                    self._one(labelled, issue)
+        except Stopped as stopped:
+            self.stopping.set()
+            self._stop(issues, stopped.what)
+        return tuple(self.rows)
+
+    def _stop(self, issues: Iterable[LabelledIssue], what: str) -> None:
+        """The signal came between two runs, or in the last steps of one."""
+        seen = {row.number for row in self.rows}
+        rest = [issue for issue in issues if issue.number not in seen]
+        for issue in rest:
+            self._add(_not_begun(issue, what))
+
+    def _add(self, row: Row) -> None:
+        """With words that may quote anything, so they lose every secret."""
+        clean = Redactor((*self.settings.secrets, *self.host.secrets)).redact_text
+        self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
+
+    def _bound(self) -> str:
+        """Why no further run is begun, "" when one may be."""
+        if self.stopping.is_set():
+            return "the sweep was stopped"
+        if self.begun >= self.bounds.issues:
+            return f"a sweep begins {self.bounds.issues} at most (--max-issues)"
+        if self.left < LEAST_SHARE * min(self.settings.max_budget, self.bounds.total):
+            return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
+        return ""
+
+    def _one(self, labelled: LabelledIssues, issue: LabelledIssue) -> None:
+        try:
+            found = self._looked_at(labelled, issue)
+            if isinstance(found, Row):
+                self._add(found)
+            else:
+                self._begin(found, issue)
+        except Refused as refused:
+            self._add(Row(issue.number, issue.title, Fate.SKIPPED, refused.what))
+        except ResolverError as error:
+            logger.warning("#%d: %s", issue.number, error.what)
+            self._add(Row(issue.number, issue.title, Fate.FAILED, error.what))
+
+    def _looked_at(self, labelled: LabelledIssues, issue: LabelledIssue) -> Row | Trigger:
+        """What is to be begun, or why nothing is. Raises ForgeError and, for a dry run, Refused."""
+        labelling = labelled.labelling(issue)
+        trigger = self._trigger(issue, labelling)
+        if isinstance(trigger, Ignored):
+            url = labelling.pull_request if labelling else ""
+            return Row(issue.number, issue.title, Fate.SKIPPED, trigger.reason, url)
+        assert labelling is not None
+        candidates = (trigger, a_second_later(trigger, issue, labelling))
+        trigger, found = self._earlier(*candidates)
+        if found is not None and (found.comment_url or self.dry):
+            return Row(issue.number, issue.title, Fate.DONE_BEFORE, url=_page(found))
+        since = None if found else labelled.at_work_since(*candidates)
+        if since is not None and self.now() - since < self._longest:
+            why = f"a run that began at {since:%H:%M} UTC may be at work on it"
+            return Row(issue.number, issue.title, Fate.SKIPPED, why)
+        if self.dry:
+            authorize(trigger, self.forge, self.settings.allowed_users)
+            self.begun += 1
+            return Row(issue.number, issue.title, Fate.WOULD_BEGIN)
+        return trigger
+
+    @property
+    def _longest(self) -> timedelta:
+        """How long a run can take, with what comments may grant it; later it has been killed."""
+        return timedelta(seconds=self.settings.ceiling.max_time + self.settings.setup_timeout)
+
+    def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | Ignored:
+        return labelled_trigger(
+            issue,
+            labelling,
+            repository=self.repository,
+            bot_login=self.settings.bot_login,
+            allowed_users=self.settings.allowed_users,
+        )
+
+    def _earlier(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
+        """The one that an earlier run has answered, else the first."""
+        for trigger in triggers:
+            found = self.forge.find_publication(trigger)
+            if found is not None:
+                return trigger, found
+        return triggers[0], None
+
+    def _begin(self, trigger: Trigger, issue: LabelledIssue) -> None:
+        left = self.left
+        job = Job(
+            trigger=trigger,
+            run=run_id(trigger.key, trigger.at),
+            output=Output(self.folder / f"issue-{issue.number}"),
+            load=self.load,
+            host=self.host,
+            progress=self.progress,
+            log_url=self.log_url,
+            continues=self.settings.keep_log,
+            purse=lambda _: left,
+        )
+        with watched(watch_of(job, self.settings)):
+            record = resolve(job, self.forge)
+        row = self._ended(record, issue)
+        self.begun += row.fate in {Fate.DONE, Fate.FAILED}
+        self._add(row)  # before a signal can come in what follows
+        archive(record, self.settings)
+        self.ended(record)
+
+    def _ended(self, record: Record, issue: LabelledIssue) -> Row:
+        fate, why = _fate(record)
+        cost, unpriced = 0.0, 0
+        if record.log is not None:
+            cost, unpriced = spent_by(record.log.state.events, record.job.run)
+        url = _page(record.publication)
+        return Row(issue.number, issue.title, fate, why, url, cost, unpriced)
+
+
+def _fate(record: Record) -> tuple[Fate, str]:
+    """What became of it, and why. A refusal is no failure: nothing was begun."""
+    if record.publication.repeated and record.failure is None:
+        return Fate.DONE_BEFORE, ""
+    if record.failure is not None:
+        refused = record.failure.kind == "refused"
+        return Fate.SKIPPED if refused else Fate.FAILED, record.failure.what
+    summary = record.summary()
+    if record.exit_code == 0:
+        return Fate.DONE, ""
+    return (Fate.DONE if record.exit_code == 3 else Fate.FAILED), summary["reason"]
+
+
+def _page(publication: Publication) -> str:
+    """Where a person looks: the pull request, else the comment."""
+    pull = publication.pull_request
+    return (pull.url if pull else None) or publication.comment_url or ""
+
+
+def _not_begun(issue: LabelledIssue, why: str) -> Row:
+    return Row(issue.number, issue.title, Fate.NOT_BEGUN, why)
+
+
+def told(sweep: Sweep, template: str, server: str) -> str:
+    """The sweep in words. template: of prompts/run."""
+    return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_counts(sweep))
+
+
+def _counts(sweep: Sweep) -> dict[str, int]:
+    counted = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in Fate}
+    return {fate: count for fate, count in counted.items() if count}
