@@ -4,6 +4,7 @@ Whole markdown written by a model goes through `resolver.forge.prose` instead.
 """
 
 import re
+from collections.abc import Iterable
 
 from resolver.forge.invisible import without_invisible
 from resolver.trace.markdown import fenced, inline_code
@@ -55,6 +56,15 @@ def fence(text: str, language: str = "") -> str:
     return fenced(visible(text).rstrip("\n"), language)
 
 
+def joined(parts: Iterable[str]) -> str:
+    """The parts of a line in a row. Two code spans are kept apart: their backticks would make one
+    mark, and what they hold would be no code any more."""
+    line = ""
+    for part in parts:
+        line += f" {part}" if line.endswith("`") and part.startswith("`") else part
+    return line
+
+
 def escape(text: str, *, at_line_start: bool = False) -> str:
     """Plain characters that markdown and HTML leave alone. Doesn't silence mentions."""
     escaped = _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], f"\\{m[0]}"), text)
@@ -83,7 +93,7 @@ def inert(text: str, *, own_issue: int | None = None, at_line_start: bool = Fals
         parts.append(_silenced(found, own_issue))
         text = text[found.end() :]
     parts.append(escape(text, at_line_start=at_line_start and not parts))
-    return "".join(parts)
+    return joined(parts)
 
 
 def _silenced(found: re.Match[str], own_issue: int | None) -> str:
@@ -102,7 +112,7 @@ def one_line(text: str, limit: int = 200) -> str:
     """`text` on one inert line of at most about `limit` characters; `code` stays code."""
     line = shortened(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)
-    return "".join(
+    return joined(
         code_span(part) if index % 2 else inert(part, at_line_start=index == 0)
         for index, part in enumerate(parts)
     )

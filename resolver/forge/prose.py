@@ -14,6 +14,7 @@ from resolver.forge.escape import (
     code_span,
     fence,
     inert,
+    joined,
     links_to_forge,
     shortened,
     visible,
@@ -117,7 +118,7 @@ class _Writer:
             if written:
                 parts.append(written)
                 at_line_start = written.endswith("\n")
-        return "".join(parts)
+        return joined(parts)
 
     def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
         match node.type:

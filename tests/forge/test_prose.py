@@ -153,6 +153,7 @@ def test_ordinary_markdown_comes_through(text: str) -> None:
 @given(SOUP)
 @example("[a]: http://u\n\n[a][a]![a]")
 @example("@alice<!--@alice-->")
+@example("`@alice```@alice`@alice")
 def test_no_soup_comes_through_active_or_open(soup: str) -> None:
     written = safe_markdown(soup, own_issue=12)
     assert active(written, own_issue=12) == []
