@@ -13,7 +13,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from resolver.commanding import about_issue, answer_in_job, archive, go_on_from_archive, watch_of
 from resolver.doors import (
     filtered_log,
     github_forge,
@@ -30,12 +29,19 @@ from resolver.pipeline import resolve
 from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.settings import load_settings
-from resolver.steering import STARTS
 from resolver.templates import render
+from resolver.thread.commands import (
+    about_issue,
+    answer_in_job,
+    archive,
+    go_on_from_archive,
+    watch_of,
+)
+from resolver.thread.steering import STARTS
+from resolver.thread.watching import watched
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
 from resolver.triggers.ignored import Ignored
-from resolver.watching import watched
 
 OUTPUT = "resolver-output"
 """Folder in the job's workspace; a later step can upload it."""

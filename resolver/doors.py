@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from resolver.assembly import Host
+from resolver.assembly.sandbox import Host
 from resolver.errors import Stopped, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge

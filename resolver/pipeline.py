@@ -5,22 +5,18 @@ log. `resolve` is the one door: it never raises.
 """
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from resolver import work
-from resolver.asking import waiting
-from resolver.assembly import repository_settings
-from resolver.calling import Callee, agent_for, denied_models, read_agents
+from resolver.assembly.agents import denied_models
+from resolver.assembly.knowledge import note_store
+from resolver.assembly.models import recording_of
 from resolver.controller.outcome import outcome_of
 from resolver.errors import PolicyViolation, ResolverError, Stopped
 from resolver.events.actions import Delegate
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
-from resolver.knowledge import note_store, read_knowledge
-from resolver.leaving import NOTES_FILE, told_of_change, told_of_notes
-from resolver.linking import linker
 from resolver.memory.notes import notes_of
 from resolver.model import (
     Outcome,
@@ -30,15 +26,17 @@ from resolver.model import (
     TriggerKind,
 )
 from resolver.output import Request
-from resolver.publishing import publish
+from resolver.preparing import clone, cut_budget, read_repository
+from resolver.publishing.change import publish
+from resolver.publishing.links import linker
+from resolver.publishing.notes import NOTES_FILE, told_of_change, told_of_notes
+from resolver.publishing.review import publish_review, with_remarks
 from resolver.record import Job, Record
-from resolver.resume import change_limits, decide, go_on, take_up
-from resolver.reviewing import legible, publish_review, with_remarks
+from resolver.resuming.resume import change_limits, decide, go_on, take_up
 from resolver.runlog import RunLog
 from resolver.scratch import scratch_folder
-from resolver.services import recording_of
-from resolver.settings import REPOSITORY_FILE
 from resolver.templates import render
+from resolver.thread.asking import waiting
 from resolver.triggers.permission import authorize
 from resolver.verify.claims import claimed_evidence
 from resolver.workspace.policy import PatchPolicy, check, is_protected
@@ -98,8 +96,9 @@ def _travel(record: Record, forge: Forge) -> None:
     authorize(job.trigger, forge, record.settings.allowed_users)
     task = _task(record, forge)
     with scratch_folder() as folder:
-        workspace = _clone(record, task, folder / "clone.git")
-        _cut_budget(record)
+        workspace = clone(record, task, folder / "clone.git")
+        read_repository(record, workspace, folder)
+        cut_budget(record)
         assert record.task is not None
         task = record.task
         _work(record, forge, task, workspace, folder)
@@ -138,64 +137,6 @@ def _open_log(record: Record) -> RunLog:
     if job.progress:
         log.stream.subscribe("progress", job.progress)
     return log
-
-
-def _clone(record: Record, task: Task, folder: Path) -> Workspace:
-    """The host's own clone; the repository's settings are read from it."""
-    started = time.monotonic()
-    workspace = _cloned(record, task, folder)
-    record.base = workspace.base
-    if workspace.pull is None:
-        record.task = task.model_copy(update={"base_branch": workspace.branch})
-    else:
-        record.task = task.model_copy(update={"pull": legible(workspace.pull)})
-    trusted = workspace.read_trusted(REPOSITORY_FILE)
-    record.settings = record.job.load(repository_settings(trusted))
-    if workspace.pull is not None:
-        # What its setup runs is somebody's unmerged code: no later run begins with what it left.
-        record.settings = record.settings.model_copy(update={"keep_setup": False})
-    record.agents = read_agents(workspace, record.settings)
-    record.warnings.extend(record.agents.problems)
-    opening = record.log.opening if record.log else None
-    begun = opening.agent if opening else record.settings.agent
-    asked = opening.task.trigger if opening else record.job.trigger
-    record.knowledge = read_knowledge(
-        workspace, record.settings, asked, record.job.host, record.credential(), folder.parent
-    )
-    record.warnings.extend(record.knowledge.library.problems)
-    skills = [Callee(*task) for task in record.knowledge.tasks]
-    agent = agent_for(record.job.trigger, begun, record.agents, skills)
-    record.settings = record.settings.model_copy(update={"agent": agent})
-    if workspace.source_is_dirty:
-        record.warnings.append(render("run/dirty.md.j2").strip())
-    logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
-    return workspace
-
-
-def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
-    depth, credential = record.settings.clone_depth, record.credential()
-    if task.pull is not None:
-        return Workspace.clone_pull(
-            task.source, folder, task.pull, depth=depth, credential=credential
-        )
-    return Workspace.clone(
-        task.source,
-        folder,
-        branch=task.base_branch or None,
-        commit=record.base,
-        depth=depth,
-        credential=credential,
-    )
-
-
-def _cut_budget(record: Record) -> None:
-    """Bound the run by the money that its operator has left for it."""
-    left = record.job.purse(record.settings)
-    log = record.log
-    record.most_money = (log.spent_before(record.job.run) if log else 0.0) + left
-    if left < record.settings.max_budget:
-        record.settings = record.settings.model_copy(update={"max_budget": left})
-        record.warnings.append(render("run/budget_cut.md.j2", left=left).strip())
 
 
 def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder: Path) -> None:

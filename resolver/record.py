@@ -7,13 +7,14 @@ from typing import Any
 from resolver.agents.definitions import Definitions
 from resolver.agents.registry import answers, model_of
 from resolver.agents.reviewer import REVIEWER
-from resolver.assembly import Host
+from resolver.assembly.knowledge import Knowledge
+from resolver.assembly.models import model_name
+from resolver.assembly.sandbox import Host
 from resolver.controller.confirmation import waiting_in
 from resolver.controller.control import Control
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.report import Failure, Report
 from resolver.forge.wording import TRACE_ROOM
-from resolver.knowledge import Knowledge
 from resolver.model import (
     Continuation,
     Evidence,
@@ -28,7 +29,6 @@ from resolver.model import (
 from resolver.output import Output
 from resolver.runlog import RunLog
 from resolver.security.redaction import Redactor
-from resolver.services import model_name
 from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace

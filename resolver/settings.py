@@ -338,3 +338,25 @@ def _check_repository_names(repository: Mapping[str, Any]) -> None:
                 f"{REPOSITORY_FILE}: {name!r} can't be set there",
                 f"a repository may set: {', '.join(allowed)}",
             )
+
+
+def repository_settings(content: bytes | None) -> dict[str, object]:
+    """`.github/resolver.yml` parsed. Raises UsageError that names the line."""
+    if content is None:
+        return {}
+    try:
+        data = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise UsageError(
+            f"{REPOSITORY_FILE}{where}: not YAML: {getattr(error, 'problem', error)}",
+            "correct the file on the default branch",
+        ) from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(
+            f"{REPOSITORY_FILE}: settings are `name: value` lines", "see docs/settings.md"
+        )
+    return data

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from resolver.assembly import Host
-from resolver.commanding import archive, watch_of
+from resolver.assembly.sandbox import Host
 from resolver.doors import run_id
 from resolver.errors import Refused, ResolverError, Stopped
 from resolver.events.stream import Clock, Subscriber, utc_now
@@ -27,10 +26,11 @@ from resolver.runlog import spent_by
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.templates import render
+from resolver.thread.commands import archive, watch_of
+from resolver.thread.watching import watched
 from resolver.triggers.ignored import Ignored
 from resolver.triggers.permission import authorize
 from resolver.triggers.sweep import a_second_later, labelled_trigger
-from resolver.watching import watched
 
 logger = logging.getLogger("resolver.sweeping")
 

@@ -14,16 +14,18 @@ from resolver.agents.offer import Offer
 from resolver.agents.registry import answers, has_own_work, model_of
 from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
-from resolver.assembly import (
+from resolver.assembly.agents import open_agent, open_delegates
+from resolver.assembly.condensers import open_condensers
+from resolver.assembly.confirmation import Waiting, open_confirmation
+from resolver.assembly.knowledge import Knowledge
+from resolver.assembly.mcp import McpOfRun, open_mcp
+from resolver.assembly.models import model_name, open_models
+from resolver.assembly.sandbox import (
     Host,
-    open_agent,
-    open_delegates,
     open_environment,
     open_runtime,
     runtime_kind,
 )
-from resolver.condensing import open_condensers
-from resolver.confirming import Waiting, open_confirmation
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
@@ -42,20 +44,17 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.forge.invisible import with_invisible_shown
-from resolver.knowledge import Knowledge
-from resolver.leaving import NOTES_FILE, propose
 from resolver.locating.hosted import answering
 from resolver.locating.index import CodeIndex
-from resolver.mcp_run import McpOfRun, open_mcp
 from resolver.memory.notes import notes_of
 from resolver.model import CheckedCommand, ExportedChange, Limits, Outcome, Patch, RunState, Task
-from resolver.rebuild import Recorded, Relocated, redo
-from resolver.remarks import note_comment
+from resolver.publishing.notes import NOTES_FILE, propose
+from resolver.publishing.remarks import note_comment
+from resolver.resuming.rebuild import Recorded, Relocated, redo
 from resolver.runlog import RunLog
 from resolver.runtime.connections import connections_told
 from resolver.runtime.runtime import Runtime
 from resolver.security.redaction import Redactor
-from resolver.services import model_name, open_models
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
 from resolver.workspace.policy import is_protected

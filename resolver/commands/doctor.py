@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from resolver.agents.registry import AGENTS
-from resolver.assembly import remote_access
+from resolver.assembly.models import REPLAY, SCRIPTED, SERVICES, model_config, service_config
+from resolver.assembly.sandbox import remote_access
 from resolver.commands.options import settings_options_but
 from resolver.doors import github_forge, host_of, require_model
 from resolver.errors import ResolverError
@@ -20,7 +21,6 @@ from resolver.llm.probe import probe
 from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runtime.engine import connect_engine, has_image
-from resolver.services import REPLAY, SCRIPTED, SERVICES, model_config, service_config
 from resolver.settings import Settings, load_settings
 
 CONFIGURED = "configured"

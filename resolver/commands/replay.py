@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from resolver import work
-from resolver.assembly import Host, runtime_kind
+from resolver.assembly.sandbox import Host, runtime_kind
 from resolver.commands.options import settings_options
 from resolver.controller.control import Control
 from resolver.controller.replay import roots_of
@@ -35,9 +35,9 @@ from resolver.memory.text import cut_middle
 from resolver.model import Continuation, Trigger
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.rebuild import Redone, Relocated, redo
 from resolver.record import Job
 from resolver.result import print_result
+from resolver.resuming.rebuild import Redone, Relocated, redo
 from resolver.runlog import RunLog, current_run, opening_of
 from resolver.scratch import scratch_folder
 from resolver.security.redaction import Redactor

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY
 from resolver.agents.reviewer import REVIEWER
-from resolver.commanding import watch_of
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
@@ -37,9 +36,10 @@ from resolver.record import Job
 from resolver.result import print_result
 from resolver.runlog import current_run, opening_of
 from resolver.settings import Settings, load_settings
+from resolver.thread.commands import watch_of
+from resolver.thread.watching import watched
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
-from resolver.watching import watched
 from resolver.workspace.workspace import Workspace
 
 ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from resolver.controller.control import Control, Request
 from resolver.model import Command, Trigger
-from resolver.steering import requests
+from resolver.thread.steering import requests
 
 
 @dataclass

@@ -7,21 +7,21 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from resolver.commanding import (
+from resolver.doors import github_forge, run_id
+from resolver.errors import ForgeError
+from resolver.model import Command, Trigger
+from resolver.resuming.continuation import DECIDES
+from resolver.server.atwork import AtWork
+from resolver.server.threads import Threads
+from resolver.settings import Settings
+from resolver.thread.commands import (
     GOES_ON,
     about_issue,
     refusal,
     tell_nothing_at_work,
     tell_refused,
 )
-from resolver.continuing import DECIDES
-from resolver.doors import github_forge, run_id
-from resolver.errors import ForgeError
-from resolver.helping import tell_help
-from resolver.model import Command, Trigger
-from resolver.server.atwork import AtWork
-from resolver.server.threads import Threads
-from resolver.settings import Settings
+from resolver.thread.help import tell_help
 
 logger = logging.getLogger("resolver.server")
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from resolver.commanding import TAKES_UP, continued, tell_nothing_at_work
-from resolver.continuing import DECIDES, Earlier, waits
 from resolver.controller.control import Control
 from resolver.doors import github_forge, host_of, run_id
 from resolver.errors import ResolverError
@@ -21,12 +19,14 @@ from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, bottomless
+from resolver.resuming.continuation import DECIDES, Earlier, waits
 from resolver.runlog import can_go_on, spent_by
 from resolver.server.atwork import AtWork
 from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
+from resolver.thread.commands import TAKES_UP, continued, tell_nothing_at_work
 from resolver.triggers.permission import authorize
 
 SLACK_HOURS = 1.0

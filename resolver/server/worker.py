@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.errors import UsageError
 from resolver.model import Trigger
-from resolver.steering import STARTS
+from resolver.thread.steering import STARTS
 
 logger = logging.getLogger("resolver.server")
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.assembly import repository_settings
 from resolver.errors import UsageError
-from resolver.settings import Settings, extra, load_settings
+from resolver.settings import Settings, extra, load_settings, repository_settings
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resolver import archive
-from resolver.archive import PLAIN, RUNS, fetch_last, keep
 from resolver.errors import LogError
+from resolver.resuming.archive import PLAIN, RUNS, fetch_last, keep
 from resolver.workspace.git import Credential
 from tests.parts.github import GitHubServer
 

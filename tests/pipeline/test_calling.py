@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resolver.agents.definitions import FOLDER, Definitions, read_definition
-from resolver.calling import (
+from resolver.assembly.agents import (
     RESERVED,
     Callee,
     agent_for,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resolver.archive import KEPT, RUNS
+from resolver.resuming.archive import KEPT, RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint

@@ -10,7 +10,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
 from resolver.events.log import Event, Observation, SandboxAction
-from resolver.rebuild import Relocated, redo
+from resolver.resuming.rebuild import Relocated, redo
 
 WORDS = st.text("abc /.", max_size=8)
 

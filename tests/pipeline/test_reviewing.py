@@ -7,9 +7,9 @@ import pytest
 
 from resolver.events import actions as a
 from resolver.events.observations import ReviewCommentNoted
+from resolver.publishing.remarks import note_comment
+from resolver.publishing.review import Bounds, judged, legible, remarks
 from resolver.pull import DiffFile, Hunk, Pull, Remark, ReviewThread, Verdict, Words
-from resolver.remarks import note_comment
-from resolver.reviewing import Bounds, judged, legible, remarks
 from tests.forge.reports import WHEN
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, make_checkout

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from resolver.assembly.models import ModelOn, open_models, service_config
 from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.security.redaction import Redactor
-from resolver.services import ModelOn, open_models, service_config
 from resolver.settings import Settings, load_settings
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 

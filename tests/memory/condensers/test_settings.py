@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.condensing import open_condensers
+from resolver.assembly.condensers import open_condensers
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o

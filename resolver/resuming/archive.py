@@ -10,14 +10,14 @@ import re
 import zlib
 from pathlib import Path
 
-from resolver.continuing import MOST_OUTCOME, Earlier
 from resolver.errors import LogError
 from resolver.output import EVENTS, OUTCOME
+from resolver.resuming.continuation import MOST_OUTCOME, Earlier
 from resolver.scratch import scratch_folder
 from resolver.workspace.clone import OBJECT_ID, check_url
 from resolver.workspace.git import Credential, HostGit, failure
 
-logger = logging.getLogger("resolver.archive")
+logger = logging.getLogger("resolver.resuming.archive")
 
 RUNS = "refs/resolver/runs"
 

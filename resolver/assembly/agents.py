@@ -1,14 +1,22 @@
-"""Who does a run's work: what a person may call by a slash, and which agent a request asks for."""
+"""Who does a run's work: what a person may call by a slash, which agent a request asks for, and the
+agents themselves.
+"""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from resolver.agents.base import Agent
 from resolver.agents.definitions import Definitions, read_definitions
+from resolver.agents.offer import Offer
 from resolver.agents.readonly import READ_ONLY
-from resolver.agents.registry import AGENTS, require_agent
+from resolver.agents.registry import AGENTS, make_agent, model_of, require_agent
 from resolver.agents.reviewer import REVIEWER
 from resolver.agents.tool_calls import did_you_mean
+from resolver.assembly.models import ModelOn
+from resolver.controller.delegation import Delegates
 from resolver.errors import UsageError
+from resolver.events.stream import EventStream
+from resolver.llm.base import Model
 from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
 from resolver.model import Command, Trigger
@@ -110,3 +118,19 @@ def _named(name: str, known: Sequence[Callee]) -> Callee:
 
 def _plain(name: str) -> str:
     return name.casefold().replace("_", "-")
+
+
+def open_agent(settings: Settings, model: Model, offer: Offer) -> Agent:
+    """The agent that the settings name."""
+    return make_agent(settings.agent, model, settings.dialect, offer)
+
+
+def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Delegates:
+    """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
+
+    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
+        theirs = replace(offer, delegates=may_delegate)
+        asked = model_on(stream, agent=name, model=model_of(name, offer.definitions))
+        return make_agent(name, asked, settings.dialect, theirs)
+
+    return make

@@ -14,10 +14,10 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.forge.github.news import NewComment, ThreadNews
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.settings import Settings
-from resolver.steering import STEERS, authorize_steering, steer
+from resolver.thread.steering import STEERS, authorize_steering, steer
 from resolver.triggers.parse import command_of
 
-logger = logging.getLogger("resolver.watching")
+logger = logging.getLogger("resolver.thread.watching")
 
 MOST_REQUESTS = 100
 """Requests that one run takes; a thread is no place for more."""

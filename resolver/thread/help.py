@@ -4,18 +4,18 @@ import logging
 import re
 
 from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definitions
-from resolver.calling import RESERVED, Callee, callables
+from resolver.assembly.agents import RESERVED, Callee, callables
+from resolver.assembly.knowledge import Knowledge
 from resolver.errors import ForgeError
 from resolver.forge.escape import one_line
 from resolver.forge.github.forge import GitHubForge
-from resolver.knowledge import Knowledge
 from resolver.memory.skills.reading import MICROAGENTS, OPEN_FORM, Source, read_library, shipped
 from resolver.memory.skills.skill import Origin
 from resolver.model import Trigger
 from resolver.settings import Settings
 from resolver.templates import folder, render
 
-logger = logging.getLogger("resolver.helping")
+logger = logging.getLogger("resolver.thread.help")
 
 _CELL_END = re.compile(r"(?<!\\)\|")
 """Ends a cell of a table, in code as well."""

@@ -7,23 +7,23 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resolver.archive import fetch_last, keep
-from resolver.continuing import DECIDES, NOTHING_WAITS, Earlier, take_up, waits
 from resolver.doors import github_forge
 from resolver.errors import ForgeError, LogError, Refused, Stopped, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Report, failure_of
-from resolver.helping import tell_help
 from resolver.model import Command, Continuation, Trigger, TriggerKind
 from resolver.record import Job, Record
+from resolver.resuming.archive import fetch_last, keep
+from resolver.resuming.continuation import DECIDES, NOTHING_WAITS, Earlier, take_up, waits
 from resolver.scratch import scratch_folder
 from resolver.settings import Settings
-from resolver.steering import authorize_steering
 from resolver.templates import render
-from resolver.watching import Watch
+from resolver.thread.help import tell_help
+from resolver.thread.steering import authorize_steering
+from resolver.thread.watching import Watch
 from resolver.workspace.git import Credential
 
-logger = logging.getLogger("resolver.commanding")
+logger = logging.getLogger("resolver.thread.commands")
 
 GOES_ON = frozenset({Command.CONTINUE, Command.RESUME})
 """The commands that start a run where none is at work."""

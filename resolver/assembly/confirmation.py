@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from resolver.assembly.models import ModelOn
 from resolver.consent import tool_risk
 from resolver.controller.confirmation import Analyzer, Confirmation, Tell, nobody_told
 from resolver.controller.judge import JudgingAnalyzer
 from resolver.events.stream import EventStream
 from resolver.forge.invisible import with_invisible_shown
 from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.services import ModelOn
 from resolver.settings import Settings
 
 SERVICE = "judge"

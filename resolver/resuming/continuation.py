@@ -1,5 +1,5 @@
 """From the log of an earlier run to a run that goes on from it. Where the log is found is the
-doors' matter: on this machine's disk, or with the repository (`resolver.archive`).
+doors' matter: on this machine's disk, or with the repository (`resolver.resuming.archive`).
 """
 
 import os

@@ -3,14 +3,14 @@
 import logging
 from datetime import datetime
 
-from resolver.confirming import Waiting
+from resolver.assembly.confirmation import Waiting
 from resolver.consent import Wanted
 from resolver.errors import ResolverError
 from resolver.forge.base import Forge
 from resolver.model import TriggerKind
 from resolver.record import Record
 
-logger = logging.getLogger("resolver.asking")
+logger = logging.getLogger("resolver.thread.asking")
 
 
 def waiting(record: Record, forge: Forge) -> Waiting:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
+from resolver.assembly.models import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
 from resolver.condenser_names import parse_condenser
 from resolver.controller.controller import Condenser, Condensers
 from resolver.controller.delegation import reply_in
@@ -15,7 +16,6 @@ from resolver.memory.condensers.asking import Asker
 from resolver.memory.condensers.base import Bound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.condensers.view import SERVICE
-from resolver.services import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
 from resolver.settings import Settings
 
 

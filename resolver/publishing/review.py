@@ -14,8 +14,9 @@ from resolver.events.log import Event
 from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.review_words import remark_body, review_body
-from resolver.linking import linker
 from resolver.model import Outcome
+from resolver.publishing.links import linker
+from resolver.publishing.remarks import as_in_diff, is_placed, remark_of
 from resolver.pull import (
     Pull,
     Remark,
@@ -25,7 +26,6 @@ from resolver.pull import (
     reviewed,
 )
 from resolver.record import Record
-from resolver.remarks import as_in_diff, is_placed, remark_of
 from resolver.templates import render
 from resolver.workspace.pull import MOST_MESSAGE
 from resolver.workspace.workspace import Workspace

@@ -1,19 +1,11 @@
-"""Puts the parts of a run together from the settings: agent, sandbox. Models are in services.py."""
+"""The machine that a run is started on, and the sandbox that the settings ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
-from resolver.agents.base import Agent
-from resolver.agents.offer import Offer
-from resolver.agents.registry import make_agent, model_of
-from resolver.controller.delegation import Delegates
 from resolver.errors import UsageError
-from resolver.events.stream import EventStream
-from resolver.llm.base import Model
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
@@ -23,8 +15,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
-from resolver.services import ModelOn
-from resolver.settings import REPOSITORY_FILE, Settings
+from resolver.settings import Settings
 from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
 from resolver.setup.images import BUILD_SECONDS
 from resolver.setup.plan import find_setup
@@ -48,22 +39,6 @@ class Host:
     cache: Path
     secrets: tuple[str, ...] = ()
     notes: Path | None = None
-
-
-def open_agent(settings: Settings, model: Model, offer: Offer) -> Agent:
-    """The agent that the settings name."""
-    return make_agent(settings.agent, model, settings.dialect, offer)
-
-
-def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Delegates:
-    """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
-
-    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        theirs = replace(offer, delegates=may_delegate)
-        asked = model_on(stream, agent=name, model=model_of(name, offer.definitions))
-        return make_agent(name, asked, settings.dialect, theirs)
-
-    return make
 
 
 def runtime_kind(settings: Settings, host: Host) -> str:
@@ -131,25 +106,3 @@ def remote_access(settings: Settings) -> RemoteAccess:
         ca=settings.remote_ca,
         plain_http=settings.remote_plain_http,
     )
-
-
-def repository_settings(content: bytes | None) -> dict[str, object]:
-    """`.github/resolver.yml` parsed. Raises UsageError that names the line."""
-    if content is None:
-        return {}
-    try:
-        data = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise UsageError(
-            f"{REPOSITORY_FILE}{where}: not YAML: {getattr(error, 'problem', error)}",
-            "correct the file on the default branch",
-        ) from error
-    if data is None:
-        return {}
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(
-            f"{REPOSITORY_FILE}: settings are `name: value` lines", "see docs/settings.md"
-        )
-    return data

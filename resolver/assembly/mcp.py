@@ -20,7 +20,7 @@ from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from resolver.mcp_servers import HostServer, choose_servers
 from resolver.model import McpTool
-from resolver.rebuild import recorded_actions
+from resolver.resuming.rebuild import recorded_actions
 from resolver.runlog import RunLog
 from resolver.runtime.runtime import Runtime
 from resolver.settings import Settings

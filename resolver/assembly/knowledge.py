@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from resolver.assembly import Host
+from resolver.assembly.models import model_config
+from resolver.assembly.sandbox import Host
 from resolver.errors import WorkspaceError
 from resolver.events.actions import Recall, Remember
 from resolver.events.base import ActionBase, ObservationBase
@@ -37,13 +38,12 @@ from resolver.memory.skills.recalling import Meaning, Notes, SkillRecaller
 from resolver.memory.skills.requests import filled
 from resolver.memory.skills.skill import Origin
 from resolver.model import Completion, Trigger, TriggerKind
-from resolver.services import model_config
 from resolver.settings import Settings
 from resolver.templates import folder as prompts
 from resolver.workspace.git import Credential
 from resolver.workspace.workspace import Workspace
 
-logger = logging.getLogger("resolver.knowledge")
+logger = logging.getLogger("resolver.assembly.knowledge")
 
 OF_ORGANIZATION = {".agents": (*OPEN_FORM, *MICROAGENTS, *AGENTS_REPOSITORY),
                    ".github": (*OPEN_FORM, *MICROAGENTS)}  # fmt: skip

@@ -1,0 +1,1 @@
+"""How a run goes on from a log: taken up, continued, done again in a fresh sandbox, kept."""
