@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# The tests wait on containers, git and sockets for a third of their time.
+WORKERS ?= 3
 
 .PHONY: help demo test lint format docs clean
 
