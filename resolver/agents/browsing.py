@@ -2,15 +2,13 @@
 of the page beside it.
 """
 
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.tags import write_tags
+from typing import Any
+
+from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.templates import render
 
 TOOLS = ("think", "browser", "finish")
 
@@ -23,32 +21,23 @@ _EXAMPLES = {
 _PICTURE = "screenshot("
 
 
-class BrowsingAgent(CodeActAgent):
+class BrowsingAgent(AnsweringAgent):
     """Works on web pages, and reports. It sees the accessibility tree.
 
     What it asks for beside its tools is refused with words, and not done.
     """
 
     name = "BrowsingAgent"
-    answers = True
+    tools = TOOLS
+    examples = _EXAMPLES
     template = "agent/browsing.md.j2"
     visual = False
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
-        self._sees = self.visual and model.supports_vision
-        super().__init__(model, ConversationMemory(dialect, sees_images=self._sees), dialect)
-        self._tools = TOOLS
+    def looks(self, model: Model) -> bool:
+        return self.visual and model.supports_vision
 
-    def system_prompt(self) -> SystemPrompt:
-        """Its own house rules and, in the tag dialect, its tools as text."""
-        text = render(
-            self.template,
-            dialect=self._dialect,
-            visual=self.visual,
-            sees=self._sees,
-            examples={name: write_tags(action) for name, action in _EXAMPLES.items()},
-        )
-        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
+    def _further_words(self) -> dict[str, Any]:
+        return {"visual": self.visual, "sees": self._sees}
 
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it."""

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 
-from resolver.agents.codeact import CodeActAgent
+from resolver.agents.answering import AnsweringAgent
 from resolver.agents.offered import refused
-from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 from resolver.model import Place
-from resolver.templates import render
 
 TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
 
@@ -37,7 +34,7 @@ _EXAMPLES = {
 }  # fmt: skip
 
 
-class LocAgent(CodeActAgent):
+class LocAgent(AnsweringAgent):
     """Its result is a list of places, each held against the base. Nothing that it edits is kept,
     and what it asks for beside its tools is refused with words.
 
@@ -45,21 +42,15 @@ class LocAgent(CodeActAgent):
     """
 
     name = "LocAgent"
-    answers = True
+    template = "agent/loc.md.j2"
+    tools = TOOLS
+    examples = _EXAMPLES
 
     def __init__(
         self, model: Model, dialect: Dialect, lines_of: Callable[[str], int | None]
     ) -> None:
-        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-        super().__init__(model, memory, dialect)
-        self._tools = TOOLS
+        super().__init__(model, dialect)
         self._lines_of = lines_of
-
-    def system_prompt(self) -> SystemPrompt:
-        """Its own house rules and, in the tag dialect, its tools as text."""
-        examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
-        text = render("agent/loc.md.j2", dialect=self._dialect, examples=examples)
-        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
 
     def step(self, state: State) -> ActionBase:
         """The next action, as the base has it. A report's places are marked where the base has no

@@ -1,12 +1,7 @@
 """The agent that answers questions about the code: it reads and runs, and no change is kept."""
 
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.tags import write_tags
+from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a
-from resolver.events.lifecycle import SystemPrompt
-from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.templates import render
 
 READ_ONLY = "ReadOnlyAgent"
 
@@ -20,22 +15,13 @@ _EXAMPLES = {
 }
 
 
-class ReadOnlyAgent(CodeActAgent):
+class ReadOnlyAgent(AnsweringAgent):
     """Its closing message is the answer. Whoever runs it throws the working tree's change away.
 
     An action that edits a file is refused with words, and not done.
     """
 
     name = READ_ONLY
-    answers = True
-
-    def __init__(self, model: Model, dialect: Dialect) -> None:
-        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-        super().__init__(model, memory, dialect)
-        self._tools = TOOLS
-
-    def system_prompt(self) -> SystemPrompt:
-        """Its own house rules and, in the tag dialect, its tools as text."""
-        examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
-        text = render("agent/readonly.md.j2", dialect=self._dialect, examples=examples)
-        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
+    template = "agent/readonly.md.j2"
+    tools = TOOLS
+    examples = _EXAMPLES

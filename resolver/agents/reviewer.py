@@ -1,12 +1,7 @@
 """The agent that reviews a change: it reads and runs, comments on lines, and changes nothing."""
 
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.tags import write_tags
+from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a
-from resolver.events.lifecycle import SystemPrompt
-from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.templates import render
 
 REVIEWER = "ReviewerAgent"
 
@@ -47,21 +42,12 @@ _EXAMPLES = {
 }
 
 
-class ReviewerAgent(CodeActAgent):
+class ReviewerAgent(AnsweringAgent):
     """Its comments and its closing words become one review. Whoever runs it throws the working
     tree's change away. What would edit a file is refused with words, and not done.
     """
 
     name = REVIEWER
-    answers = True
-
-    def __init__(self, model: Model, dialect: Dialect) -> None:
-        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-        super().__init__(model, memory, dialect)
-        self._tools = TOOLS
-
-    def system_prompt(self) -> SystemPrompt:
-        """Its own house rules and, in the tag dialect, its tools as text."""
-        examples = {name: write_tags(action) for name, action in _EXAMPLES.items()}
-        text = render("agent/reviewer.md.j2", dialect=self._dialect, examples=examples)
-        return SystemPrompt(content=text.strip(), tools=self._names(), dialect=self._dialect)
+    template = "agent/reviewer.md.j2"
+    tools = TOOLS
+    examples = _EXAMPLES

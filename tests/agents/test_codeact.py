@@ -7,7 +7,7 @@ import pytest
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
 from resolver.agents.offer import Offer
-from resolver.agents.registry import choose_dialect, make_agent
+from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
@@ -191,8 +191,10 @@ def test_an_unknown_agent_is_a_usage_error_that_lists_the_known() -> None:
 
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:
-    for name in ("CodeActAgent", "BrowsingAgent", "VisualBrowsingAgent", "DummyAgent"):
-        assert make_agent(name, ReplayModel([]), "auto", Offer(browser=True)).name == name
+    for name, built in AGENTS.items():
+        agent = make_agent(name, ReplayModel([]), "auto", Offer(browser=True, index=True))
+        assert agent.name == name
+        assert getattr(agent, "answers", False) is built.answers, name
 
 
 def test_auto_takes_tool_calls_where_the_model_has_them() -> None:

@@ -24,7 +24,6 @@ _TAR_RUNS = re.compile(
 )
 _BANG = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
 _CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
-_XARGS_VALUED = frozenset({"-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j", "--max-args"})
 
 
 def execution_findings(call: Call, walk: Walk) -> Iterator[Finding]:

@@ -47,11 +47,6 @@ _TELLERS = frozenset({"whoami", "hostname", "id", "logname", "hostid"})
 _UNSURE = ("--insecure", "--proxy", "--resolve", "--connect-to", "--no-check-certificate")
 """Options after which an address may be answered by somebody else."""
 
-_BARE_HOST = re.compile(
-    r"(?:(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,20}|localhost|\d{1,3}(?:\.\d{1,3}){3}|\$\{\w{1,200}\})"
-    r"(?:[:/?]|$)"
-)
-
 
 def output_of(call: Call, walk: Walk) -> Flow:
     """What the call writes, apart from what it runs."""
