@@ -80,6 +80,7 @@ class Commands:
             if trigger.command in GOES_ON or (decides and self.configured.waits(trigger)):
                 return trigger
             tell_nothing_at_work(trigger, forge, settings)
+            logger.info("%s finds nothing at work", what)
         except ForgeError as error:
             logger.error("%s: %s", what, error.what)
         return None

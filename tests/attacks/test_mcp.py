@@ -17,6 +17,8 @@ from tests.parts import mcp_server
 from tests.parts.model_endpoint import tool_call
 from tests.parts.runs import bash, finish, git
 
+pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
+
 SCRIPT = Path(mcp_server.__file__)
 TOKEN = "mcp-canary-0b1c2d3e4f5a69788796a5b4c3d2e1f0"
 HEADER = "header-canary-9f8e7d6c5b4a39281706f5e4d3c2b1a0"

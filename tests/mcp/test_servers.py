@@ -17,6 +17,8 @@ from resolver.mcp.results import MAX_TEXT
 from tests.mcp.conftest import HOST, SCRIPT, Scene
 from tests.parts.processes import count_running
 
+pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
+
 BOTH = pytest.mark.parametrize("transport", ["stdio", "http"])
 ADD = McpCall(server="test", name="add", arguments={"a": 2, "b": 3})
 

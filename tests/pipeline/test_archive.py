@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver import archive
 from resolver.errors import LogError
+from resolver.resuming import archive
 from resolver.resuming.archive import PLAIN, RUNS, fetch_last, keep
 from resolver.workspace.git import Credential
 from tests.parts.github import GitHubServer

@@ -21,6 +21,8 @@ from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 
+pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
+
 TOKEN = "mcp-canary-4e1f0b6d9a8c7352"
 PROJECT = "mcp:\n  project: {command: python3, args: [tools/server.py, good], tools: [add, w*]}\n"
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")

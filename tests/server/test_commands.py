@@ -220,7 +220,9 @@ def test_pull_requests_of_others_are_refused_and_a_stop_finds_nothing(
     [told] = until(thread.told)
     assert "nothing at work" in told
     thread.again(stop)
-    until(lambda: server.log.count("stop on") and not plans.times("others"))
+    told_twice = f"stop on {thread.repository}#{thread.issue.number} finds nothing"
+    until(lambda: server.log.count(told_twice) == 2)
+    assert not plans.times("others")
     assert len(thread.told()) == 1
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from random import randrange
 from typing import Any
 
 from tests.parts.github_server.bare import BareRepository
@@ -258,7 +259,7 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
         self.apps: dict[int, App] = {}
-        self.ids = count(1_000_001)
+        self.ids = count(randrange(1_000_001, 900_000_000, 100_000))
         self.clock_offset = timedelta()
 
     def now(self) -> datetime:
