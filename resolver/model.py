@@ -17,101 +17,12 @@ from resolver.consent import Decision
 from resolver.nouns import Noun as Noun
 from resolver.nouns import Recorded as Recorded
 from resolver.pull import PublishedReview, Pull
-
-
-class TriggerKind(StrEnum):
-    """What started the work."""
-
-    ISSUE_COMMENT = "issue_comment"
-    ISSUE_LABELED = "issue_labeled"
-    REVIEW_COMMENT = "review_comment"
-    REVIEW_SUBMITTED = "review_submitted"
-    COMMAND_LINE = "command_line"
-    LOCAL = "local"
-
-
-class Actor(Recorded):
-    """The person (or bot) who asked. `id` is the forge's number, None when not known."""
-
-    login: str = Field(description="Name on the forge.")
-    id: int | None = Field(default=None, description="The forge's number; None when not known.")
-    is_bot: bool = Field(default=False, description="True when no person stands behind it.")
-
-
-class Command(StrEnum):
-    """What a mention asks for."""
-
-    FIX = "fix"
-    QUESTION = "question"
-    REVIEW = "review"
-    HELP = "help"
-    CONTINUE = "continue"
-    STOP = "stop"
-    PAUSE = "pause"
-    RESUME = "resume"
-    APPROVE = "approve"
-    DENY = "deny"
-
-
-class Snapshot(Recorded):
-    """The issue's words as the requester saw them, from the event's own payload."""
-
-    title: str = Field(description="The issue's title.")
-    body: str = Field(description="The issue's text.")
-    author: str = Field(default="", description="Login of who opened it.")
-
-
-class Extension(Recorded):
-    """What a maintainer grants on top of a run's limits: replies, US dollars, seconds."""
-
-    iterations: int = Field(default=0, description="Replies of the model.")
-    budget: float = Field(default=0.0, description="US dollars.")
-    time: float = Field(default=0.0, description="Seconds.")
-
-
-class Trigger(Recorded):
-    """A wish to start work, parsed from an event and not yet allowed.
-
-    Made in `resolver.triggers` (and by the command line), read by `resolver.forge`.
-    """
-
-    key: str = Field(description="Same key, same run: what makes a redelivery a no-op.")
-    kind: TriggerKind = Field(description="By which way it came.")
-    repository: str = Field(description="OWNER/NAME, or the path of a local checkout.")
-    number: int | None = Field(default=None, description="Issue or PR number; None when local.")
-    is_pull_request: bool = Field(
-        default=False, description="True when it was asked for on a pull request."
-    )
-    issue: int | None = Field(
-        default=None,
-        description="The issue it is about, where it was asked for on a pull request of ours.",
-    )
-    actor: Actor = Field(description="Who asked.")
-    instruction: str = Field(default="", description="The words that follow the mention.")
-    command: Command = Field(default=Command.FIX, description="What is asked for.")
-    named: str = Field(
-        default="",
-        description="Name after a slash: an agent or a task skill; its arguments are the words.",
-    )
-    extension: Extension = Field(default=Extension(), description="What is granted along with it.")
-    at: datetime = Field(description="Text written or edited after this moment is not used.")
-    comment_id: int | None = Field(default=None, description="The comment to react to.")
-    snapshot: Snapshot | None = Field(
-        default=None, description="The words at the time; None when the forge is asked for them."
-    )
-    head: str = Field(
-        default="", description="Newest commit of the pull request at the time, where it is known."
-    )
-
-    @property
-    def subject(self) -> int | None:
-        """Number of the issue that is worked on; `number` is where it was asked and is told."""
-        return self.issue or self.number
-
-    def came_after(self, other: "Trigger") -> bool:
-        """Whether this was asked later than `other`. GitHub's times are whole seconds; within one
-        the ids of comments say what came first."""
-        return (self.at, self.comment_id or 0) > (other.at, other.comment_id or 0)
+from resolver.trigger import Actor as Actor
+from resolver.trigger import Command as Command
+from resolver.trigger import Extension as Extension
+from resolver.trigger import Snapshot as Snapshot
+from resolver.trigger import Trigger as Trigger
+from resolver.trigger import TriggerKind as TriggerKind
 
 
 class Comment(Recorded):

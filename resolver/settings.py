@@ -18,13 +18,14 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from resolver.agent_knobs import AgentKnobs
 from resolver.allowed_hosts import AllowList
 from resolver.errors import UsageError
+from resolver.forge_knobs import ForgeKnobs
 from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
 
-class Settings(ModelKnobs, AgentKnobs):
+class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
     """All settings of one run. Frozen; made once at a door and handed down."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
