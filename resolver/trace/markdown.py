@@ -7,6 +7,7 @@ references and links made inert. The words and the layout are in prompts/trace/.
 import html
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from resolver.events.log import Event
@@ -69,7 +70,7 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
     room = limit - utf16_length(before) - utf16_length(after)
     if room < _GAP:
         return ""
-    entries = [e for e in view.entries if isinstance(e, Step) or e.sort in _FOR_COMMENT]
+    entries = [_brief(e) for e in view.entries if isinstance(e, Step) or e.sort in _FOR_COMMENT]
     for cap in _CAPS:
         body = _all_within(entries, cap, room)
         if body is not None:
@@ -78,6 +79,13 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
 
 
 _SLOT = "<!-- entries -->"
+
+
+def _brief(entry: Entry) -> Entry:
+    """Of a skill that was loaded a comment names what and why: its text is no news."""
+    if isinstance(entry, Step) and entry.verb == "Load":
+        return replace(entry, outputs=())
+    return entry
 
 
 def utf16_length(text: str) -> int:

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.base import Source
 from resolver.trace.markdown import (
     fenced,
     inline_code,
@@ -158,6 +159,14 @@ def test_a_comment_says_what_it_took() -> None:
     assert comment.endswith("\n</details>\n")
     assert "❌ exit code 1" in comment
     assert "```diff\n--- a/calendar/parse.py" in comment
+
+
+def test_a_comment_names_a_loaded_skill_and_the_whole_trace_has_its_text() -> None:
+    loaded = a.Recall(query="python-tests", why="a.py was touched", source=Source.ENVIRONMENT)
+    events = numbered([started(), loaded, o.RecallResult(content="Use pytest.")])
+    assert "Use pytest." in render_markdown(events)
+    comment = render_comment_trace(events, GITHUB)
+    assert "python-tests: a.py was touched" in comment and "Use pytest." not in comment
 
 
 @pytest.mark.parametrize("unit", ["x", "\n", "`", "🦀", "漢", "</details>\n", "@octocat #1 "])

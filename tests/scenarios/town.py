@@ -1,0 +1,137 @@
+"""One repository, its people, its running server: what they do reaches it as GitHub delivers it."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue, Repository, Review, ReviewComment
+from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.server.serving import BOT, Forge, Server, until
+
+NAME = "octo/calc"
+FILES = {
+    "calc.py": "def add(a, b):\n    return a - b\n\n\ndef half(a):\n    return a // 2\n",
+    "test_calc.py": "from calc import add\n\nassert add(2, 2) == 4\n",
+    "README.md": "# calc\n",
+}
+PRICES = {
+    "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+}
+_HIDDEN = re.compile(r"<!--.*?-->", re.S)
+
+
+class Town:
+    """mona maintains octo/calc, zoe reports, eve may do nothing. The model answers `script`."""
+
+    def __init__(
+        self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path, **settings: str
+    ) -> None:
+        self.github, self.endpoint = github, endpoint
+        self.forge = Forge(github)
+        self.repository: Repository = github.create_repository(NAME, FILES)
+        for login in ("mona", BOT):
+            github.grant(login, NAME, "write", "MEMBER")
+        for login in ("zoe", "eve"):
+            github.add_user(login)
+        self.server = Server(folder, self.forge, endpoint, **{**PRICES, **settings})
+        self.server.start()
+
+    def close(self) -> None:
+        """End the server; nothing in its log is to be looked into, and no secret anywhere."""
+        self.server.close()
+        self.server.check()
+
+    def script(self, *answers: Answer) -> None:
+        """What the model answers next, whoever asks."""
+        self.endpoint.script(*answers)
+
+    # What people do
+
+    def opens(self, who: str, title: str, body: str = "") -> Issue:
+        """Open an issue."""
+        self.github.advance(2)
+        issue = self.github.create_issue(NAME, title, body, author=who)
+        self.tell("issues", self.github.event_issues(issue))
+        return issue
+
+    def says(self, who: str, thread: Issue, words: str) -> Comment:
+        """Write a comment."""
+        self.github.advance(2)
+        comment = self.github.add_comment(thread, words, who)
+        self.tell("issue_comment", self.github.event_issue_comment(comment))
+        return comment
+
+    def reviews(
+        self, who: str, pull: Issue, words: str, lines: Sequence[tuple[str, int, str]] = ()
+    ) -> tuple[Review, list[ReviewComment]]:
+        """Submit a review with comments on lines (path, line, words): one event each."""
+        self.github.advance(2)
+        review = self.github.add_review(pull, words, who)
+        placed = [self.github.add_review_comment(pull, *line, who) for line in lines]
+        for comment in placed:
+            comment.review_id = review.id
+        for comment in placed:
+            payload = self.github.event_review_comment(comment)
+            self.tell("pull_request_review_comment", payload)
+        self.tell("pull_request_review", self.github.event_review(review))
+        return review, placed
+
+    def tell(self, event: str, payload: dict[str, Any]) -> None:
+        """Deliver an event to the server."""
+        status, said = self.server.deliver(payload, event)
+        assert status in {200, 202}, said
+
+    # What is there to see
+
+    def pulls(self) -> list[Issue]:
+        """The pull requests, oldest first."""
+        return self.forge.pulls(self.repository)
+
+    def pull(self, number: int = 1, seconds: float = 60) -> Issue:
+        """The pull request of that count, as soon as it is there."""
+        found: list[Issue] = until(lambda: len(self.pulls()) >= number and self.pulls(), seconds)
+        return found[number - 1]
+
+    def answered(self, thread: Issue, times: int = 1, seconds: float = 60) -> list[str]:
+        """Our comments on the thread, once there are so many whose work has ended."""
+        until(lambda: len(self.ended(thread)) >= times, seconds)
+        return self.ended(thread)
+
+    def ended(self, thread: Issue) -> list[str]:
+        """What our comments on the thread say of work that has ended."""
+        told = (c.body for c in self.forge.told(thread))
+        return [seen(body) for body in told if " ending=progress" not in body.split("\n")[0]]
+
+    def page(self, thread: Issue) -> list[tuple[str, str]]:
+        """Who said what on the thread, oldest first: of our own comments the first line."""
+        return [(c.author.login, headline(c.body)) for c in thread.comments]
+
+    def content(self, pull: Issue, path: str) -> str:
+        """A file as the pull request's branch has it."""
+        assert pull.pull is not None
+        git = pull.pull.head_repository.git
+        return str(git.text("show", f"refs/heads/{pull.pull.head}:{path}"))
+
+    def commits(self, pull: Issue) -> list[str]:
+        """Subjects of the pull request's commits, oldest first."""
+        assert pull.pull is not None
+        git = pull.pull.head_repository.git
+        listed = git.text(
+            "log", "--reverse", "--format=%s", f"{pull.pull.base}..refs/heads/{pull.pull.head}"
+        )
+        return str(listed).splitlines()
+
+
+def seen(body: str) -> str:
+    """What a person sees of a comment's source."""
+    return _HIDDEN.sub("", body).strip()
+
+
+def headline(body: str) -> str:
+    """The first line that a person sees, with what differs from run to run left out."""
+    line = seen(body).splitlines()[0] if seen(body) else ""
+    line = re.sub(r"\]\(http[^)]*\)", "]", line)
+    return re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", line)
