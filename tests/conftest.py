@@ -1,6 +1,8 @@
 """Fixtures that every room's tests may use (the real parts), and what holds for all tests."""
 
+import asyncio
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,16 @@ def pytest_runtest_makereport():
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def main_loop() -> Iterator[None]:
+    """The main thread's event loop, closed at the end.
+
+    litellm makes one where there is none and never closes it; whatever test then happened to run
+    when it was collected failed for it.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()

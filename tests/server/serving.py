@@ -28,7 +28,7 @@ FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 BOT = "resolver-bot"
 
 
-def until(condition: Callable[[], Any], seconds: float = 45.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """The first true value of `condition`. Fails when there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
