@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # The tests wait on containers, git and sockets for a third of their time.
-WORKERS ?= 3
+WORKERS ?= 4
 
 .PHONY: help demo test lint format docs clean
 

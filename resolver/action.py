@@ -13,22 +13,26 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from resolver.assembly.sandbox import Host
 from resolver.doors import (
+    app_login,
     filtered_log,
     github_forge,
     host_of,
+    own_login,
     run_id,
     stop_on_signals,
     trigger_of,
 )
 from resolver.errors import UsageError
+from resolver.events.stream import utc_now
 from resolver.forge.wording import comment_body
-from resolver.model import Trigger
-from resolver.output import Output
+from resolver.model import Trigger, TriggerKind
+from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, Record
 from resolver.result import print_result
-from resolver.settings import load_settings
+from resolver.settings import Settings, load_settings
 from resolver.templates import render
 from resolver.thread.commands import (
     about_issue,
@@ -37,10 +41,12 @@ from resolver.thread.commands import (
     go_on_from_archive,
     watch_of,
 )
+from resolver.thread.placing import placed
 from resolver.thread.steering import STARTS
 from resolver.thread.watching import watched
+from resolver.trace.groups import Groups
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import Progress
+from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
 
 OUTPUT = "resolver-output"
@@ -49,9 +55,10 @@ OUTPUT = "resolver-output"
 
 def run_action(environment: Mapping[str, str], console: Console) -> int:
     """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up."""
-    settings = load_settings({}, environment)
-    name, payload = read_event(environment)
-    trigger = trigger_of(settings, name, payload)
+    host = host_of(environment)
+    options = app_login(load_settings({}, environment), host)
+    settings = load_settings(options, environment)
+    trigger = asked_of(settings, environment, host)
     if isinstance(trigger, Ignored):
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
@@ -59,29 +66,31 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
     if workspace.resolve() == Path.cwd():
         workspace = Path()  # so that the log names the files as later steps do
-    host, forge = host_of(environment), github_forge(settings, trigger.repository)
+    forge = github_forge(settings, trigger.repository, host)
     run = run_id(trigger.key, trigger.at)
     asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
     console.print(Text(for_terminal(asked)), soft_wrap=True)
     if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = about_issue(trigger, forge)
-            answered = answer_in_job(trigger, run, forge, settings)
+            answered = answer_in_job(trigger, run, forge, settings, host)
         if answered is not None:
             console.print(Text(for_terminal(answered.said)), soft_wrap=True)
             write_outputs(environment, {"state": answered.state})
             return answered.exit_code
+    groups = Groups(console)
     job = Job(
         trigger=trigger,
         run=run,
         output=output_in(workspace),
-        load=lambda repository: load_settings({}, environment, repository),
+        load=lambda repository: load_settings(options, environment, repository),
         host=host,
-        progress=Progress(console),
+        progress=groups,
         log_url=job_url(environment, trigger),
+        actions_run=actions_run(environment),
         continues=settings.keep_log,
     )
-    with stop_on_signals(), filtered_log(settings, host):
+    with stop_on_signals(), filtered_log(settings, host), groups.during():
         job = go_on_from_archive(job, settings)
         with watched(watch_of(job, settings)):
             record = resolve(job, forge)
@@ -92,6 +101,26 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     write_summary(environment, record)
     hand_over(workspace / OUTPUT, workspace)
     return record.exit_code
+
+
+def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> Trigger | Ignored:
+    """What the job's event asks for, and where. Raises UsageError and ForgeError."""
+    name, payload = read_event(environment)
+    arrival = Arrival(environment.get("GITHUB_RUN_ID", ""), utc_now())
+    own = own_login(settings, name, payload, host)
+    trigger = trigger_of(settings, name, payload, own, arrival)
+    if isinstance(trigger, Ignored):
+        return trigger
+    with filtered_log(settings, host):
+        forge = github_forge(settings, trigger.repository, host)
+        again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
+        found = placed(trigger, forge, settings, again)
+        # Each comment of a review, each check of a commit starts a job. One of them does the run,
+        # whatever it came to; who wants it done again runs that job again.
+        one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
+        if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
+            return Ignored("another event has asked for the same already")
+        return found
 
 
 def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
@@ -117,6 +146,12 @@ def job_url(environment: Mapping[str, str], trigger: Trigger) -> str:
     return f"{server}/{trigger.repository}/actions/runs/{run}" if server and run else ""
 
 
+def actions_run(environment: Mapping[str, str]) -> str:
+    """The run of GitHub Actions and its attempt, like "123.1"; "" when it is not known."""
+    run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
+    return f"{run}.{attempt}" if run.isdecimal() and attempt.isdecimal() else ""
+
+
 def outputs_of(record: Record) -> dict[str, str]:
     """The Action's outputs, as action.yml names them."""
     publication, outcome = record.publication, record.outcome
@@ -130,6 +165,8 @@ def outputs_of(record: Record) -> dict[str, str]:
         "cost": f"{outcome.cost:.4f}" if outcome and outcome.cost is not None else "",
         "iterations": str(outcome.iterations if outcome else 0),
         "output": OUTPUT,
+        "outcome": f"{OUTPUT}/{OUTCOME}",
+        "events": f"{OUTPUT}/{EVENTS}" if record.log else "",
     }
 
 

@@ -14,7 +14,9 @@ from resolver.trace.plain import for_terminal
 COMMANDS = {
     "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
     "init": "Write the workflow and the settings of a repository after a look at it.",
+    "app": "Say how to make the GitHub App to work as.",
     "action": "Run as a GitHub Action, on the event that started the job.",
+    "close": "Say on the thread that the run of this job died, if it did.",
     "serve": "Serve the GitHub App's webhook and work on its deliveries.",
     "sweep": "Resolve the issues of a repository that wear the label, oldest first.",
     "costs": "Show what the server's runs have cost, by repository and month.",

@@ -14,16 +14,20 @@ from types import FrameType
 from typing import Any
 
 from resolver.assembly.sandbox import Host
-from resolver.errors import Stopped, UsageError
-from resolver.forge.github.access import GitHubAccess
+from resolver.assembly.tokens import access_of
+from resolver.errors import ResolverError, Stopped, UsageError
+from resolver.forge.github.access import ServerTrouble
+from resolver.forge.github.around import Wanted
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.security.logging import RewritingFilter
-from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.trace.plain import for_terminal
+from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import parse_event
+from resolver.triggers.parse import needs_own_login, parse_event
+
+logger = logging.getLogger("resolver.doors")
 
 SHORTEST_SECRET = 12
 """Characters a value of the environment needs to count as a secret."""
@@ -89,37 +93,77 @@ def command_line_trigger(
     )
 
 
-def github_forge(settings: Settings, repository: str) -> GitHubForge:
-    """The GitHub that the settings name. Raises UsageError without a token."""
-    if settings.github_token is None:
-        raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
-    access = GitHubAccess(
-        token=settings.github_token.get_secret_value(),
-        api_url=settings.github_api_url,
-        server_url=settings.github_server_url,
-        graphql_url=settings.github_graphql_url,
-        bot_login=settings.bot_login,
-    )
-    return GitHubForge(access, repository)
+def github_forge(settings: Settings, repository: str, host: Host) -> GitHubForge:
+    """The GitHub that the settings name, as the App or with the token that they have.
+
+    host: its redactors know each token that is made. Raises UsageError with neither.
+    """
+    source = host.tokens.source(settings, repository)
+    if source is None:
+        raise UsageError(
+            "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
+        )
+    wanted = Wanted(settings.pictures, settings.picture_hosts)
+    return GitHubForge(access_of(settings, source), repository, wanted)
 
 
-def trigger_of(settings: Settings, event: str, payload: Mapping[str, Any]) -> Trigger | Ignored:
-    """What a GitHub event asks for, by the settings' mention, label and lists."""
+def app_login(settings: Settings, host: Host) -> dict[str, Any]:
+    """As whom the settings' App writes, as the setting that says so; {} without an App.
+
+    Raises ForgeError when GitHub does not take its key, and UsageError for half an App.
+    """
+    if settings.bot_login or not settings.has_app:
+        return {}
+    try:
+        return {"bot_login": host.tokens.app(settings).page().login}
+    except ServerTrouble as error:
+        logger.warning("%s", error.what)  # each run asks again
+        return {}
+
+
+def trigger_of(
+    settings: Settings,
+    event: str,
+    payload: Mapping[str, Any],
+    own: str = "",
+    arrival: Arrival | None = None,
+) -> Trigger | Ignored:
+    """What a GitHub event asks for, by the settings' mention, label and lists.
+
+    own: our login where the settings don't say it; arrival: as in `parse_event`.
+    """
     return parse_event(
         event,
         payload,
         mention=settings.mention,
         label=settings.label,
-        bot_login=settings.bot_login,
+        bot_login=settings.bot_login or own,
         allowed_users=settings.allowed_users,
+        denied_users=settings.denied_users,
+        checks=settings.fix_failing_checks,
+        arrival=arrival,
     )
+
+
+def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: Host) -> str:
+    """Our login, asked of the forge where the event can't be understood without; else, and when
+    it does not say, what the settings have."""
+    if settings.bot_login or not needs_own_login(event, payload):
+        return settings.bot_login
+    repository = payload.get("repository")
+    name = str(repository.get("full_name")) if isinstance(repository, Mapping) else ""
+    try:
+        return github_forge(settings, name, host).whoami()
+    except ResolverError as error:
+        logger.warning("our own login is not known: %s", error.what)
+        return ""
 
 
 @contextmanager
 def filtered_log(settings: Settings, host: Host) -> Iterator[None]:
     """Warnings of all packages go to stderr without secrets and without control of a terminal or
     of the Action's runner."""
-    redactor = Redactor((*settings.secrets, *host.secrets))
+    redactor = host.redactor(settings)
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))

@@ -4,11 +4,14 @@
     +-- UsageError                2   the command line or the settings are wrong
     |   +-- FrontmatterError      2   the head of a skill's or an agent's file is wrong
     +-- Refused                   5   permission or policy says no
+    |   +-- NotAllowed            5   the person may not start work
     |   +-- PolicyViolation       5   the change touches what it may not touch
     |   +-- OverBudget            5   the money of the month or the day is used up
+    |   +-- CeilingReached        5   the runs or the money of a thread, a user or a day are used up
     +-- LimitReached              4   iterations, money or time are used up
     +-- WorkspaceError            1   git on the host failed
     |   +-- BranchTaken           1   the branch exists with something else on it
+    |   +-- PushRefused           1   the server does not take what is pushed
     +-- ForgeError                1   GitHub (or another forge) failed or said no
     +-- SandboxError              1   the sandbox could not be started or was lost
     +-- ModelError                1   the model endpoint failed
@@ -24,7 +27,18 @@ The number is the exit code of the command line. Each error says what happened
 and what to do next; `resolver.cli` prints both, the forge comment shows both.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+Cause = Literal[
+    "",
+    # of a forge, see resolver.causes
+    "archived", "disabled", "sso", "moved", "locked", "issues_off", "pull_requests_off",
+    "workflow_files", "secret_scanning", "branch_protected", "large_files", "push_rule",
+    "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",
+    # of a model's provider
+    "provider_down", "model_key", "no_credit",
+]  # fmt: skip
+"""What a person can do something about, where an error has one such cause."""
 
 
 class ResolverError(Exception):
@@ -32,14 +46,16 @@ class ResolverError(Exception):
 
     what: one sentence that says what was wrong and where.
     next_step: one sentence that says what the reader can do about it.
+    cause: the one of those that people know, where it is one.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, what: str, next_step: str = "") -> None:
+    def __init__(self, what: str, next_step: str = "", cause: Cause = "") -> None:
         super().__init__(what)
         self.what = what
         self.next_step = next_step
+        self.cause = cause
 
 
 class UsageError(ResolverError):
@@ -67,12 +83,20 @@ class Refused(ResolverError):
     exit_code = 5
 
 
+class NotAllowed(Refused):
+    """The person who asked may not start work; whether they are told is a setting."""
+
+
 class PolicyViolation(Refused):
     """The change touches something that must not be published; the patch is kept."""
 
 
 class OverBudget(Refused):
     """What the runs of a month or a day may cost together is used up before this one began."""
+
+
+class CeilingReached(Refused):
+    """A thread, a person or a repository has had what it may have in a day, or bots go round."""
 
 
 class LimitReached(ResolverError):
@@ -94,6 +118,20 @@ class WorkspaceError(ResolverError):
 
 class BranchTaken(WorkspaceError):
     """A branch of that name exists and holds something else; the caller picks another name."""
+
+
+class PushRefused(WorkspaceError):
+    """The server does not take a push, and would not take it again.
+
+    why: the reason, as the end of a sentence. of_branch: another branch there may be let have it.
+    """
+
+    def __init__(
+        self, what: str, next_step: str = "", why: str = "", *, of_branch: bool = False
+    ) -> None:
+        super().__init__(what, next_step)
+        self.why = why
+        self.of_branch = of_branch
 
 
 class ForgeError(ResolverError):

@@ -16,7 +16,8 @@ from pydantic import Field
 from resolver.consent import Decision
 from resolver.nouns import Noun as Noun
 from resolver.nouns import Recorded as Recorded
-from resolver.pull import PublishedReview, Pull
+from resolver.pull import AskedThread, PublishedReview, Pull
+from resolver.surroundings import FailedCheck, Picture, Reference
 from resolver.trigger import Actor as Actor
 from resolver.trigger import Command as Command
 from resolver.trigger import Extension as Extension
@@ -36,6 +37,9 @@ class Comment(Recorded):
     created_at: datetime = Field(description="When it was written.")
     body: str = Field(description="The words.")
     url: str = Field(default="", description="Its page.")
+    skipped: int = Field(
+        default=0, description="Comments just before this one that are not here, for length."
+    )
 
 
 class Task(Recorded):
@@ -48,8 +52,14 @@ class Task(Recorded):
     title: str = Field(description="The issue's title.")
     body: str = Field(description="The issue's text, cleaned.")
     author: str = Field(default="", description="Login of who opened it.")
+    association: str = Field(
+        default="", description="The author's author_association; not a permission."
+    )
     url: str = Field(default="", description="The issue's page.")
     labels: tuple[str, ...] = Field(default=(), description="Names of its labels.")
+    issue_type: str = Field(default="", description="Name of its type, where it has one.")
+    milestone: str = Field(default="", description="Title of its milestone, where it has one.")
+    assignees: tuple[str, ...] = Field(default=(), description="Logins of who is to do it.")
     comments: tuple[Comment, ...] = Field(default=(), description="The thread, oldest first.")
     left_out: tuple[str, ...] = Field(
         default=(), description="What was not used and why, in words for a person."
@@ -58,6 +68,18 @@ class Task(Recorded):
     source: str = Field(description="URL or path to clone from; never holds a credential.")
     pull: Pull | None = Field(
         default=None, description="The pull request, where the work is on one; else None."
+    )
+    references: tuple[Reference, ...] = Field(
+        default=(), description="Issues and pull requests of the repository that belong to it."
+    )
+    pictures: tuple[Picture, ...] = Field(
+        default=(), description="The pictures of description and comments."
+    )
+    checks: tuple[FailedCheck, ...] = Field(
+        default=(), description="Checks that had failed on the commit that is worked on."
+    )
+    asked: tuple[AskedThread, ...] = Field(
+        default=(), description="Conversations on its code that the request is about, in order."
     )
 
 
@@ -262,6 +284,17 @@ class PullRequest(Noun):
     number: int | None = None
     url: str | None = None
     draft: bool = False
+    notes: tuple[str, ...] = Field(
+        default=(), exclude=True, description="What could not be done about it, for a person."
+    )
+
+
+How = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
+"""What became of a change. new: a branch and a pull request of its own. added: a commit on those
+of an earlier run. unchanged: they stay as they are. pushed: a commit on the branch of the pull
+request that was worked on. updated: a merge of its base there. beside: a pull request of its own
+for a change to another one. patch: nothing was pushed, the patch is shown.
+"""
 
 
 class Publication(Noun):
@@ -272,10 +305,17 @@ class Publication(Noun):
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     review: PublishedReview | None = None
-    how: Literal["new", "added", "unchanged"] = Field(
-        default="new",
-        description="Whether pull request and branch are new, or had a commit (or none) added.",
+    how: How = Field(default="new", description="What became of it.")
+    repository: str = Field(
+        default="", description="Whose branch it is, where that is another repository."
     )
+    commit_url: str = Field(default="", description="The commit's page.")
+    patch: str = Field(
+        default="",
+        repr=False,
+        description="The commit as `git am` takes it, where it could not be pushed.",
+    )
+    why: str = Field(default="", description="Why it is not where it was to be, for a person.")
     repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
 
 
@@ -294,6 +334,9 @@ class Continuation(Noun):
     )
     decision: Decision | None = Field(
         default=None, description="What was said about the action that the earlier run waited for."
+    )
+    publishes: bool = Field(
+        default=False, description="True when its finished change is to be made public, no more."
     )
 
 

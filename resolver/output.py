@@ -23,6 +23,9 @@ EVENTS = "events.jsonl"
 REQUEST = "request.json"
 CHANGE = "change.json"
 BUNDLE = "change.bundle"
+MOST_CHANGE = 16_000_000
+"""Bytes of a change that a comment can still have published."""
+
 _FILES = (
     EVENTS, REQUEST, OUTCOME, CHANGE, BUNDLE,
     "patch.diff", "trace.md", "trace.html", "pull_request.md", "review.md",

@@ -6,6 +6,7 @@ log. `resolve` is the one door: it never raises.
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from resolver import work
@@ -13,10 +14,12 @@ from resolver.assembly.agents import denied_models
 from resolver.assembly.knowledge import note_store
 from resolver.assembly.models import recording_of
 from resolver.controller.outcome import outcome_of
-from resolver.errors import PolicyViolation, ResolverError, Stopped
+from resolver.errors import NotAllowed, PolicyViolation, ResolverError, Stopped
 from resolver.events.actions import Delegate
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
+from resolver.guards.admission import admit, settle
+from resolver.guards.stopping import heeding_stops
 from resolver.memory.notes import notes_of
 from resolver.model import (
     Outcome,
@@ -26,24 +29,39 @@ from resolver.model import (
     TriggerKind,
 )
 from resolver.output import Request
-from resolver.preparing import clone, cut_budget, read_repository
+from resolver.preparing import (
+    clone,
+    cut_budget,
+    read_repository,
+    read_round,
+    start_at_base_branch,
+)
 from resolver.publishing.change import publish
+from resolver.publishing.checks import told_of_checks
 from resolver.publishing.links import linker
+from resolver.publishing.making import policy_of
 from resolver.publishing.notes import NOTES_FILE, told_of_change, told_of_notes
 from resolver.publishing.review import publish_review, with_remarks
+from resolver.publishing.threads import answer_threads
+from resolver.publishing.updating import begin_on_pull, settled_paths
 from resolver.record import Job, Record
 from resolver.resuming.resume import change_limits, decide, go_on, take_up
 from resolver.runlog import RunLog
 from resolver.scratch import scratch_folder
 from resolver.templates import render
 from resolver.thread.asking import waiting
+from resolver.thread.beginning import begin_telling, show
 from resolver.triggers.permission import authorize
 from resolver.verify.claims import claimed_evidence
-from resolver.workspace.policy import PatchPolicy, check, is_protected
+from resolver.workspace.policy import check, is_protected
 from resolver.workspace.secrecy import withhold_secrets
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
+
+NO_ROOM = frozenset({"locked", "issues_off"})
+"""Causes for which nobody can be told on the thread: the run is as good as it was, and its outcome
+and a job's summary say how it ended."""
 
 
 def resolve(job: Job, forge: Forge) -> Record:
@@ -60,6 +78,7 @@ def resolve(job: Job, forge: Forge) -> Record:
     if record.outcome is None and record.log is not None:
         record.outcome = outcome_of(record.log.state)
     _tell(record, forge)
+    settle(record, forge)
     _write(record)
     return record
 
@@ -70,7 +89,9 @@ def _done_before(record: Record, forge: Forge) -> bool:
     A run that is resumed has its log to tell more of, and publishes only what is not there.
     """
     job = record.job
-    earlier = forge.find_publication(job.trigger) if job.publish else None
+    if not job.publish:
+        return False
+    earlier = forge.find_publication(job.trigger) or forge.heads().pushed(job.trigger, job.run)
     if earlier is None:
         return False
     resumes = job.resume and job.output.has_events
@@ -93,30 +114,51 @@ def _travel(record: Record, forge: Forge) -> None:
             )
         )
     )
-    authorize(job.trigger, forge, record.settings.allowed_users)
+    _authorize(record, forge)
+    admit(record, forge)
     task = _task(record, forge)
-    with scratch_folder() as folder:
+    show(record, read=True)
+    with scratch_folder() as folder, heeding_stops(record, forge):
         workspace = clone(record, task, folder / "clone.git")
+        show(record, base=workspace.base)
         read_repository(record, workspace, folder)
+        workspace = start_at_base_branch(record, workspace)
         cut_budget(record)
+        begun = begin_on_pull(record, forge, workspace)
+        if begun is None:
+            return
         assert record.task is not None
-        task = record.task
+        workspace, task = begun, record.task
         _work(record, forge, task, workspace, folder)
         record.exit_code = _exit_code(record)
         if record.exit_code == 0 and record.reviews:
             publish_review(record, forge, workspace)
         if record.answers:
+            answer_threads(record, forge)
             return
         if record.exit_code == 0 and record.publication.pull_request is None:
             _check(record, workspace)
+            show(record, checked=True)
             publish(record, forge, task, workspace)
+            told_of_checks(record, forge)
+        answer_threads(record, forge)
+
+
+def _authorize(record: Record, forge: Forge) -> None:
+    """Raises NotAllowed, of which the thread hears nothing where the operator wants it so."""
+    try:
+        authorize(record.job.trigger, forge, record.settings.who_may)
+    except NotAllowed as refused:
+        record.silent = record.settings.refusals == "silent"
+        if record.silent:
+            logger.warning("run %s is refused: %s", record.job.run, refused.what)
+        raise
 
 
 def _task(record: Record, forge: Forge) -> Task:
     """What is to be done: as the log says where there is one to go on from, else as the forge."""
     job = record.job
-    if job.publish:
-        forge.acknowledge(job.trigger)
+    begin_telling(record, forge)
     if (job.resume or job.continuation) and job.output.has_events:
         record.log = log = _open_log(record)
         opening = log.opening
@@ -126,8 +168,10 @@ def _task(record: Record, forge: Forge) -> Task:
         record.base = opening.base
         source = job.source or opening.task.source
         record.task = opening.task.model_copy(update={"source": source})
+        if opening.task.trigger.key == job.trigger.key:
+            record.job = replace(job, trigger=opening.task.trigger)
         return record.task
-    record.task = record.redactor().redact_model(forge.read(job.trigger))
+    record.task = record.redactor().redact_model(read_round(record, forge.read(job.trigger)))
     return record.task
 
 
@@ -136,6 +180,8 @@ def _open_log(record: Record) -> RunLog:
     log = RunLog(job.output.log, record.redactor(), job.now)
     if job.progress:
         log.stream.subscribe("progress", job.progress)
+    if record.telling:
+        log.stream.subscribe("forge", record.telling.follow(log.state))
     return log
 
 
@@ -229,7 +275,8 @@ def _exit_code(record: Record) -> int:
     assert record.patch is not None
     match record.outcome.state:
         case RunState.FINISHED:
-            return 3 if record.patch.is_empty and not record.answers else 0
+            empty = record.patch.is_empty and not record.merges
+            return 3 if empty and not record.answers else 0
         case RunState.REJECTED:
             return 3
         case RunState.LIMIT | RunState.AWAITING_USER_INPUT | RunState.AWAITING_CONFIRMATION:
@@ -241,33 +288,45 @@ def _exit_code(record: Record) -> int:
 def _check(record: Record, workspace: Workspace) -> None:
     """The deterministic gate before anything is made public. Raises PolicyViolation."""
     assert record.patch is not None
-    settings = record.settings
     if record.leaking:
         raise PolicyViolation(
             f"the change holds a secret of this run, in {', '.join(record.leaking[:10])}, "
             "so it was not published",
             "rotate the secret, and look in the event log for how it got there",
         )
-    policy = PatchPolicy(
-        protected_paths=settings.protected_paths,
-        max_bytes=settings.max_patch_bytes,
-        max_files=settings.max_patch_files,
-    )
-    check(workspace, record.patch, policy)
+    settled = settled_paths(record, workspace)
+    check(workspace, record.patch, policy_of(record), settled)
 
 
 def _tell(record: Record, forge: Forge) -> None:
     """One comment that says how it ended. Failing to tell is itself a failure of the run."""
-    if not record.job.publish or record.publication.comment_url is not None:
-        return
-    if record.job.trigger.kind is TriggerKind.COMMAND_LINE and record.exit_code in {2, 5}:
-        return  # the person at the terminal is told there, and nobody else asked
     try:
-        url = forge.comment(record.report())
+        try:
+            _last_word(record, forge)
+        except Stopped as stopped:
+            # a signal stops once, and this word is what it leaves room for
+            record.fail(failure_of(stopped), stopped.exit_code)
+            _last_word(record, forge)
     except (ResolverError, Stopped) as error:
         logger.error("run %s could not be told: %s", record.job.run, error.what)
+        if failure_of(error).cause in NO_ROOM:
+            record.warnings.append(render("run/untold.md.j2", what=error.what).strip())
+            return
         record.fail(failure_of(error), error.exit_code)
+
+
+def _last_word(record: Record, forge: Forge) -> None:
+    if record.telling is not None:
+        record.telling.close()
+    if not record.job.publish or record.publication.comment_url is not None:
         return
+    if record.silent and not forge.has_begun(record.job.trigger):
+        return  # the thread was told of it today, or is to be told nothing
+    untold = record.telling is None or record.telling.told is None
+    at_terminal = record.job.trigger.kind is TriggerKind.COMMAND_LINE
+    if at_terminal and untold and record.exit_code in {2, 5}:
+        return  # the person at the terminal is told there, and nobody else asked
+    url = forge.comment(record.report())
     record.publication = record.publication.model_copy(update={"comment_url": url or None})
 
 
@@ -276,8 +335,9 @@ def _write(record: Record) -> None:
     output = record.job.output
     if record.log is not None:
         output.write_patch(record.patch.diff if record.patch else b"")
-    if record.publication.pull_request is not None:
-        output.write_pull_request(record.publication.pull_request)
+    opened = record.publication.pull_request
+    if opened is not None and opened.body:
+        output.write_pull_request(opened)
     if not record.can_be_published:
         output.withdraw_change()
     if record.log is not None:

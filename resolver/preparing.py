@@ -4,18 +4,39 @@ default branch, and the money that there is.
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from resolver.assembly.agents import Callee, agent_for, read_agents
 from resolver.assembly.knowledge import read_knowledge
-from resolver.model import Task
+from resolver.forge.invisible import with_invisible_shown
+from resolver.model import Command, Task, TriggerKind
 from resolver.publishing.review import legible
 from resolver.record import Record
 from resolver.settings import REPOSITORY_FILE, repository_settings
 from resolver.templates import render
+from resolver.triggers.rounds import asked_in, left_for_later, whole_request
+from resolver.workspace.clone import is_url
+from resolver.workspace.conventions import read_conventions
+from resolver.workspace.elsewhere import at_branch, beside_default
+from resolver.workspace.excerpts import with_code
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
+
+
+def read_round(record: Record, task: Task) -> Task:
+    """The task; of a submitted review with the conversations that it asks about, and as one request
+    whichever of its events came first. What the run was asked for is then that."""
+    trigger, mention = record.job.trigger, record.settings.mention
+    if task.pull is None or trigger.review_id is None:
+        return task
+    asked = asked_in(trigger, task.pull, mention)
+    whole = whole_request(trigger, task.pull, asked, mention)
+    more = left_for_later(trigger, task.pull, asked)
+    record.job = replace(record.job, trigger=whole)
+    left_out = (*task.left_out, more) if more else task.left_out
+    return task.model_copy(update={"trigger": whole, "asked": asked, "left_out": left_out})
 
 
 def clone(record: Record, task: Task, folder: Path) -> Workspace:
@@ -26,7 +47,9 @@ def clone(record: Record, task: Task, folder: Path) -> Workspace:
     if workspace.pull is None:
         record.task = task.model_copy(update={"base_branch": workspace.branch})
     else:
-        record.task = task.model_copy(update={"pull": legible(workspace.pull)})
+        pull = legible(workspace.pull)
+        asked = (with_code(each, pull, workspace.read, with_invisible_shown) for each in task.asked)
+        record.task = task.model_copy(update={"pull": pull, "asked": tuple(asked)})
     if workspace.source_is_dirty:
         record.warnings.append(render("run/dirty.md.j2").strip())
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
@@ -35,11 +58,13 @@ def clone(record: Record, task: Task, folder: Path) -> Workspace:
 
 def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
     depth, credential = record.settings.clone_depth, record.credential()
+    if task.trigger.command is Command.UPDATE:
+        depth = 0  # where two histories met last is only seen in all of both
     if task.pull is not None:
         return Workspace.clone_pull(
             task.source, folder, task.pull, depth=depth, credential=credential
         )
-    return Workspace.clone(
+    cloned = Workspace.clone(
         task.source,
         folder,
         branch=task.base_branch or None,
@@ -47,6 +72,8 @@ def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
         depth=depth,
         credential=credential,
     )
+    goes_on = record.base is not None and is_url(task.source)
+    return beside_default(cloned, depth, credential) if goes_on else cloned
 
 
 def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
@@ -59,6 +86,7 @@ def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
     if workspace.pull is not None:
         # What its setup runs is somebody's unmerged code: no later run begins with what it left.
         record.settings = record.settings.model_copy(update={"keep_setup": False})
+    record.conventions = read_conventions(workspace)
     record.agents = read_agents(workspace, record.settings)
     record.warnings.extend(record.agents.problems)
     opening = record.log.opening if record.log else None
@@ -73,9 +101,24 @@ def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
     record.settings = record.settings.model_copy(update={"agent": agent})
 
 
+def start_at_base_branch(record: Record, workspace: Workspace) -> Workspace:
+    """On an issue, the clone at the branch that the settings name; what the repository says to
+    Resolver is read at the default branch all the same. A log that is gone on from has its own."""
+    branch, task = record.settings.base_branch, record.task
+    begins = task is not None and record.log is None and workspace.pull is None
+    is_local = record.job.trigger.kind is TriggerKind.LOCAL
+    if task is None or not begins or is_local or branch in {"", workspace.branch}:
+        return workspace
+    depth = record.settings.clone_depth
+    moved = at_branch(workspace, branch, depth, record.credential())
+    record.base = moved.base
+    record.task = task.model_copy(update={"base_branch": branch})
+    return moved
+
+
 def cut_budget(record: Record) -> None:
     """Bound the run by the money that its operator has left for it."""
-    left = record.job.purse(record.settings)
+    left = min(record.job.purse(record.settings), record.ceilings_left)
     log = record.log
     record.most_money = (log.spent_before(record.job.run) if log else 0.0) + left
     if left < record.settings.max_budget:

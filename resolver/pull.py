@@ -27,6 +27,9 @@ class Words(Recorded):
     at: datetime = Field(description="When it was made public.")
     body: str = Field(description="The words.")
     url: str = Field(default="", description="Its page.")
+    review: int | None = Field(
+        default=None, description="The review that it is part of, where the forge says so."
+    )
 
 
 class ReviewThread(Recorded):
@@ -43,6 +46,63 @@ class ReviewThread(Recorded):
     is_resolved: bool = Field(default=False, description="Whether somebody has resolved it.")
     is_outdated: bool = Field(default=False, description="Whether its lines have changed since.")
     comments: tuple[Words, ...] = Field(default=(), description="The words, oldest first.")
+    root: int = Field(default=0, description="The forge's number of its first comment.")
+    hunk: str = Field(
+        default="", description="The diff around its lines when it began; the end of a long one."
+    )
+
+
+class AskedThread(Recorded):
+    """A conversation on lines that the request asks about. Made from what was read of the pull
+    request, told to the agent, and answered where it stands."""
+
+    label: str = Field(description="T1, T2, ...: how the agent names it.")
+    thread: ReviewThread = Field(description="The conversation as the requester saw it.")
+    request: str = Field(default="", description="What the requester says in it.")
+    code: str = Field(default="", description="The lines that it is about, with some around them.")
+    is_then: bool = Field(
+        default=False, description="Whether that is the code of when it began, which has moved."
+    )
+
+    @property
+    def line(self) -> int | None:
+        """The last line that it is about: of the pinned head, or as it was written."""
+        return self.thread.original_line if self.is_then else self.thread.line
+
+    @property
+    def place(self) -> str:
+        """As `src/a.py:30`."""
+        return self.thread.path + (f":{self.line}" if self.line else "")
+
+
+class ThreadAnswer(Recorded):
+    """What the agent says to a conversation that it was asked about."""
+
+    id: str = Field(description="T1, T2, ...")
+    addressed: bool = Field(default=False, description="Whether it did what is asked there.")
+    answer: str = Field(default="", description="What it tells the person.")
+
+
+class ThreadReply(Noun):
+    """What is said in a conversation on lines when the run is over.
+
+    done: what was asked there is in what the run has published; words alone are an answer.
+    whole: it is all that is told of the request.
+    """
+
+    asked: AskedThread
+    done: bool = False
+    whole: bool = False
+    words: str = ""
+
+
+class AnsweredThreads(Noun):
+    """What became of the replies. url: page of the first one. gone: places of conversations that
+    are not there any more. unresolved: why some could not be resolved, "" where all were."""
+
+    url: str = ""
+    gone: tuple[str, ...] = ()
+    unresolved: str = ""
 
 
 class PastReview(Recorded):
@@ -59,6 +119,10 @@ class LinkedIssue(Recorded):
     number: int = Field(description="Its number.")
     title: str = Field(description="Its title, cleaned.")
     body: str = Field(default="", description="Its text, cleaned; the beginning of a long one.")
+    author: str = Field(default="", description="Login of who opened it.")
+    association: str = Field(
+        default="NONE", description="The author's author_association; not a permission."
+    )
 
 
 class Hunk(Recorded):
@@ -112,9 +176,19 @@ class Pull(Recorded):
     )
     is_fork: bool = Field(default=False, description="Whether that is another repository.")
     is_draft: bool = Field(default=False, description="Whether its author calls it unfinished.")
+    default_branch: str = Field(
+        default="", description="The default branch of where it is for; set when it is cloned."
+    )
     author: str = Field(default="", description="Login of who opened it.")
     association: str = Field(
         default="NONE", description="The author's author_association; not a permission."
+    )
+    conflicts: tuple[str, ...] = Field(
+        default=(),
+        description="Files that git could not merge with its base, where that is the work.",
+    )
+    conflict_notes: tuple[str, ...] = Field(
+        default=(), description="What git says of each of them."
     )
     moved: str = Field(
         default="", description="What is known of pushes since the request, for a person."
@@ -130,6 +204,22 @@ class Pull(Recorded):
         """The file of the diff with that path, before or after; None when it has none."""
         by_name = (f for f in self.files if path in {f.path, f.old_path})
         return next(by_name, None)
+
+
+class PullSource(Noun):
+    """Where a pull request comes from, as the forge says at this moment. Read before anything is
+    pushed there.
+
+    repository: "" when it is deleted. can_modify: whether its author lets maintainers push to a
+    fork's branch. is_protected: whether the branch has rules; those of a fork are not asked for.
+    """
+
+    is_open: bool
+    repository: str
+    branch: str
+    is_fork: bool
+    can_modify: bool = False
+    is_protected: bool = False
 
 
 class Verdict(StrEnum):

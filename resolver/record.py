@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from resolver.agents.definitions import Definitions
 from resolver.agents.registry import answers, model_of
@@ -12,8 +12,11 @@ from resolver.assembly.models import model_name
 from resolver.assembly.sandbox import Host
 from resolver.controller.confirmation import waiting_in
 from resolver.controller.control import Control
+from resolver.conventions import Conventions
+from resolver.errors import Cause
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.forge.report import Failure, Report
+from resolver.forge.telling import Telling
 from resolver.forge.wording import TRACE_ROOM
 from resolver.model import (
     Continuation,
@@ -26,13 +29,20 @@ from resolver.model import (
     Trigger,
     TriggerKind,
 )
-from resolver.output import Output
+from resolver.output import MOST_CHANGE, Output
 from resolver.runlog import RunLog
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace
+from resolver.triggers.ledger import Run
+from resolver.verify.readiness import is_ready
 from resolver.workspace.git import Credential
+
+UNWRITABLE: frozenset[Cause] = frozenset(
+    {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
+)
+"""Why a push was refused, where any other push to the repository is refused as well."""
 
 Purse = Callable[[Settings], float]
 """US dollars that a run with these settings may cost of what its operator has left for it, from
@@ -59,6 +69,7 @@ class Job:
     control: where people's requests to the run at work arrive.
     continues: the log is kept where a later comment finds it, and the run can go on from it.
     notices: what people should know of how it was started, told as warnings.
+    actions_run: the run of GitHub Actions that this is part of, and its attempt, like "123.1".
     purse: asked once, when the settings of the repository are known.
     """
 
@@ -79,6 +90,7 @@ class Job:
     purse: Purse = bottomless
     progress: Subscriber | None = None
     log_url: str = ""
+    actions_run: str = ""
     now: Clock = utc_now
 
 
@@ -100,12 +112,23 @@ class Record:
     exit_code: int = 0
     warnings: list[str] = field(default_factory=list)
     log: RunLog | None = None
+    booked: Run | None = None
+    """Its entry in the ledger of the repository's runs, where it has one."""
+    ceilings_left: float = float("inf")
+    """US dollars that the ceilings of the day leave it."""
+    silent: bool = False
+    """True when its refusal is not told on the thread: it was today already, or the operator wants
+    it so."""
     most_money: float = float("inf")
     """US dollars that the log as a whole may come to, whatever people grant it."""
     agents: Definitions = field(default_factory=Definitions)
     """The repository's own agents."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """What its agents are told beside the task."""
+    telling: Telling | None = None
+    """Tells how far the run is, where somebody may see it."""
+    conventions: Conventions = field(default_factory=Conventions)
+    """How the repository writes pull requests and commits."""
 
     @property
     def answers(self) -> bool:
@@ -118,6 +141,11 @@ class Record:
         """The most that comments can extend the bounds of the run to."""
         most = self.settings.ceiling
         return most.model_copy(update={"max_budget": min(most.max_budget, self.most_money)})
+
+    @property
+    def merges(self) -> bool:
+        """True when the work is a merge: it is one also where nothing is changed beside."""
+        return bool(self.task and self.task.pull and self.task.pull.conflicts)
 
     @property
     def reviews(self) -> bool:
@@ -136,11 +164,35 @@ class Record:
     def can_be_published(self) -> bool:
         """Whether a change lies in the output folder that is done and not public."""
         done = self.log is not None and self.log.is_done and not self.answers
-        change = self.job.output.change if done and not self.publication.branch else None
+        # a branch without its pull request is half of it
+        half = self.failure is not None and self.publication.pull_request is None
+        public = self.publication.branch is not None and not half
+        change = self.job.output.change if done and not public else None
         return change is not None and change.bundle is not None
+
+    @property
+    def _is_draft(self) -> bool:
+        """Whether its pull request is one: by the setting, else unless it is ready for review."""
+        if self.settings.draft != "auto":
+            return self.settings.draft == "always"
+        events = self.log.state.events if self.log else ()
+        return not is_ready(self.outcome, self.evidence, events)
+
+    @property
+    def _publishable(self) -> Literal["", "comment", "folder"]:
+        """By what its kept change can be made public."""
+        change = self.job.output.change if self.can_be_published else None
+        if change is None or change.bundle is None:
+            return ""
+        # a job has no place for it but the repository, which takes nothing then
+        lost = self.failure is not None and self.failure.cause in UNWRITABLE
+        fits = change.bundle.stat().st_size <= MOST_CHANGE
+        kept = self.job.continues and fits and not (lost and self.job.actions_run)
+        return "comment" if kept else "folder"
 
     def report(self) -> Report:
         """Everything that is told about the run."""
+        pull = self.publication.pull_request
         trace = render_comment_trace(self.log.state.events, TRACE_ROOM) if self.log else ""
         return Report(
             trigger=self.job.trigger,
@@ -152,17 +204,22 @@ class Record:
             patch=self.patch,
             evidence=self.evidence,
             branch=self.publication.branch,
-            pull_request=self.publication.pull_request,
+            pull_request=pull,
             review=self.publication.review,
             failure=self.failure,
-            draft=self.settings.draft or not (self.outcome and self.outcome.task_completed),
-            warnings=(*self.job.notices, *self.warnings),
+            draft=self._is_draft,
+            conventions=self.conventions,
+            wishes=self.settings.wishes,
+            warnings=(*self.job.notices, *self.warnings, *(pull.notes if pull else ())),
             trace_markdown=trace,
             log_url=self.job.log_url,
+            told=self.telling.told if self.telling else None,
             continues=self.job.continues and self.log is not None,
+            publishable=self._publishable,
             wanted=waiting_in(self.log.state) if self.log else None,
             answers=self.answers,
             how=self.publication.how,
+            publication=self.publication,
         )
 
     def fail(self, failure: Failure, exit_code: int) -> None:
@@ -193,11 +250,12 @@ class Record:
 
     def redactor(self) -> Redactor:
         """Knows every secret of the settings and of the machine's environment."""
-        return Redactor((*self.settings.secrets, *self.job.host.secrets))
+        return self.job.host.redactor(self.settings)
 
     def credential(self) -> Credential | None:
-        """What git on the host shows the forge; None for a local checkout."""
-        token = self.settings.github_token
-        if self.job.trigger.kind is TriggerKind.LOCAL or token is None:
+        """What git on the host shows the forge now; None for a local checkout. Not to be kept:
+        its token may end. Raises ForgeError."""
+        trigger = self.job.trigger
+        if trigger.kind is TriggerKind.LOCAL:
             return None
-        return Credential(self.settings.github_server_url, token.get_secret_value())
+        return self.job.host.tokens.credential(self.settings, trigger.repository)

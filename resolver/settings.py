@@ -138,13 +138,17 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
     github_graphql_url: str = knob(
         "https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL", option=False
     )
-    mention: str = knob("@agent", "Word that asks for work in a comment.", option=False)
-    label: str = knob("agent", "Label that asks for work on an issue.", option=False)
-    allowed_users: tuple[str, ...] = knob(
-        (), "Logins that may start work without write access.", option=False
+    mention: str = knob(
+        "@agent", "Word that asks for work in a comment, an issue or a review.", option=False
+    )
+    label: str = knob(
+        "agent", "Label that asks for work on an issue or a pull request.", option=False
     )
     bot_login: str = knob(
-        "", "Login that Resolver writes as; asked of the forge when empty.", option=False
+        "",
+        "Login that Resolver writes as, and that is assigned and asked for reviews; asked of the "
+        "forge when empty.",
+        option=False,
     )
     keep_log: bool = knob(
         True,
@@ -160,7 +164,6 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         ge=0,
         le=600,
     )
-    draft: bool = knob(False, "Open the pull request as a draft.", repository=True)
     clone_depth: int = knob(
         50, "Commits of history the agent sees; 0 means all.", repository=True, option=False, ge=0
     )
@@ -230,7 +233,13 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Every secret value there is, for the redactor."""
-        values = (self.api_key, self.github_token, self.webhook_secret, self.remote_token)
+        values = (
+            self.api_key,
+            self.github_token,
+            self.app_private_key,
+            self.webhook_secret,
+            self.remote_token,
+        )
         services = (service.api_key for service in self.services.values())
         given = (v.get_secret_value() for v in (*values, *services) if v)
         return tuple(value for value in (*given, *self.mcp_secrets) if value)

@@ -14,6 +14,7 @@ _STATES = {
     "refused": RunState.REFUSED,
     "policy": RunState.REFUSED,
     "over_budget": RunState.REFUSED,
+    "ceiling": RunState.REFUSED,
     "limit": RunState.LIMIT,
     "stopped": RunState.STOPPED,
 }

@@ -23,7 +23,6 @@ from resolver.output import Output
 from resolver.pipeline import resolve
 from resolver.record import Job, Record
 from resolver.runlog import spent_by
-from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.templates import render
 from resolver.thread.commands import archive, watch_of
@@ -106,6 +105,7 @@ class Sweep:
     dry: bool = False
     progress: Subscriber | None = None
     log_url: str = ""
+    actions_run: str = ""
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: Callable[[Record], None] = lambda _: None
@@ -148,7 +148,7 @@ class Sweep:
 
     def _add(self, row: Row) -> None:
         """With words that may quote anything, so they lose every secret."""
-        clean = Redactor((*self.settings.secrets, *self.host.secrets)).redact_text
+        clean = self.host.redactor(self.settings).redact_text
         self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
 
     def _bound(self) -> str:
@@ -186,12 +186,15 @@ class Sweep:
         trigger, found = self._earlier(*candidates)
         if found is not None and (found.comment_url or self.dry):
             return Row(issue.number, issue.title, Fate.DONE_BEFORE, url=_page(found))
+        if found is None and not self.dry:
+            comments, mention = self.forge.run_comments, self.settings.mention
+            comments.close_died(issue.number, self.now(), mention)
         since = None if found else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._longest:
             why = f"a run that began at {since:%H:%M} UTC may be at work on it"
             return Row(issue.number, issue.title, Fate.SKIPPED, why)
         if self.dry:
-            authorize(trigger, self.forge, self.settings.allowed_users)
+            authorize(trigger, self.forge, self.settings.who_may)
             self.begun += 1
             return Row(issue.number, issue.title, Fate.WOULD_BEGIN)
         return trigger
@@ -208,6 +211,7 @@ class Sweep:
             repository=self.repository,
             bot_login=self.settings.bot_login,
             allowed_users=self.settings.allowed_users,
+            denied_users=self.settings.denied_users,
         )
 
     def _earlier(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
@@ -228,6 +232,7 @@ class Sweep:
             host=self.host,
             progress=self.progress,
             log_url=self.log_url,
+            actions_run=self.actions_run,
             continues=self.settings.keep_log,
             purse=lambda _: left,
         )
@@ -253,7 +258,7 @@ def _fate(record: Record) -> tuple[Fate, str]:
     if record.publication.repeated and record.failure is None:
         return Fate.DONE_BEFORE, ""
     if record.failure is not None:
-        refused = record.failure.kind == "refused"
+        refused = record.failure.kind in {"refused", "ceiling"}
         return Fate.SKIPPED if refused else Fate.FAILED, record.failure.what
     summary = record.summary()
     if record.exit_code == 0:

@@ -20,6 +20,7 @@ class TriggerKind(StrEnum):
     ISSUE_ASSIGNED = "issue_assigned"
     DISPATCHED = "dispatched"
     CHECK_FAILED = "check_failed"
+    BOX_TICKED = "box_ticked"
     COMMAND_LINE = "command_line"
     LOCAL = "local"
 
@@ -65,6 +66,13 @@ class Extension(Recorded):
     time: float = Field(default=0.0, description="Seconds.")
 
 
+class Ticked(Recorded):
+    """A box that a person has ticked: on the dashboard with this number, for this run."""
+
+    dashboard: int
+    run: str
+
+
 class Trigger(Recorded):
     """A wish to start work, parsed from an event and not yet allowed.
 
@@ -102,6 +110,17 @@ class Trigger(Recorded):
         default=None, description="The review whose words and line comments are one request."
     )
     check: str = Field(default="", description="Name of the check that failed, where one did.")
+    branch: str = Field(default="", description="The branch that a failed check has looked at.")
+
+    ticked: Ticked | None = Field(
+        default=None, description="The box of the dashboard that was ticked, where one was."
+    )
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether it is a question asked in one conversation on lines: it is answered there, and
+        nowhere else."""
+        return self.kind is TriggerKind.REVIEW_COMMENT and self.command is Command.QUESTION
 
     @property
     def subject(self) -> int | None:

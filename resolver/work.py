@@ -54,7 +54,6 @@ from resolver.resuming.rebuild import Recorded, Relocated, redo
 from resolver.runlog import RunLog
 from resolver.runtime.connections import connections_told
 from resolver.runtime.runtime import Runtime
-from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
 from resolver.workspace.policy import is_protected
@@ -126,7 +125,7 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
         runtime = opened.runtime
         job.control.interrupt_with(runtime.interrupt)
         executor = rebuild(earlier, runtime, log) if earlier else runtime
-        redact = Redactor((*job.settings.secrets, *job.host.secrets)).redact_text
+        redact = job.host.redactor(job.settings).redact_text
         environment = job.host.environment
         with (
             open_mcp(job.settings, environment, job.recording, runtime, log, redact) as mcp,
@@ -212,7 +211,7 @@ def _run_agent(
     index: CodeIndex,
 ) -> Outcome:
     settings, recording = _as_begun(job, opening, log.state)
-    redactor = Redactor((*settings.secrets, *job.host.secrets))
+    redactor = job.host.redactor(settings)
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
     offer = Offer(
         delegates=True,
@@ -223,6 +222,7 @@ def _run_agent(
         lines_of=workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
+        threads=_answered_apart(job, settings),
     )
     wanted = model_of(settings.agent, job.agents)
     model = model_on(log.stream, agent=settings.agent, model=wanted)
@@ -254,12 +254,21 @@ def _run_agent(
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        prompt = _task_words(job, settings, workspace, runtime.root)
+        prompt = _task_words(job, settings, workspace, runtime.root, log.state)
         log.stream.add(Message(content=prompt, source=Source.USER))
     return controller.run()
 
 
-def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str) -> str:
+def _answered_apart(job: Job, settings: Settings) -> tuple[str, ...]:
+    """Names of the conversations on lines that the agent answers one by one. A question in one of
+    them is answered by its closing words."""
+    if len(job.task.asked) == 1 and answers(settings.agent, job.agents):
+        return ()
+    return tuple(each.label for each in job.task.asked)
+
+
+def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str, state: State) -> str:
+    prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     return render_task(
         job.task,
         workspace.base,
@@ -269,6 +278,8 @@ def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str) -
         reviews=settings.agent == REVIEWER,
         calls=has_own_work(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
+        dialect=prompt.dialect if prompt else "tools",
+        threads=bool(_answered_apart(job, settings)),
     )
 
 

@@ -10,7 +10,11 @@ from hypothesis import HealthCheck, settings
 
 # Machines are noisy: how long an example takes says nothing about the code.
 settings.register_profile(
-    "resolver", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "resolver",
+    deadline=None,
+    max_examples=60,  # new ones each time: many short runs see more than few long ones
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.load_profile("resolver")
 

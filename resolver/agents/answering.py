@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from resolver.agents.codeact import CodeActAgent
+from resolver.agents.offer import Offer
 from resolver.agents.tags import write_tags
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -25,9 +26,10 @@ class AnsweringAgent(CodeActAgent):
     tools: ClassVar[tuple[str, ...]]
     examples: ClassVar[Mapping[str, ActionBase]]
 
-    def __init__(self, model: Model, dialect: Dialect) -> None:
+    def __init__(self, model: Model, dialect: Dialect, threads: tuple[str, ...] = ()) -> None:
         self._sees = self.looks(model)
-        super().__init__(model, ConversationMemory(dialect, sees_images=self._sees), dialect)
+        memory = ConversationMemory(dialect, sees_images=self._sees)
+        super().__init__(model, memory, dialect, Offer(threads=threads))
         self._tools = self.tools
 
     def looks(self, model: Model) -> bool:

@@ -20,6 +20,7 @@ from resolver.agents.argument_types import (
 from resolver.agents.code_arguments import ExploreArguments, PlacesArguments, SearchArguments
 from resolver.agents.memory_arguments import RecallArguments, RememberArguments
 from resolver.agents.review_arguments import RemarkArguments, SubmitArguments
+from resolver.agents.thread_arguments import Answers, answers_of
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 
@@ -177,10 +178,16 @@ class FinishArguments(Arguments):
     remaining: Words = Field(
         default="", description="Decisions you took, doubts, what you did not check."
     )
+    threads: Answers = Field(
+        default=(),
+        description="For each conversation that you were asked about: its id, whether you did what "
+        "is asked there, and what to tell the person, in one or two sentences.",
+    )
 
     def action(self) -> ActionBase:
-        told = self.model_dump()
-        return a.Finish(root_cause=told.pop("cause"), **told)
+        told = self.model_dump(exclude={"threads"})
+        threads = answers_of(self.threads)
+        return a.Finish(root_cause=told.pop("cause"), threads=threads, **told)
 
 
 class PlanArguments(Arguments):

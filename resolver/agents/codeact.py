@@ -6,6 +6,7 @@ from resolver.agents.offered import or_refused
 from resolver.agents.replies import next_action, offered_in, read_reply
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import offered_tags
+from resolver.agents.thread_arguments import or_corrected
 from resolver.agents.tools import offered_tools, tool_specs
 from resolver.errors import ContextWindowExceeded
 from resolver.events.actions import CondensationRequest
@@ -44,6 +45,7 @@ class CodeActAgent:
         self._tools = offered_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
         self._colleagues = offer.colleagues
         self._mcp = offer.mcp
+        self._threads = offer.threads
 
     def system_prompt(self) -> SystemPrompt:
         """The house rules and, in the tag dialect, the tools as text."""
@@ -57,7 +59,7 @@ class CodeActAgent:
         A conversation that is too long gives a CondensationRequest. Raises ModelError, and
         ContextWindowExceeded when the last such request was not answered.
         """
-        wanted = self._wanted(state)
+        wanted = or_corrected(self._wanted(state), self._threads)
         return or_refused(wanted, self._tools, self._names(), edits=not self.answers)
 
     def _wanted(self, state: State) -> ActionBase:
@@ -85,7 +87,7 @@ class CodeActAgent:
         )
 
     def _specs(self) -> tuple[JsonObject, ...]:
-        own = tool_specs(self._tools, self._colleagues, self.answers)
+        own = tool_specs(self._tools, self._colleagues, self.answers, bool(self._threads))
         return (*own, *native_specs(self._mcp))
 
     def _names(self) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ class Offer:
     keeps an index of the code. mcp: tools of MCP servers. definitions: the repository's own
     agents. colleagues: whom it may hand work to; the registry fills it in. recall: there are skills
     to ask for. remember: notes for later runs are kept. lines_of: how many lines a file of the
-    base has, None when there is no such file; only with the index.
+    base has, None when there is no such file; only with the index. threads: names of the
+    conversations on lines that the run is asked about.
     """
 
     delegates: bool = False
@@ -30,6 +31,7 @@ class Offer:
     recall: bool = False
     remember: bool = False
     lines_of: Callable[[str], int | None] = _no_file
+    threads: tuple[str, ...] = ()
 
 
 NOTHING = Offer()

@@ -144,8 +144,8 @@ def _need_browser(offer: Offer) -> None:
         )
 
 
-def _read_only(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001
-    return ReadOnlyAgent(model, dialect)
+def _read_only(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+    return ReadOnlyAgent(model, dialect, offer.threads)
 
 
 def _reviewer(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001

@@ -13,6 +13,7 @@ from resolver.agents.code_arguments import write_places, write_texts
 from resolver.agents.markup import Block, Fault, Grammar, find_blocks, write_block
 from resolver.agents.mcp_tools import TAG as MCP
 from resolver.agents.mcp_tools import call_of_tag, write_call
+from resolver.agents.thread_arguments import write_answers
 from resolver.agents.tool_calls import action_of, did_you_mean
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -59,7 +60,7 @@ TAG_NAMES = (
 )
 """Tags that can be offered."""
 
-_SECTIONS = ("cause", "change", "verification", "remaining")
+_SECTIONS = ("cause", "change", "verification", "remaining", "threads")
 """What a finish may hold behind its message, each as a tag."""
 _SECTION_TAG = re.compile(rf"</?(?:{'|'.join(_SECTIONS)})>")
 _SECTION_OPEN = re.compile(rf"\s*<({'|'.join(_SECTIONS)})>")
@@ -178,6 +179,7 @@ def _write_finish(action: a.Finish) -> str:
         "change": action.change,
         "verification": action.verification,
         "remaining": action.remaining,
+        "threads": write_answers(action.threads) if action.threads else "",
     }
     if _SECTION_TAG.search("\n".join([action.message, *sections.values()])):
         # in the content they could be taken for one another

@@ -5,8 +5,20 @@ that no text can end its own block, whatever markup it imitates.
 """
 
 import hashlib
+from typing import Any
 
-from resolver.agents.pull_prompt import told_pull
+from resolver.agents.around_prompt import (
+    ROOM,
+    Room,
+    fit_pull,
+    told_checks,
+    told_facts,
+    told_pictures,
+    told_references,
+)
+from resolver.agents.asked_prompt import told_asked
+from resolver.agents.pull_prompt import told_pull, who
+from resolver.ends import BEGINNING, shorten_thread
 from resolver.memory.text import cut_middle
 from resolver.model import Comment, Task
 from resolver.templates import render
@@ -15,9 +27,15 @@ MAX_BODY = 40_000
 """Characters of the description that are told."""
 
 MAX_COMMENTS = 60_000
-"""Characters of all comments together; the newest are told, since they decide."""
+"""Characters of all comments together: the oldest and the newest."""
+
+LEAST_OF_COMMENTS = 20_000
+"""Characters of them that are told in any case."""
 
 MAX_COMMENT = 15_000
+MOST_REASONS = 40
+"""Things that were left out which are named one by one."""
+
 MAX_LINE = 500
 MAX_INSTRUCTION = 10_000
 
@@ -32,6 +50,8 @@ def render_task(
     reviews: bool = False,
     calls: bool = False,
     diff: str = "",
+    dialect: str = "tools",
+    threads: bool = True,
 ) -> str:
     """The task prompt.
 
@@ -39,26 +59,34 @@ def render_task(
     reachable: the hosts that programs in the sandbox can reach; "" for none.
     asks: whether it is a question, or else something that an agent says and no change.
     reviews: whether that is a review. calls: whether the agent has a work of its own, which its
-    system prompt says. diff: what the task's pull request changes.
+    system prompt says. diff: what the task's pull request changes. dialect: how it acts. threads:
+    whether it answers the conversations that it is asked about one by one.
     """
-    comments, earlier = _newest(task.comments)
+    requester = task.trigger.actor.login
+    asked = told_asked(task.asked, requester, dialect, offered=threads)
+    room = Room(ROOM - len(str(asked or "")))
     values = {
         "title": _line(task.title),
-        "body": cut_middle(task.body, MAX_BODY),
-        "author": _line(task.author),
-        "labels": [_line(label) for label in task.labels],
-        "comments": comments,
-        "instruction": cut_middle(task.trigger.instruction.strip(), MAX_INSTRUCTION),
-        "requester": _line(task.trigger.actor.login),
-        "pull": told_pull(task.pull, diff),
+        "instruction": room.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION),
+        "body": room.cut(task.body, MAX_BODY),
+        "author": _who(task.author, task.association, requester) if task.author else "",
+        "facts": told_facts(task),
+        "requester": _line(requester),
+        "asked": asked,
+        "checks": told_checks(task.checks, room),
+        "pull": fit_pull(told_pull(task.pull, diff, [each.thread.id for each in task.asked]), room),
+        "comments": _comments(task.comments, requester, room),
+        "references": told_references(task.references, room),
+        "pictures": told_pictures(task.pictures),
     }
     return render(
         "agent/task.md.j2",
         **values,
-        earlier=earlier,
-        left_out=[_line(reason) for reason in task.left_out],
+        left_out=[_line(reason) for reason in task.left_out[:MOST_REASONS]],
+        more_left_out=max(0, len(task.left_out) - MOST_REASONS),
         number=task.trigger.number,
         is_pull_request=task.trigger.is_pull_request,
+        check=bool(task.trigger.check),
         base_branch=_line(task.base_branch),
         base=base,
         root=root,
@@ -70,17 +98,30 @@ def render_task(
     ).strip()
 
 
-def _newest(comments: tuple[Comment, ...]) -> tuple[list[Comment], int]:
-    """The newest comments that fit, oldest first, and how many earlier ones are not told."""
-    told: list[Comment] = []
-    room = MAX_COMMENTS
-    for comment in reversed(comments):
-        body = cut_middle(comment.body, MAX_COMMENT)
-        room -= len(body)
-        if room < 0:
-            break
-        told.insert(0, comment.model_copy(update={"body": body, "author": _line(comment.author)}))
-    return told, len(comments) - len(told)
+def _comments(comments: tuple[Comment, ...], requester: str, room: Room) -> list[dict[str, Any]]:
+    """The oldest and the newest comments that fit, oldest first."""
+    most = max(LEAST_OF_COMMENTS, min(MAX_COMMENTS, room.left))
+    each = min(MAX_COMMENT, int(most * BEGINNING) - 100)  # what says that it was cut
+    cut = [c.model_copy(update={"body": cut_middle(c.body, each)}) for c in comments]
+    told = shorten_thread(cut, most)
+    room.left -= sum(len(comment.body) for comment in told)
+    return [
+        {
+            "by": _who(comment.author, comment.association, requester),
+            "at": f"{comment.created_at:%Y-%m-%d %H:%M}",
+            "body": comment.body.strip(),
+            "skipped": comment.skipped,
+        }
+        for comment in told
+    ]
+
+
+def _who(author: str, association: str, requester: str) -> str:
+    """Who says it. Of the person who asks it is known that they may."""
+    if requester and author.casefold() == requester.casefold():
+        known = f"{_line(association)}, " if association else ""
+        return f"{_line(author)} ({known}who asks)"
+    return who(author, association) if association else _line(author)
 
 
 def _line(text: str) -> str:
@@ -89,7 +130,8 @@ def _line(text: str) -> str:
 
 def _marker(shown: str, task: Task) -> str:
     """A word that occurs nowhere in what others wrote; the same task gives the same word."""
-    whole = f"{shown}\n{task.model_dump_json()}".lower()
+    words = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
+    whole = f"{shown}\n{words}".lower()
     seed = whole
     while True:
         word = hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]

@@ -13,6 +13,8 @@ TOOL_NAMES = tuple(TOOLS)
 REPORTING = ("message", "task_completed")
 """What the `finish` of an agent takes whose words are its whole result."""
 
+THREADS = "threads"
+"""What a `finish` takes where conversations on lines were asked about."""
 
 REVIEWING = ("review_comment", "submit_review")
 """What only a reviewer has."""
@@ -52,10 +54,12 @@ def tool_specs(
     names: tuple[str, ...] = TOOL_NAMES,
     colleagues: tuple[Colleague, ...] = (),
     answers: bool = False,
+    threads: bool = False,
 ) -> tuple[JsonObject, ...]:
     """The native tool specifications, in OpenAI's form.
 
     colleagues: whom `delegate` may name. answers: the agent's words are its result, no change is.
+    threads: it was asked about conversations on lines, which a finish answers.
     """
     known = {"colleagues": colleagues, "answers": answers}
     return tuple(
@@ -64,7 +68,7 @@ def tool_specs(
             "function": {
                 "name": name,
                 "description": render(f"agent/tools/{name}.md.j2", **known).strip(),
-                "parameters": _fewer(name) if answers else _schema(name),
+                "parameters": _fewer(name, threads) if answers else _schema(name, threads),
             },
         }
         for name in names
@@ -81,13 +85,15 @@ def usage(name: str) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _schema(name: str) -> JsonObject:
+def _schema(name: str, threads: bool = False) -> JsonObject:
     """The plain subset of JSON schema that every provider takes: no titles, defaults, unions."""
     full: dict[str, Any] = TOOLS[name].model_json_schema()
     kept = ("type", "description", "enum", "items")
+    absent = set() if threads else {THREADS}
     properties = {
         name: {key: value[key] for key in kept if key in value}
         for name, value in full["properties"].items()
+        if name not in absent
     }
     return {
         "type": "object",
@@ -97,21 +103,22 @@ def _schema(name: str) -> JsonObject:
     }
 
 
-def _fewer(name: str) -> JsonObject:
+def _fewer(name: str, threads: bool = False) -> JsonObject:
     """What is left of it for an agent that changes nothing."""
     match name:
         case "finish":
-            return _report_schema()
+            return _report_schema(threads)
         case "str_replace_editor":
             return _view_schema()
         case _:
             return _schema(name)
 
 
-def _report_schema() -> JsonObject:
+def _report_schema(threads: bool) -> JsonObject:
     """That of `finish`, without the parts of a pull request's description."""
-    full = _schema("finish")
-    properties = {name: full["properties"][name] for name in REPORTING}
+    full = _schema("finish", threads)
+    kept = (*REPORTING, THREADS) if threads else REPORTING
+    properties = {name: full["properties"][name] for name in kept}
     properties["message"] = {**properties["message"], "description": "The whole answer or report."}
     done = "false when it could not, or only partly, be done."
     properties["task_completed"] = {**properties["task_completed"], "description": done}

@@ -129,7 +129,7 @@ def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Deleg
     """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        theirs = replace(offer, delegates=may_delegate)
+        theirs = replace(offer, delegates=may_delegate, threads=())
         asked = model_on(stream, agent=name, model=model_of(name, offer.definitions))
         return make_agent(name, asked, settings.dialect, theirs)
 

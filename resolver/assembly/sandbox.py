@@ -1,10 +1,11 @@
 """The machine that a run is started on, and the sandbox that the settings ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from resolver.assembly.tokens import ForgeTokens
 from resolver.errors import UsageError
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
@@ -15,6 +16,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
+from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
 from resolver.setup.images import BUILD_SECONDS
@@ -33,12 +35,18 @@ class Host:
     cache: folder for the toolbox.
     secrets: values that must never be written anywhere, beside those of the settings.
     notes: folder for what runs note of repositories; None where nothing is kept.
+    tokens: what GitHub is shown; those of an App come to be while runs are at work.
     """
 
     environment: Mapping[str, str]
     cache: Path
     secrets: tuple[str, ...] = ()
     notes: Path | None = None
+    tokens: ForgeTokens = field(default_factory=ForgeTokens)
+
+    def redactor(self, settings: Settings) -> Redactor:
+        """Knows every secret: of the settings, of the environment, and each token as it is made."""
+        return Redactor((*settings.secrets, *self.secrets), self.tokens.minted)
 
 
 def runtime_kind(settings: Settings, host: Host) -> str:

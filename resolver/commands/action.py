@@ -6,7 +6,10 @@ from collections.abc import Mapping
 import click
 from rich.console import Console
 
-from resolver.action import run_action
+from resolver.action import read_event, run_action
+from resolver.commands.close import close
+from resolver.commands.sweep import sweep
+from resolver.triggers.dispatch import asks_for_sweep
 
 
 @click.command()
@@ -14,6 +17,12 @@ from resolver.action import run_action
 def command(environment: Mapping[str, str]) -> int:
     """Run as a GitHub Action: reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH and INPUT_*.
 
-    An event that asks for nothing ends with exit code 0 and the output `state=ignored`.
+    A schedule, and a dispatch that names no issue, is a sweep of the repository. An event that asks
+    for nothing ends with exit code 0 and the output `state=ignored`. With INPUT_CLOSE=true it is
+    `resolver close`.
     """
+    if environment.get("INPUT_CLOSE", "") == "true":
+        return close(environment, Console(file=sys.stdout))
+    if asks_for_sweep(*read_event(environment)):
+        return sweep(environment, {}, environment.get("GITHUB_REPOSITORY", ""))
     return run_action(environment, Console(file=sys.stdout))

@@ -1,9 +1,10 @@
 """`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
 
+import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -11,17 +12,20 @@ import click
 
 from resolver.agents.registry import AGENTS
 from resolver.assembly.models import REPLAY, SCRIPTED, SERVICES, model_config, service_config
-from resolver.assembly.sandbox import remote_access
+from resolver.assembly.sandbox import Host, remote_access
+from resolver.commands.finding import Finding, asked
 from resolver.commands.options import settings_options_but
-from resolver.doors import github_forge, host_of, require_model
-from resolver.errors import ResolverError
+from resolver.commands.repository_check import check_app, check_repository_for
+from resolver.doors import host_of, require_model
 from resolver.events.lifecycle import AGENT
+from resolver.forge.github.access import check_repository
 from resolver.llm.config import ModelConfig
 from resolver.llm.probe import probe
 from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.settings import Settings, load_settings
+from resolver.trace.plain import for_terminal
 
 CONFIGURED = "configured"
 """What `--model` without a name stands for."""
@@ -30,18 +34,9 @@ ASKING_SECONDS = 60.0
 """How long the model may take for one word: a large one on a cold machine needs it."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report. required: without it no run can start."""
-
-    good: bool
-    what: str
-    next_step: str = ""
-    required: bool = True
-
-
 @click.command()
-@click.option("--repository", help="OWNER/NAME to check the token against.")
+@click.argument("repository", required=False, metavar="[OWNER/NAME]")
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON, on stdout.")
 @click.option(
     "--model",
     is_flag=False,
@@ -56,32 +51,41 @@ def command(
     environment: Mapping[str, str],
     /,
     repository: str | None,
+    as_json: bool,
     model: str | None,
     ask: bool,
     **options: Any,
 ) -> int:
-    """Check that this machine and these settings can run Resolver. Changes nothing."""
+    """Check that this machine and these settings can run Resolver. Changes nothing.
+
+    With OWNER/NAME also what the token or the App may do there, the repository's settings file, the
+    rules of its branches, and whether CI will look at what the agent pushes. Exit code 1 when
+    something is missing without which no run can start.
+    """
     named = None if model == CONFIGURED else model
     settings = load_settings({**options, "model": named}, environment)
-    findings = list(_examine(settings, environment, repository))
+    if repository is not None:
+        check_repository(repository)
+    findings = list(_examine(settings, host_of(environment), repository))
     if ask or model is not None:
         configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
         findings += _ask_all(configs)
-    for finding in findings:
-        mark = "ok     " if finding.good else ("missing" if finding.required else "note   ")
-        click.echo(f"{mark}  {finding.what}")
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in findings], indent=2))
+    for finding in findings if not as_json else ():
+        click.echo(for_terminal(f"{finding.mark:7}  {finding.what}"))
         if not finding.good and finding.next_step:
-            click.echo(f"         -> {finding.next_step}")
+            click.echo(for_terminal(f"         -> {finding.next_step}"))
     return 1 if any(f.required and not f.good for f in findings) else 0
 
 
-def _examine(settings: Settings, environment: Any, repository: str | None) -> Iterator[Finding]:
+def _examine(settings: Settings, host: Host, repository: str | None) -> Iterator[Finding]:
     for program in ("git", "bash"):
         yield Finding(
             shutil.which(program) is not None, program, f"install it: apt-get install {program}"
         )
-    yield from _sandbox(settings, environment)
-    yield _asked("model", lambda: _model(settings))
+    yield from _sandbox(settings, host)
+    yield asked("model", lambda: _model(settings))
     for name in settings.services:
         if name not in (*SERVICES, *AGENTS):
             yield Finding(
@@ -94,23 +98,27 @@ def _examine(settings: Settings, environment: Any, repository: str | None) -> It
         has_key, "key of the model (LLM_API_KEY)",
         "set LLM_API_KEY, unless the provider's own variable is set", required=False,
     )  # fmt: skip
-    token = settings.github_token is not None
-    yield Finding(token, "GitHub token", "set GITHUB_TOKEN to work on GitHub", required=False)
+    if settings.has_app:
+        yield from check_app(settings, host)
+    token = settings.github_token is not None or settings.has_app
+    yield Finding(
+        token, "GitHub token or App",
+        "set GITHUB_TOKEN, or RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, to work on GitHub",
+        required=repository is not None,
+    )  # fmt: skip
     if token and repository:
-        yield _asked("account", lambda: github_forge(settings, repository).whoami())
-        may = github_forge(settings, repository).operator_may_push
-        yield _asked(f"push to {repository}", lambda: "allowed" if may() else None)
+        yield from check_repository_for(settings, host, repository)
 
 
-def _sandbox(settings: Settings, environment: Any) -> Iterator[Finding]:
+def _sandbox(settings: Settings, host: Host) -> Iterator[Finding]:
     if settings.runtime == "remote":
-        yield _asked("remote runtime", lambda: _remote(settings))
+        yield asked("remote runtime", lambda: _remote(settings))
         return
-    engine = _asked("Docker engine", lambda: _version(environment))
+    engine = asked("Docker engine", lambda: _version(host.environment))
     local = settings.runtime == "local"
     yield Finding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
     if engine.good and not local:
-        there = has_image(host_of(environment).environment, settings.image)
+        there = has_image(host.environment, settings.image)
         yield Finding(
             there, f"image {settings.image}", "it is pulled at the first run", required=False
         )
@@ -140,7 +148,7 @@ def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[Finding]:
         live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
         if live and config not in done:
             done.append(config)
-            yield _asked(f"asking {whose}", partial(_ask, config))
+            yield asked(f"asking {whose}", partial(_ask, config))
 
 
 def _ask(config: ModelConfig) -> str:
@@ -163,11 +171,3 @@ def _version(environment: Any) -> str:
         return str(client.version()["Version"])
     finally:
         client.close()
-
-
-def _asked(what: str, question: Callable[[], str | None]) -> Finding:
-    try:
-        answer = question()
-    except ResolverError as error:
-        return Finding(False, f"{what}: {error.what}", error.next_step)
-    return Finding(answer is not None, f"{what}: {answer or 'no'}")

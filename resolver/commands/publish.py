@@ -24,7 +24,7 @@ from resolver.trace.progress import Progress
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--draft/--no-draft", default=None, help="Open the pull request as a draft.")
+@click.option("--draft/--no-draft", default=None, help="Open the pull request as a draft, or not.")
 @click.pass_obj
 def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None) -> int:
     """Publish what the run in the output folder FOLDER has made.
@@ -32,7 +32,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
     For a run whose publishing failed, and for one with --no-publish that was looked at and found
     good. The change is checked as ever, and nothing that is public already is made twice.
     """
-    options = {"draft": draft}
+    options = {"draft": None if draft is None else "always" if draft else "never"}
     settings = load_settings(options, environment)
     output, request = taken_up(folder)
     console = Console(stderr=True)
@@ -53,7 +53,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         progress=Progress(console),
     )
     with stop_on_signals(), filtered_log(settings, job.host):
-        record = resolve(job, forge_of(request, settings))
+        record = resolve(job, forge_of(request, settings, job.host))
     print_result(record, console)
     return record.exit_code
 

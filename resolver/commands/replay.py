@@ -40,7 +40,6 @@ from resolver.result import print_result
 from resolver.resuming.rebuild import Redone, Relocated, redo
 from resolver.runlog import RunLog, current_run, opening_of
 from resolver.scratch import scratch_folder
-from resolver.security.redaction import Redactor
 from resolver.settings import Settings, load_settings
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
@@ -148,12 +147,12 @@ def replay(log: Log, settings: Settings, host: Host) -> Redone:
     """Do the log's actions again in a fresh sandbox. Raises WorkspaceError and SandboxError."""
     run = run_id(f"replay:{log.opening.run}", utc_now())
     with scratch_folder() as folder:
-        redactor = Redactor((*settings.secrets, *host.secrets))
+        redactor = host.redactor(settings)
         workspace = Workspace.clone(
             log.source,
             folder / "clone.git",
             commit=log.opening.base,
-            credential=_credential(log.source, settings),
+            credential=_credential(log.source, settings, host),
         )
         job = work.Job(
             run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
@@ -191,7 +190,8 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     """Start the new run on a copy of the log's beginning; its exit code."""
     settings = load_settings(options, environment)
     require_model(settings)
-    trigger, forge = _asked(fork, settings)
+    host = host_of(environment)
+    trigger, forge = _asked(fork, settings, host)
     run = run_id(trigger.key, trigger.at)
     output = Output(fork.output or default_output(environment, run))
     output.begin_with(fork.events)
@@ -200,7 +200,7 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         run=run,
         output=output,
         load=lambda repository: load_settings(options, environment, repository),
-        host=host_of(environment),
+        host=host,
         publish=fork.publish,
         continuation=Continuation(run=current_run(list(fork.events)), words=fork.say, by=login()),
         bounds={name: options[name] for name in BOUNDS if options[name] is not None},
@@ -213,12 +213,12 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     return record.exit_code
 
 
-def _asked(fork: Fork, settings: Settings) -> tuple[Trigger, Forge]:
+def _asked(fork: Fork, settings: Settings, host: Host) -> tuple[Trigger, Forge]:
     """A wish of its own: nothing that the run of the log has published is touched."""
     before, now = fork.log.opening.task.trigger, utc_now()
     if is_url(fork.log.source) and before.number is not None:
         trigger = command_line_trigger(before.repository, before.number, now)
-        return trigger, github_forge(settings, before.repository)
+        return trigger, github_forge(settings, before.repository, host)
     path = Path(fork.log.source)
     stamp = f"{now:%Y%m%d%H%M%S%f}"
     trigger = local_trigger(path, run=stamp, login=login(), at=now)
@@ -236,9 +236,10 @@ def _source(source: str) -> str:
     return str(Path(source).resolve())
 
 
-def _credential(source: str, settings: Settings) -> Credential | None:
-    """The forge's token, for the forge's own repositories alone."""
-    server, token = settings.github_server_url, settings.github_token
-    if token is None or not source.startswith(f"{server.rstrip('/')}/"):
+def _credential(source: str, settings: Settings, host: Host) -> Credential | None:
+    """The forge's token, for the forge's own repositories alone. Raises ForgeError."""
+    server = f"{settings.github_server_url.rstrip('/')}/"
+    if not source.startswith(server):
         return None
-    return Credential(server, token.get_secret_value())
+    repository = source.removeprefix(server).rstrip("/").removesuffix(".git")
+    return host.tokens.credential(settings, repository)

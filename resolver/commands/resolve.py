@@ -11,6 +11,7 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY
 from resolver.agents.reviewer import REVIEWER
+from resolver.assembly.sandbox import Host
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
@@ -116,7 +117,7 @@ def command(
         source=request.source,
         progress=Progress(console),
     )
-    forge = forge_of(request, settings)
+    forge = forge_of(request, settings, job.host)
     with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
         record = resolve(job, forge)
     print_result(record, console)
@@ -177,10 +178,10 @@ def done_words(output: Output) -> str:
     return f"The run {outcome.get('run')} is done already: {came}."
 
 
-def forge_of(request: Request, settings: Settings) -> Forge:
+def forge_of(request: Request, settings: Settings, host: Host) -> Forge:
     """Where what was asked for is read and told."""
     if request.trigger.kind is not TriggerKind.LOCAL:
-        return github_forge(settings, request.trigger.repository)
+        return github_forge(settings, request.trigger.repository, host)
     branches = Workspace.branches(_checkout(request.trigger.repository))
     return LocalForge(Path(request.issue), "", branches)
 

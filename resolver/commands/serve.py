@@ -15,18 +15,21 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.assembly.sandbox import Host
 from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
 from resolver.commands.options import settings_options
-from resolver.doors import environment_secrets, require_model, trigger_of
+from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
 from resolver.errors import UsageError
+from resolver.events.stream import utc_now
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
 from resolver.server.spending import Ledger
-from resolver.server.webhook import create_app
+from resolver.server.webhook import Accept, create_app
 from resolver.server.worker import Worker, database
 from resolver.settings import Settings, load_settings
+from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
 
 logger = logging.getLogger("resolver.server")
@@ -64,16 +67,18 @@ def command(
     \b
     Needs in the environment:
       GITHUB_WEBHOOK_SECRET  the secret of the webhook (content type: application/json)
-      GITHUB_TOKEN           reads issues, pushes branches, opens pull requests
+      RESOLVER_APP_ID, RESOLVER_APP_PRIVATE_KEY (PEM text or file) of the GitHub App that
+                             reads issues, pushes branches and opens pull requests; or else
+      GITHUB_TOKEN           of an account that does
       LLM_MODEL, LLM_API_KEY the model (or --model)
     Keeps its data in:
       RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
       RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
 
-    The webhook needs the events `issue_comment` and `issues`. A delivery is stored before it is
-    answered. The same delivery again does nothing. SIGTERM ends the server within seconds; what
-    was not finished then, or at a crash, is done when it starts again. One server works on a
-    database at a time. `GET /healthz` answers while it lives.
+    The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
+    delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
+    server within seconds; what was not finished then, or at a crash, is done when it starts again.
+    One server works on a database at a time. `GET /healthz` answers while it lives.
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
@@ -82,31 +87,42 @@ def command(
     if url.get_backend_name() == "sqlite":
         lock(Path(f"{url.database}.lock"))
     listening = listen(host, port)
-    log_to_stderr(
-        Redactor((*settings.secrets, *environment_secrets(environment), str(url.password or "")))
-    )
+    machine = host_of(environment)
+    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
+    log_to_stderr(Redactor(secrets, machine.tokens.minted))
+    options |= app_login(settings, machine)
+    settings = load_settings(options, environment)
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
-    runs = Runs(environment, options, folder.path, ledger=Ledger(url))
+    runs = Runs(environment, options, folder.path, ledger=Ledger(url), minted=machine.tokens.minted)
     commands = Commands(runs, runs.at_work, runs.threads)
-    worker = Worker(url, runs.work_on, commands.obey, concurrency)
+    worker = Worker(url, runs.work_on, commands.obey, runs.announce, concurrency)
+
+    worker.start()
+    _announce(listening, url, folder)
+    _serve(create_app(secret, _accepting(settings, machine, worker)), listening)
+    return 0
+
+
+def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
+    """What is done with a delivery before it is answered."""
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
-        trigger = trigger_of(settings, event, payload)
+        # Each workflow that somebody starts is told to us, too: that is its own job's to do.
+        arrival = Arrival(delivery, utc_now()) if event == "repository_dispatch" else None
+        own = own_login(settings, event, payload, machine)
+        trigger = trigger_of(settings, event, payload, own, arrival)
         if isinstance(trigger, Ignored):
             return f"ignored: {trigger.reason}"
         worker.enqueue(delivery, trigger)
-        logger.info("delivery %s asks for %s#%d", delivery, trigger.repository, trigger.number)
+        logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)
         return "stored"
 
-    worker.start()
-    _announce(listening, url, folder)
-    _serve(create_app(secret, accept), listening)
-    return 0
+    return accept
 
 
 def _check(settings: Settings) -> str:
@@ -117,8 +133,12 @@ def _check(settings: Settings) -> str:
             "there is no webhook secret, so nobody could be told from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
-    if settings.github_token is None or not settings.github_token.get_secret_value():
-        raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
+    has_token = settings.github_token is not None and settings.github_token.get_secret_value()
+    if not has_token and settings.app_id is None:
+        raise UsageError(
+            "there is no GitHub token",
+            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
+        )
     return settings.webhook_secret.get_secret_value()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from resolver.action import OUTPUT, hand_over, output_in, write_outputs
+from resolver.action import OUTPUT, actions_run, hand_over, output_in, write_outputs
 from resolver.commands.options import settings_options
 from resolver.doors import (
     default_output,
@@ -33,16 +33,12 @@ from resolver.trace.progress import Progress
 @click.option(
     "--max-issues",
     type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Most runs that are begun.",
+    help="Most runs that are begun; else as `sweep_issues` says, 5.",
 )
 @click.option(
     "--max-total",
     type=click.FloatRange(min=0, min_open=True, max=1e9),
-    default=10.0,
-    show_default=True,
-    help="Most US dollars that the runs may cost together.",
+    help="Most US dollars that the runs may cost together; else as `sweep_total` says, 10.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option(
@@ -57,8 +53,8 @@ def command(
     environment: Mapping[str, str],
     /,
     repository: str,
-    max_issues: int,
-    max_total: float,
+    max_issues: int | None,
+    max_total: float | None,
     dry_run: bool,
     output: Path | None,
     **options: Any,
@@ -72,14 +68,27 @@ def command(
     The end is one line an issue, in a job of GitHub Actions also in the step's summary. Exit code
     0 when no run failed, 1 when one did.
     """
+    if max_total is not None and not isfinite(max_total):  # for which click's range is no bound
+        raise UsageError("--max-total is not an amount", "give US dollars, like 10")
+    given = {"sweep_issues": max_issues, "sweep_total": max_total}
+    return sweep(environment, {**options, **given}, repository, dry_run, output)
+
+
+def sweep(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    repository: str,
+    dry_run: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Do a sweep and tell of it; the exit code. options, environment: the settings, as ever."""
     settings = load_settings(options, environment)
     check_repository(repository)
-    if not isfinite(max_total):  # for which click's range is no bound
-        raise UsageError("--max-total is not an amount", "give US dollars, like 10")
     if not dry_run:
         require_model(settings)
     console = Console(stderr=True)
-    host, forge = host_of(environment), github_forge(settings, repository)
+    host = host_of(environment)
+    forge = github_forge(settings, repository, host)
     workspace = _workspace(environment) if output is None else None
     now = f"{utc_now():%Y%m%d-%H%M%S}"
     folder = output or default_output(environment, f"sweep-{now}")
@@ -87,28 +96,29 @@ def command(
         folder = output_in(workspace).folder
     run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
     with stop_on_signals() as stopping, filtered_log(settings, host):
-        sweep = Sweep(
+        doing = Sweep(
             repository=repository,
             forge=forge,
             settings=settings,
             load=lambda found: load_settings(options, environment, found),
             host=host,
-            bounds=Bounds(max_issues, max_total),
+            bounds=Bounds(settings.sweep_issues, settings.sweep_total),
             folder=folder,
             dry=dry_run,
             progress=Progress(console),
+            actions_run=actions_run(environment),
             log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
             stopping=stopping,
             ended=lambda record: print_result(record, console),
         )
-        rows = sweep.run()
-    for line in told(sweep, "sweep.txt.j2", "").strip().splitlines():
+        rows = doing.run()
+    for line in told(doing, "sweep.txt.j2", "").strip().splitlines():
         click.echo(for_terminal(line))
-    _write_summary(environment, told(sweep, "sweep.md.j2", settings.github_server_url))
-    failed = sweep.stopping.is_set() or any(row.fate is Fate.FAILED for row in rows)
+    _write_summary(environment, told(doing, "sweep.md.j2", settings.github_server_url))
+    failed = doing.stopping.is_set() or any(row.fate is Fate.FAILED for row in rows)
     if workspace is not None and not dry_run:
         state = "error" if failed else "finished"
-        write_outputs(environment, {"state": state, "cost": f"{sweep.spent:.4f}", "output": OUTPUT})
+        write_outputs(environment, {"state": state, "cost": f"{doing.spent:.4f}", "output": OUTPUT})
         hand_over(folder, workspace)
     return int(failed)
 

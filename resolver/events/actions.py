@@ -6,6 +6,7 @@ from pydantic import Field
 
 from resolver.events.base import ActionBase
 from resolver.model import Place, PlanItem, RunState
+from resolver.pull import ThreadAnswer
 
 
 class CmdRun(ActionBase):
@@ -174,6 +175,9 @@ class Finish(ActionBase):
     )
     verdict: Literal["", "comment", "approve", "request_changes"] = Field(
         default="", description="What a reviewer would do as a maintainer; empty for other agents."
+    )
+    threads: tuple[ThreadAnswer, ...] = Field(
+        default=(), description="What it says to the conversations that it was asked about."
     )
 
 

@@ -3,12 +3,48 @@
 `github/` is GitHub and GitHub Enterprise Server, `local.py` a checkout on this machine.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from resolver.commits import MadeCommit, PlacedCommit
+from resolver.forge.board import Board
 from resolver.forge.report import Report
-from resolver.model import Publication, PullRequest, Task, Trigger
-from resolver.pull import PublishedReview, Review
+from resolver.forge.telling import Teller
+from resolver.model import Actor, Publication, PullRequest, Task, Trigger
+from resolver.pull import AnsweredThreads, PublishedReview, PullSource, Review, ThreadReply
+
+
+class Heads(Protocol):
+    """The branches that pull requests come from."""
+
+    def source(self, number: int) -> PullSource:
+        """Where a pull request comes from at this moment."""
+        ...
+
+    def pushed(self, trigger: Trigger, run: str) -> Publication | None:
+        """What an earlier attempt of the run has pushed to the trigger's own pull request, None
+        when there is nothing."""
+        ...
+
+
+class Signer(Protocol):
+    """Makes commits anew, so that the forge vouches for who made them."""
+
+    def put(
+        self,
+        commits: Sequence[MadeCommit],
+        contents: Callable[[MadeCommit], Iterable[tuple[str, bytes]]],
+        branch: str,
+        previous: str,
+    ) -> PlacedCommit:
+        """Make `branch` hold the last of the commits; the one that it then holds. Again is a no-op.
+
+        commits: oldest first, each with parents that are among them or on the forge. contents: the
+        new blobs of one. previous: what the branch holds now, "" for a new one. Raises BranchTaken
+        when the branch holds something else.
+        """
+        ...
 
 
 class Forge(Protocol):
@@ -21,8 +57,16 @@ class Forge(Protocol):
         """Login that this forge writes as."""
         ...
 
+    def account(self) -> Actor:
+        """As `whoami`, with the account's number where it is known. Asks once more."""
+        ...
+
     def permission(self, login: str) -> str:
         """What `login` may do here: "admin", "maintain", "write", "triage", "read" or "none"."""
+        ...
+
+    def is_member(self, team: str, login: str) -> bool:
+        """Whether `login` is an active member of the team ORG/TEAM."""
         ...
 
     def operator_may_push(self) -> bool:
@@ -57,14 +101,45 @@ class Forge(Protocol):
         """Newest commit of `branch` while a pull request of ours is open from it, else None."""
         ...
 
+    def heads(self) -> Heads:
+        """The branches that pull requests come from, of this repository and of forks."""
+        ...
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         """The pull request of `branch`: the open one if there is one, with its words brought up
         to date when it is ours, else a new one."""
         ...
 
+    def signer(self) -> Signer | None:
+        """What makes signed commits; None where nobody signs."""
+        ...
+
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         """The review of the trigger's pull request, in one piece: the one of this key if there is
         one already, else a new one. A comment whose lines are refused goes into its text."""
+        ...
+
+    def answer_threads(
+        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+    ) -> AnsweredThreads:
+        """One reply in each of these conversations on lines, unless it is there already.
+
+        commit: the one that has become part of the pull request, "" for none. resolve: whether
+        those are marked as resolved in which something was done; failing to is no error.
+        """
+        ...
+
+    def has_begun(self, trigger: Trigger) -> bool:
+        """Whether a comment says that the run of this key waits or is at work."""
+        ...
+
+    def apart(self) -> Teller:
+        """What tells of the run while it is at work: for one other thread, with a client of its
+        own whose waits are short. Raises ForgeError."""
+        ...
+
+    def board(self) -> Board | None:
+        """What the guard asks beside a run's thread; None where there are no threads."""
         ...
 
     def ask(self, report: Report) -> datetime | None:

@@ -29,7 +29,14 @@ _REFERENCE = (
 NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
 """What GitHub turns into a link, a notification or a note on another issue."""
 
+_LOUD = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
+"""Where it is broken: not at a hyphen before that, or the rest would still be one of these."""
+
+_SKIPS = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
+"""As `[skip ci]`: in a commit's message, or in a title that becomes one, it turns checks off."""
+
 _FORGE_PATH = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits|compare)\b", re.I)
+_ISSUE_PAGE = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits)/[0-9a-f]", re.I)
 # a `!` before something that follows, maybe a link, would make it an image
 _SPECIAL = re.compile(r"[\\`*\[\]~|$]|!\Z|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|[<>&]")
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -123,6 +130,19 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def quieted(text: str, *, own_issue: int | None = None) -> str:
+    """Markdown that stays as it looks and notifies nobody: mentions, references to other issues
+    and links to them are broken with a zero-width character."""
+
+    def broken(found: re.Match[str]) -> str:
+        url = found["url"]
+        if found["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
+            return found[0]
+        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
+
+    return NOTIFYING.sub(broken, _SKIPS.sub(f"[{WORD_JOINER}", text))
+
+
 def title(text: str, *, own_issue: int | None = None) -> str:
     """One line for a title, 1 to 256 characters; it may become a commit message, so mentions and
     references to other issues are broken with a zero-width character."""
@@ -130,9 +150,10 @@ def title(text: str, *, own_issue: int | None = None) -> str:
     def broken(found: re.Match[str]) -> str:
         if found[0] == f"#{own_issue}":
             return found[0]
-        return re.sub(r"([@#:-])", rf"\1{WORD_JOINER}", found[0], count=1)
+        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
 
     line = " ".join(visible(text).split())
     for loud in (r"https?://", _MENTION, _REFERENCE):
         line = re.sub(loud, broken, line)
+    line = _SKIPS.sub(f"[{WORD_JOINER}", line)
     return shortened(line, MAX_TITLE) or "Change"

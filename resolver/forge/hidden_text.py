@@ -12,11 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolver.forge.invisible import without_invisible
-from resolver.forge.markdown import markdown_parser
+from resolver.forge.markdown import block_parser, markdown_parser
 
 _ROUNDS = 8
 """Passes over a text whose parts form something hidden again when joined."""
 
+_DEEP = 20
+_MOST_DEEP = 1_000
+"""Brackets of a text that are opened within `_DEEP` open ones of their paragraph: the parser looks
+at each of them many times. What a person writes has next to none."""
+
+_MOST_SAME = 200
+"""Tags that are looked at for the end of a hidden element."""
+
+_BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
 _TAG = re.compile(
     r"""<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)
     (?P<attributes>(?:\s(?:[^<>"']|"[^"]{0,1000}"|'[^']{0,1000}'){0,1000})?)/?>""",
@@ -43,6 +52,9 @@ _LINK_TITLE = re.compile(
 _FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
 _LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
 
+ALT = "alternative text"
+"""What is taken out of an `<img>` that has nothing else to hide."""
+
 Region = tuple[int, int]
 
 
@@ -61,7 +73,7 @@ def strip_hidden(text: str) -> Cleaned:
     seen = without_invisible(text)
     found["invisible character"] += len(text) - len(seen)
     for _ in range(_ROUNDS):
-        before, seen = seen, _strip_markup(seen, _code(seen), found)
+        before, seen = seen, _strip_markup(seen, code_regions(seen), found)
         seen = _strip_definitions(seen, found)
         if seen == before:
             break
@@ -75,6 +87,29 @@ def strip_hidden(text: str) -> Cleaned:
         found["text that hides other text"] += 1
         seen = seen.replace("<", "&lt;")
     return Cleaned(seen, tuple(_counted(n, thing) for thing, n in found.items() if n))
+
+
+def _end_of_readable(text: str) -> int:
+    """Where too many brackets are open for the parser to come to an end soon."""
+    code = code_regions(text)
+    starts = [region[0] for region in code]
+    depth = {"[": 0, "(": 0}
+    deep = 0
+    for found in _BRACKET.finditer(text):
+        inside = bisect_right(starts, found.start()) - 1
+        if inside >= 0 and found.start() < code[inside][1]:
+            continue
+        if found["open"]:
+            depth[found["open"]] += 1
+            deep += depth[found["open"]] > _DEEP
+            if deep > _MOST_DEEP:
+                return found.start()
+        elif found["close"]:
+            opening = "[" if found["close"] == "]" else "("
+            depth[opening] = max(0, depth[opening] - 1)
+        else:
+            depth = {"[": 0, "(": 0}
+    return len(text)
 
 
 def _counted(number: int, thing: str) -> str:
@@ -95,11 +130,11 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
 
 
-def _code(text: str) -> list[Region]:
-    """Where the code blocks and code spans are."""
+def code_regions(text: str) -> list[Region]:
+    """Where the code blocks and code spans are, in order."""
     starts = _line_starts(text)
     regions: list[Region] = []
-    for token in markdown_parser().parse(text):
+    for token in block_parser().parse(text):
         if token.map is None:
             continue
         first, last = (min(starts[min(line, len(starts) - 1)], len(text)) for line in token.map)
@@ -186,7 +221,8 @@ def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]
     shown = _shown_attributes(tag)
     if shown == tag[0]:
         return position, ""
-    found["HTML tag with attributes that aren't shown"] += 1
+    plain = _is_plain_picture(tag)
+    found[ALT if plain else "HTML tag with attributes that aren't shown"] += 1
     return tag.end(), shown
 
 
@@ -215,7 +251,9 @@ def _end_of_element(text: str, tag: re.Match[str]) -> int:
         return tag.end()
     depth = 1
     same = re.compile(rf"<(/?){re.escape(tag['name'])}\b[^<>]{{0,2000}}>", re.I)
-    for other in same.finditer(text, tag.end()):
+    for number, other in enumerate(same.finditer(text, tag.end())):
+        if number == _MOST_SAME:
+            return len(text)  # nothing hidden may be left, and looking on takes too long
         depth += -1 if other[1] else 1
         if depth == 0:
             return other.end()
@@ -237,8 +275,17 @@ def _shown_attributes(tag: re.Match[str]) -> str:
     return f"<{tag['close']}{tag['name']}{''.join(shown)}>"
 
 
+def _is_plain_picture(tag: re.Match[str]) -> bool:
+    """An `<img>` as GitHub writes it for a file that was dropped into a text."""
+    names = {name.lower() for name, _ in _ATTRIBUTE.findall(tag["attributes"])}
+    return tag["name"].lower() == "img" and names <= _SHOWN_ATTRIBUTES | {"alt"}
+
+
 def _strip_definitions(text: str, found: Counter[str]) -> str:
     """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
+    readable = _end_of_readable(text)
+    found["text behind too many open brackets"] += readable < len(text)
+    text = text[:readable]
     environment: dict[str, Any] = {}
     tokens = markdown_parser().parse(text, environment)
     used = {

@@ -1,6 +1,6 @@
 """A checkout on this machine as a forge: the issue is a file, the pull request only its text."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,10 +8,18 @@ from pathlib import Path
 from resolver.errors import UsageError
 from resolver.forge.escape import shortened
 from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.progress import Progress
+from resolver.forge.pull_words import pull_request_body, pull_request_title
 from resolver.forge.report import Report
-from resolver.forge.wording import pull_request_body, pull_request_title
 from resolver.model import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
-from resolver.pull import PublishedReview, Review, reviewed
+from resolver.pull import (
+    AnsweredThreads,
+    PublishedReview,
+    PullSource,
+    Review,
+    ThreadReply,
+    reviewed,
+)
 
 MAX_ISSUE_FILE = 1_000_000
 """Bytes of an issue file; a larger one is a mistake."""
@@ -77,8 +85,17 @@ class LocalForge:
     def whoami(self) -> str:
         return ""
 
+    def account(self) -> Actor:
+        return Actor(login="")
+
+    def signer(self) -> None:
+        return None
+
     def permission(self, login: str) -> str:  # noqa: ARG002 - whoever can write the files may
         return "write"
+
+    def is_member(self, team: str, login: str) -> bool:  # noqa: ARG002 - as above
+        return True
 
     def operator_may_push(self) -> bool:
         return True
@@ -101,6 +118,15 @@ class LocalForge:
     def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - nothing is ever open here
         return None
 
+    def heads(self) -> "LocalForge":
+        return self
+
+    def source(self, number: int) -> PullSource:
+        raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
+
+    def pushed(self, trigger: Trigger, run: str) -> Publication | None:  # noqa: ARG002
+        return None
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
         return PullRequest(
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
@@ -108,6 +134,31 @@ class LocalForge:
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
         return reviewed(review)
+
+    def answer_threads(
+        self,
+        report: Report,  # noqa: ARG002 - nobody talks about lines here
+        replies: Sequence[ThreadReply],  # noqa: ARG002
+        commit: str,  # noqa: ARG002
+        *,
+        resolve: bool,  # noqa: ARG002
+    ) -> AnsweredThreads:
+        return AnsweredThreads()
+
+    def has_begun(self, trigger: Trigger) -> bool:  # noqa: ARG002 - there are no comments
+        return False
+
+    def apart(self) -> "LocalForge":
+        return self
+
+    def tell_progress(self, progress: Progress, told: int | None) -> int | None:  # noqa: ARG002
+        return None  # the terminal shows it
+
+    def close_dead(self, progress: Progress) -> None:
+        """There is no thread with comments of runs."""
+
+    def board(self) -> None:
+        """There are no threads, and no other runs."""
 
     def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
         return None

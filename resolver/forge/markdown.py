@@ -9,3 +9,10 @@ from markdown_it import MarkdownIt
 def markdown_parser() -> MarkdownIt:
     """CommonMark with tables and strikethrough; a link's tokens keep the label they came from."""
     return MarkdownIt("commonmark", {"store_labels": True}).enable(["table", "strikethrough"])
+
+
+@cache
+def block_parser() -> MarkdownIt:
+    """The same for who asks for blocks alone: what is in a line is not looked at."""
+    parser = MarkdownIt("commonmark").enable("table")
+    return parser.disable(["inline", "text_join"])

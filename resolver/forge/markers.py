@@ -6,15 +6,43 @@ account wrote, and only at its very start: anybody can write one elsewhere.
 
 import hashlib
 import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from resolver.forge.report import Ending
 
 _RUN = re.compile(
     r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
-    r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))? -->"
+    r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))?"
+    r"(?: by=([0-9A-Za-z-]{1,60}) since=([0-9]{8}T[0-9]{6}Z) until=([0-9]{8}T[0-9]{6}Z)"
+    r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}))?)? -->"
 )
 _REVIEW = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
+_THREAD = re.compile(r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->")
 _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
+
+AT_WORK, DIED = "progress", "died"
+"""What stands for the ending in the comment of a run that has none: it is at work, or it was
+killed and somebody else has found that out."""
+
+DASHBOARD = "<!-- resolver:dashboard -->"
+"""How the text of the dashboard's issue begins."""
+
+_MOMENT = "%Y%m%dT%H%M%SZ"
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """What the comment of a run at work says of it to other runs.
+
+    until: when it has ended for sure, whatever comments grant it. job: the run of GitHub Actions
+    that it is part of, and which attempt of it, like "123.1"; "" elsewhere.
+    """
+
+    run: str
+    since: datetime
+    until: datetime
+    job: str = ""
 
 
 def _digest(text: str) -> str:
@@ -28,6 +56,40 @@ def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = ""
     """
     work = f" issue={issue} run={run}" if issue and run else ""
     return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{work} -->"
+
+
+def at_work_marker(key: str, work: AtWork) -> str:
+    """The marker of a run that is at work."""
+    since, until = (f"{at.astimezone(UTC):{_MOMENT}}" for at in (work.since, work.until))
+    job = f" job={work.job}" if work.job else ""
+    told = f"by={work.run} since={since} until={until}{job}"
+    return f"<!-- resolver:run key={_digest(key)} ending={AT_WORK} {told} -->"
+
+
+def at_work_in(body: str) -> AtWork | None:
+    """What `body` says of a run at work; None when it is no such comment."""
+    found = _RUN.match(body)
+    if found is None or found[2] != AT_WORK or not found[5]:
+        return None
+    try:
+        since, until = (
+            datetime.strptime(at, _MOMENT).replace(tzinfo=UTC) for at in (found[6], found[7])
+        )
+    except ValueError:  # like the 31st of February
+        return None
+    return AtWork(run=found[5], since=since, until=until, job=found[8] or "")
+
+
+def died_marker(body: str) -> str:
+    """The marker for the place of the one in `body`, whose run was killed."""
+    found = _RUN.match(body)
+    return f"<!-- resolver:run key={found[1]} ending={DIED} -->" if found else ""
+
+
+def is_of_run(body: str, key: str) -> bool:
+    """True when `body` tells of the run of `key`, whether it is at work, has ended or died."""
+    found = _RUN.match(body)
+    return found is not None and found[1] == _digest(key)
 
 
 def work_of(body: str) -> tuple[int, str] | None:
@@ -51,6 +113,21 @@ def review_marker(key: str) -> str:
     return f"<!-- resolver:review key={_digest(key)} -->"
 
 
+def thread_marker(key: str, thread: str, *, whole: bool = False) -> str:
+    """The marker of a reply in a conversation on lines: one per request and conversation.
+
+    whole: it is all that is told of the request.
+    """
+    return f"<!-- resolver:thread key={_digest(key)} thread={_digest(thread)}{' whole' * whole} -->"
+
+
+def is_thread_reply(body: str, key: str, *, whole: bool = False) -> bool:
+    """True when `body` is such a reply to the request of `key`, in whatever conversation. whole:
+    and all that is told of it."""
+    found = _THREAD.match(body)
+    return found is not None and found[1] == _digest(key) and (bool(found[2]) or not whole)
+
+
 def is_review(body: str) -> bool:
     """True when `body` is that of a review of ours, whatever its request."""
     return _REVIEW.match(body) is not None
@@ -62,6 +139,16 @@ def ending_of(body: str, key: str) -> Ending | None:
     if found is None or found[1] != _digest(key) or found[2] not in set(Ending):
         return None
     return Ending(found[2])
+
+
+def check_marker(check: str) -> str:
+    """The marker of an issue about a failing check of the default branch: one per check."""
+    return f"<!-- resolver:check name={_digest(check)} -->"
+
+
+def is_of_check(body: str, check: str = "") -> bool:
+    """True when `body` is that of an issue about this check, or about any."""
+    return body.startswith(check_marker(check) if check else "<!-- resolver:check name=")
 
 
 def is_refusal_of(body: str, login: str) -> bool:

@@ -9,7 +9,10 @@ from typing import Literal
 from pydantic import Field
 
 from resolver.consent import Wanted
+from resolver.conventions import Conventions, Wishes
 from resolver.errors import (
+    Cause,
+    CeilingReached,
     LimitReached,
     OverBudget,
     PolicyViolation,
@@ -17,7 +20,18 @@ from resolver.errors import (
     ResolverError,
     Stopped,
 )
-from resolver.model import Evidence, Noun, Outcome, Patch, PullRequest, RunState, Task, Trigger
+from resolver.model import (
+    Evidence,
+    How,
+    Noun,
+    Outcome,
+    Patch,
+    Publication,
+    PullRequest,
+    RunState,
+    Task,
+    Trigger,
+)
 from resolver.pull import PublishedReview
 
 
@@ -37,6 +51,7 @@ class Ending(StrEnum):
     POLICY = "policy"
     REFUSED = "refused"
     OVER_BUDGET = "over_budget"
+    CEILING = "ceiling"
     ERROR = "error"
 
     @property
@@ -52,7 +67,7 @@ class Ending(StrEnum):
         }
 
 
-FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget"]
+FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget", "ceiling"]
 
 
 class Failure(Noun):
@@ -61,6 +76,7 @@ class Failure(Noun):
     kind: FailureKind
     what: str
     next_step: str = ""
+    cause: Cause = ""
 
 
 def failure_of(error: ResolverError | Stopped) -> Failure:
@@ -70,13 +86,16 @@ def failure_of(error: ResolverError | Stopped) -> Failure:
         kind = "policy"
     elif isinstance(error, OverBudget):
         kind = "over_budget"
+    elif isinstance(error, CeilingReached):
+        kind = "ceiling"
     elif isinstance(error, Refused):
         kind = "refused"
     elif isinstance(error, LimitReached):
         kind = "limit"
     elif isinstance(error, Stopped):
         kind = "stopped"
-    return Failure(kind=kind, what=error.what, next_step=error.next_step)
+    cause: Cause = "" if isinstance(error, Stopped) else error.cause
+    return Failure(kind=kind, what=error.what, next_step=error.next_step, cause=cause)
 
 
 class Report(Noun):
@@ -98,6 +117,10 @@ class Report(Noun):
     review: PublishedReview | None = None
     failure: Failure | None = None
     draft: bool = False
+    conventions: Conventions = Field(
+        default=Conventions(), description="How the repository writes pull requests and commits."
+    )
+    wishes: Wishes = Wishes()
     warnings: tuple[str, ...] = Field(
         default=(), description="What the reader should know, like weak isolation."
     )
@@ -112,8 +135,16 @@ class Report(Noun):
     wanted: Wanted | None = Field(
         default=None, description="The action that waits for a person's word, if one does."
     )
-    how: Literal["new", "added", "unchanged"] = Field(
-        default="new", description="As in Publication: what became of an earlier pull request."
+    publishable: Literal["", "comment", "folder"] = Field(
+        default="",
+        description="By what its kept change can be made public: a comment, or the run's folder.",
+    )
+    told: int | None = Field(
+        default=None, description="The comment in which the run told how far it was, if it did."
+    )
+    how: How = Field(default="new", description="As in Publication: what became of the change.")
+    publication: Publication = Field(
+        default=Publication(), description="Where it is, and why it is not elsewhere."
     )
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resolver.forge.escape import code_span, fence, one_line, shortened, title, visible
+from resolver.forge.escape import code_span, fence, one_line, shortened, visible
 from resolver.forge.fitting import MAX_BODY, fit
 from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.markers import refusal_marker, run_marker
@@ -30,6 +30,14 @@ _SECTIONS = {
     "remaining": "What is left",
 }
 """Parts of the agent's closing words, and their headings."""
+
+_WAYS = {
+    TriggerKind.ISSUE_LABELED: "with a label",
+    TriggerKind.ISSUE_ASSIGNED: "by assigning me",
+    TriggerKind.REVIEW_REQUESTED: "by asking me for a review",
+    TriggerKind.DISPATCHED: "by a dispatch",
+}
+"""How a run was asked for, other than in words."""
 
 _STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
 
@@ -52,42 +60,6 @@ LEVELS = (
 )
 
 
-def pull_request_title(report: Report) -> str:
-    """The first line of the agent's message if it reads like a title, else the issue's title.
-
-    1 to 256 characters.
-    """
-    issue = report.trigger.subject
-    own, _ = _split_title(report.outcome.message if report.outcome else "")
-    if own:
-        return title(own, own_issue=issue)
-    asked = report.task.title if report.task else ""
-    return title(f"Fix #{issue}: {asked}" if issue is not None else asked, own_issue=issue)
-
-
-def _split_title(message: str) -> tuple[str, str]:
-    """First line and the rest, when the first line reads like a title; else "" and all of it."""
-    first, _, rest = visible(message).lstrip().partition("\n")
-    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
-    fits = 3 <= len(plain.split()) <= 14 and len(plain) <= 80
-    if fits and not first.startswith("#") and plain[-1] not in ":?":
-        return plain.rstrip("."), rest.strip()
-    return "", message
-
-
-def pull_request_body(report: Report) -> str:
-    """The pull request's text, at most 65,536 characters, every tag closed."""
-    local = report.trigger.kind is TriggerKind.LOCAL
-    trigger = report.trigger
-    marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
-    message = report.outcome.message if report.outcome else ""
-    _, rest = _split_title(message)
-    told = report.outcome is not None and any(getattr(report.outcome, x) for x in _SECTIONS)
-    body = rest if told else rest or message
-    marker = "" if local else marker
-    return _filled("comments/pull_request_body.md.j2", report, marker, body, with_trace=False)
-
-
 def comment_body(report: Report) -> str:
     """The one comment that tells how the run ended, at most 65,536 characters."""
     ending = report.ending
@@ -96,17 +68,17 @@ def comment_body(report: Report) -> str:
     else:
         marker = run_marker(report.trigger.key, ending)
     message = report.outcome.message if report.outcome else ""
-    return _filled(f"comments/{ending.value}.md.j2", report, marker, message, with_trace=True)
+    return _filled(f"comments/{ending.value}.md.j2", report, marker, message)
 
 
-def _filled(template: str, report: Report, marker: str, message: str, *, with_trace: bool) -> str:
+def _filled(template: str, report: Report, marker: str, message: str) -> str:
     """The template with as much detail as fits; a trace gets all the room that is left.
 
     message: the agent's words.
     """
-    trace = report.trace_markdown.strip() if with_trace else ""
+    trace = report.trace_markdown.strip()
     for detail in LEVELS:
-        values = _values(report, message, detail)
+        values = values_of(report, message, detail)
         text = _rendered(template, marker, values, "")
         room = MAX_BODY - utf16_length(text) - 500
         if room >= min(utf16_length(trace), TRACE_ROOM):
@@ -120,7 +92,8 @@ def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) ->
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
 
-def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
+def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
+    """What the templates of comments and of pull requests are rendered with."""
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
     issue = trigger.subject
     files = report.patch.files if report.patch else ()
@@ -128,11 +101,11 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
     commands = evidence.commands if evidence else ()
     return {
         "issue": issue,
-        "closes": issue is not None and outcome is not None and _is_whole(report),
+        "closes": issue is not None and outcome is not None and is_whole(report),
         "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
         "sections": _sections(report, detail.message // len(_SECTIONS)),
         "summary_is_cut": utf16_length(message) > detail.message,
-        "unfinished": outcome is not None and not _is_whole(report),
+        "unfinished": outcome is not None and not is_whole(report),
         "reason": _sentence(outcome.reason) if outcome else "",
         "files": [_file(change) for change in files[: detail.files]],
         "files_left_out": max(0, len(files) - detail.files),
@@ -148,13 +121,18 @@ def _values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "requester": code_span(trigger.actor.login),
         "login": one_line(trigger.actor.login, 100),
         "instruction": one_line(trigger.instruction, 300),
-        "by_label": trigger.kind is TriggerKind.ISSUE_LABELED,
+        "by_way": _WAYS.get(trigger.kind, ""),
+        "check": code_span(trigger.check, in_table=True) if trigger.check else "",
         "local": trigger.kind is TriggerKind.LOCAL,
         "mention": code_span(report.mention),
         "continues": report.continues,
         "go_on": code_span(f"{report.mention} continue"),
         "extend": code_span(f"{report.mention} continue {_more(report)}"),
         "how": report.how,
+        "pushed": _pushed(report),
+        "cause": failure.cause if failure else "",
+        "publishable": report.publishable,
+        "publish": code_span(f"{report.mention} publish"),
         "wanted": _wanted(report),
         "review": _review(report),
         "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
@@ -200,6 +178,23 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
 
 
+def _pushed(report: Report) -> dict[str, str]:
+    """What is told of a change to a pull request that was there already."""
+    given, pull = report.publication, report.task.pull if report.task else None
+    patch = given.patch
+    return {
+        "branch": code_span(shortened(given.branch or "", 300)),
+        "repository": code_span(given.repository) if given.repository else "",
+        "commit": code_span((given.commit or "")[:12]),
+        "url": given.commit_url if re.fullmatch(r"https?://[^\s<>()]+", given.commit_url) else "",
+        "base": code_span(pull.base_branch if pull else ""),
+        "conflicts": ", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
+        "why": one_line(given.why, 500),
+        "patch": fence(patch, "diff") if patch else "",
+        "apply": code_span("git am"),
+    }
+
+
 def _wanted(report: Report) -> dict[str, Any] | None:
     """What waits for a person, and the words that decide about it."""
     wanted = report.wanted
@@ -223,7 +218,8 @@ def _more(report: Report) -> str:
     return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
 
 
-def _is_whole(report: Report) -> bool:
+def is_whole(report: Report) -> bool:
+    """Whether the agent says that all of it is done."""
     outcome = report.outcome
     return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
 

@@ -100,6 +100,7 @@ def failure_of(
             f"the account behind the model's key has no credit left: {said}",
             f"add credit at the provider, or set {call.set_by.api_key} to the key of another "
             "account",
+            "no_credit",
         )
         return Failure("no credit", error)
     if REDIRECTED in detail:
@@ -113,6 +114,7 @@ def failure_of(
             f"{call.endpoint} gave no usable answer: {said}",
             f"try again later; if it stays so, check {call.set_by.base_url} and the provider's "
             "status page",
+            "provider_down",
         )
         return Failure(said, error, is_transient=True, retry_after=retry_after(headers))
     return Failure(said, _refused(call, said, status))
@@ -132,10 +134,12 @@ def _not_accepted(call: Call, said: str) -> ModelAuthError:
         return ModelAuthError(
             f"{call.endpoint} wants a key and none is set: {said}",
             f"set {call.set_by.api_key}{other}",
+            "model_key",
         )
     return ModelAuthError(
         f"{call.endpoint} did not accept the key: {said}",
         f"set {call.set_by.api_key} to a key that may use {call.model}",
+        "model_key",
     )
 
 

@@ -99,8 +99,10 @@ class ConversationMemory:
             self._add_text_turn(out, turn)
         for note in turn.notes:
             if note.id not in forgotten:
+                told, own = self._pictures.of_task(self._history.pictures_of(note))
                 lines, parts = self._pictures.take(images_of(note))
-                _add_user(out, "\n".join([note_text(note, self._limit), *lines]), parts)
+                words = "\n".join([note_text(note, self._limit), *told, *lines])
+                _add_user(out, words, [*own, *parts])
 
     def _add_summary(self, out: list[JsonObject]) -> None:
         history = self._history

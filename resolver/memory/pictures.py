@@ -1,4 +1,5 @@
-"""Which images of a conversation a model is sent, and the words that stand for the others.
+"""Which images of a conversation a model is sent, and the words that stand for the others. Those of
+the task are always sent, and have the numbers by which its texts call them.
 
 What was sent stays as it is, so that a prompt cache holds: older images are dropped several at a
 time, by their number alone.
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.model import JsonObject
+from resolver.surroundings import Picture
 
 MOST = 8
 """Images that a conversation holds at most."""
@@ -69,6 +71,19 @@ class Pictures:
             if fate == _SENT:
                 parts.append({"type": "text", "text": f"Image {self.count}:"})
                 parts.append({"type": "image_url", "image_url": {"url": image}})
+        return lines, parts
+
+    def of_task(self, pictures: Sequence[Picture]) -> tuple[list[str], list[JsonObject]]:
+        """The same for the pictures of the task; they are not counted with the others."""
+        lines: list[str] = []
+        parts: list[JsonObject] = []
+        for picture in pictures:
+            shown = self.sees and bool(_SENDABLE.fullmatch(picture.data))
+            fate = _SENT if shown else "not shown, since you can't see images here"
+            lines.append(f"[picture {picture.number}: {fate}]")
+            if shown:
+                parts.append({"type": "text", "text": f"Picture {picture.number}:"})
+                parts.append({"type": "image_url", "image_url": {"url": picture.data}})
         return lines, parts
 
     def _fate(self, image: str) -> str:

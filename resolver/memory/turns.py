@@ -11,6 +11,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
 from resolver.events.state import State
+from resolver.surroundings import Picture
 
 Note = a.Message | life.Warned | ObservationBase
 """What stands between two turns: the user's words, warnings, recalled knowledge."""
@@ -42,6 +43,7 @@ class History:
     """The turns of one state, kept up to date by looking at the new events only.
 
     turns: the first one is the head: it has no reply, only notes.
+    task_pictures: those that the task brought along: they belong to the user's first words.
     forgotten, masked: of all condensations so far. summary, notes: of the last one that has
         forgotten something; they stand for all of them.
     condensation_wanted: a CondensationRequest has no Condensation yet.
@@ -72,6 +74,8 @@ class History:
     def _clear(self) -> None:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
+        self.task_pictures: tuple[Picture, ...] = ()
+        self._task_words = -1
         self.forgotten: set[int] = set()
         self.masked: set[int] = set()
         self._own: set[int] = set()
@@ -79,17 +83,25 @@ class History:
         self.notes = ""
         self.condensation_wanted = False
 
+    def pictures_of(self, note: Note) -> tuple[Picture, ...]:
+        """The task's pictures, where the note is the task."""
+        return self.task_pictures if note.id == self._task_words else ()
+
     def _is_continued_by(self, state: State) -> bool:
         return len(state.events) >= self._seen and state.events[self._seen - 1] is self._last
 
     def _take(self, event: Event) -> bool:
         current = self.turns[-1]
         match event:
+            case life.RunStarted(task=task):
+                self.task_pictures = tuple(each for each in task.pictures if each.data)
             case life.SystemPrompt():
                 self.system = self.system or event
             case life.ModelReplied():
                 self.turns.append(Turn(reply=event))
             case a.Message(source=Source.USER) | life.Warned(to_agent=True):
+                if isinstance(event, a.Message) and self._task_words < 0:
+                    self._task_words = event.id
                 current.notes.append(event)
             case a.CondensationRequest():
                 self.condensation_wanted = True

@@ -1,101 +1,128 @@
 """The change made public: commit, branch, pull request."""
 
 import time
-from collections.abc import Callable
-from pathlib import Path
 
-from resolver.errors import BranchTaken, ForgeError
+from resolver.errors import BranchTaken
 from resolver.forge.base import Forge
-from resolver.forge.wording import pull_request_body, pull_request_title
-from resolver.model import Publication, PullRequest, Task, Trigger, TriggerKind
+from resolver.forge.pull_words import pull_request_body, pull_request_title
+from resolver.model import Publication, PullRequest, Task, TriggerKind
+from resolver.publishing.making import Making
+from resolver.publishing.onto import publish_on_pull
+from resolver.publishing.placing import ATTEMPTS, new_branch
+from resolver.publishing.signing import put_signed
+from resolver.publishing.updating import publish_merge
 from resolver.record import Record
-from resolver.runlog import BRANCH_STAGE
 from resolver.templates import render
-from resolver.workspace.naming import branch_name, free_branch
-from resolver.workspace.publish import Identity
+from resolver.workspace.merging import is_ancestor
+from resolver.workspace.pushing import fetch_tip
 from resolver.workspace.workspace import Workspace
-
-KNOWN_IDS = {"github-actions[bot]": 41898282}
-"""The account that an Action's own token writes as; it may not ask for its number."""
-
-BRANCH_ATTEMPTS = 5
-"""How often another name is tried when somebody takes the branch at the same moment."""
 
 
 def publish(record: Record, forge: Forge, task: Task, workspace: Workspace) -> None:
     """Commit, push, open. Each part finds what an earlier attempt has already done."""
-    job = record.job
     assert record.patch is not None
-    report = record.report()
-    title = pull_request_title(report)
-    if not job.publish:
-        body = pull_request_body(report)
+    if not record.job.publish:
+        report = record.report()
+        title, body = pull_request_title(report), pull_request_body(report)
         record.publication = Publication(pull_request=PullRequest(title=title, body=body))
         return
     started = time.monotonic()
-
-    def commit(parent: str | None) -> str:
-        assert record.patch is not None
-        record.patch = workspace.commit(
-            record.patch,
-            message=render("run/commit.j2", title=title, task=task, run=job.run),
-            author=_identity(forge.whoami(), None),
-            at=record.log.ended_at if record.log else job.now(),
-            co_authors=_co_authors(job.trigger),
-            parent=parent,
-        )
-        assert record.patch.commit is not None
-        return record.patch.commit
-
-    added = _add(record, forge, task, workspace, commit)
-    if added is None:
-        made = commit(None)
-        branch = _push(record, forge, task, workspace, made)
-        added = Publication(branch=branch, commit=made)
-    record.publication = added
+    making = Making(record, forge, task, workspace)
+    if workspace.pull is None:
+        _propose(making)
+    else:
+        on_pull = publish_merge if workspace.pull.conflicts else publish_on_pull
+        record.publication = on_pull(making)
+    added = record.publication
+    if added.commit:
+        record.patch = record.patch.model_copy(update={"commit": added.commit})
     if added.how == "unchanged":
         record.exit_code = 3
         return
-    branch = added.branch or ""
-    pull_request = forge.open_pull_request(record.report(), branch)
-    record.publication = added.model_copy(update={"pull_request": pull_request})
     if record.log:
-        record.log.stage("published", pull_request.url or branch, time.monotonic() - started)
+        where = added.pull_request.url if added.pull_request else ""
+        record.log.stage("published", where or added.branch or "", time.monotonic() - started)
 
 
-def _add(
-    record: Record,
-    forge: Forge,
-    task: Task,
-    workspace: Workspace,
-    commit: Callable[[str | None], str],
-) -> Publication | None:
+def _propose(making: Making) -> None:
+    """A branch and its pull request, or one more commit on those of an earlier run."""
+    record = making.record
+    added = _add(making) or _new(making)
+    record.publication = added
+    if record.patch:
+        record.patch = record.patch.model_copy(update={"commit": added.commit})
+    if added.how == "unchanged":
+        return
+    pull_request = making.forge.open_pull_request(record.report(), added.branch or "")
+    record.publication = added.model_copy(update={"pull_request": pull_request})
+
+
+def _new(making: Making) -> Publication:
+    record, base = making.record, making.workspace.base
+    assert record.patch is not None
+    made = making.commit(record.patch.tree, base)
+    if record.settings.base_moved != "leave" and record.job.trigger.kind is not TriggerKind.LOCAL:
+        made = _on_newest(making, base) or made
+    branch, placed = new_branch(making, made)
+    return Publication(branch=branch, commit=placed)
+
+
+def _on_newest(making: Making, base: str) -> str | None:
+    """The commit together with what the base branch has got since; None where nothing is to be done
+    about that, or nothing can be."""
+    task = making.task
+    credential = making.record.credential()
+    tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
+    if tip is None or tip == base:
+        return None
+    made = making.onto(base, tip)
+    if made is None or made == tip:
+        told = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
+        making.record.warnings.append(told.strip())
+        return None
+    return made
+
+
+def _add(making: Making) -> Publication | None:
     """One more commit on the branch of the run that this one goes on from.
 
     None when there is no such branch to add to. Where there was one, a warning says why: its pull
-    request is merged or closed, or somebody else has pushed to it, whose work is left alone.
+    request is merged or closed, or somebody else has pushed to it what does not go together with
+    the change by itself; their work is left alone.
     """
+    record, task, workspace = making.record, making.task, making.workspace
     continuation = record.job.continuation
     earlier = continuation.publication if continuation else Publication()
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
         return None
-    credential = record.credential()
-    if forge.open_head(earlier.branch) is None:
+    if making.forge.open_head(earlier.branch) is None:
         return _not_added(record, earlier, "closed")
-    head = workspace.fetch_branch(earlier.branch, earlier.commit, task.source, credential)
-    if head is None:
-        return _not_added(record, earlier, "rewritten")
     assert record.patch is not None
-    if workspace.tree(earlier.commit) == record.patch.tree:
-        return earlier.model_copy(update={"how": "unchanged", "comment_url": None})
-    made = commit(earlier.commit)
-    if head not in {earlier.commit, made}:
-        return _not_added(record, earlier, "moved")
+    for _ in range(ATTEMPTS):
+        tip = fetch_tip(workspace.git, task.source, earlier.branch, record.credential())
+        if tip is None or not is_ancestor(workspace.git, earlier.commit, tip):
+            return _not_added(record, earlier, "rewritten")
+        if workspace.tree(earlier.commit) == record.patch.tree:
+            return earlier.model_copy(update={"how": "unchanged", "comment_url": None})
+        made = making.onto(earlier.commit, tip)
+        if made is None:
+            break
+        placed = tip if made == tip else _moved_on(making, made, earlier.branch, tip)
+        if placed:
+            return Publication(branch=earlier.branch, commit=placed, how="added")
+    return _not_added(record, earlier, "moved")
+
+
+def _moved_on(making: Making, commit: str, branch: str, tip: str) -> str:
+    """As `move_on`, of a branch of ours alone: its name comes from an earlier run's record."""
+    source, credential = making.task.source, making.record.credential()
     try:
-        workspace.push(made, earlier.branch, task.source, credential, earlier.commit)
+        if signed := put_signed(making, commit, branch, tip):
+            return signed
+        making.workspace.push(commit, branch, source, credential, tip)
     except BranchTaken:
-        return _not_added(record, earlier, "moved")
-    return Publication(branch=earlier.branch, commit=made, how="added")
+        return ""
+    return commit
 
 
 def _not_added(record: Record, earlier: Publication, why: str) -> Publication | None:
@@ -105,51 +132,3 @@ def _not_added(record: Record, earlier: Publication, why: str) -> Publication | 
     )
     record.warnings.append(told.strip())
     return None
-
-
-def _push(record: Record, forge: Forge, task: Task, workspace: Workspace, commit: str) -> str:
-    """Publish the commit under a free branch name; the name.
-
-    The name is in the log before anything is pushed: a killed attempt's branch is found again.
-    """
-    wanted = branch_name(task.title)
-    intended = record.log.intended_branch(record.job.run) if record.log else None
-    if intended and _create(record, task, workspace, commit, intended):
-        return intended
-    forge.discard_abandoned(wanted, record.job.run)
-    taken = forge.branches(wanted)
-    for _ in range(BRANCH_ATTEMPTS):
-        branch = free_branch(taken, wanted)
-        if record.log:
-            record.log.stage(BRANCH_STAGE, branch, 0.0)
-        if _create(record, task, workspace, commit, branch):
-            return branch
-        taken = {*taken, branch}
-    raise ForgeError(f"no free branch name like {wanted} was found", "delete old agent/ branches")
-
-
-def _create(record: Record, task: Task, workspace: Workspace, commit: str, branch: str) -> bool:
-    """Make `branch` hold the commit; False when it holds something else."""
-    try:
-        if record.job.trigger.kind is TriggerKind.LOCAL:
-            workspace.write_branch(Path(task.source), branch, commit)
-        else:
-            workspace.push(commit, branch, task.source, record.credential())
-    except BranchTaken:
-        return False
-    return True
-
-
-def _identity(login: str, id: int | None) -> Identity:
-    """How a commit names an account, so that GitHub links it."""
-    login = login or "resolver"
-    id = id or KNOWN_IDS.get(login)
-    user = f"{id}+{login}" if id is not None else login
-    return Identity(login, f"{user}@users.noreply.github.com")
-
-
-def _co_authors(trigger: Trigger) -> tuple[Identity, ...]:
-    """The person who asked, where the forge knows them."""
-    if trigger.kind in {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE}:
-        return ()
-    return (_identity(trigger.actor.login, trigger.actor.id),)

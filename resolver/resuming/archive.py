@@ -1,5 +1,6 @@
 """The log of a run, kept with the repository it worked on: a commit of its own under
-`refs/resolver/runs/ISSUE/RUN`, which no branch leads to and no clone fetches.
+`refs/resolver/runs/ISSUE/RUN`, which no branch leads to and no clone fetches. Beside it lies the
+change that the run has made, where that is not public.
 
 Whoever may push could have written it: what comes back is checked like any other file from outside.
 """
@@ -11,7 +12,7 @@ import zlib
 from pathlib import Path
 
 from resolver.errors import LogError
-from resolver.output import EVENTS, OUTCOME
+from resolver.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
 from resolver.resuming.continuation import MOST_OUTCOME, Earlier
 from resolver.scratch import scratch_folder
 from resolver.workspace.clone import OBJECT_ID, check_url
@@ -41,9 +42,10 @@ _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
 def keep(folder: Path, url: str, credential: Credential | None, issue: int, run: str) -> None:
-    """Push log and outcome of a run's output `folder`. Raises WorkspaceError or LogError.
+    """Push log, outcome and unpublished change of a run's output `folder`.
 
-    What is there was redacted when it was written. Again for the same run replaces it.
+    What is there was redacted when it was written. Again for the same run replaces it. Raises
+    WorkspaceError or LogError.
     """
     ref = f"{RUNS}/{issue}/{_checked(run)}"
     known, wide = _listed(url, credential, issue)
@@ -91,6 +93,9 @@ def fetch_last(
         earlier.log.write_bytes(_log(git, blobs, run))
         if OUTCOME in blobs:
             earlier.outcome.write_bytes(_read(git, blobs[OUTCOME], MOST_OUTCOME, run))
+        if CHANGE in blobs and BUNDLE in blobs:
+            for name in (BUNDLE, CHANGE):
+                (folder / name).write_bytes(_read(git, blobs[name], MOST_CHANGE, run))
         return earlier
 
 
@@ -126,7 +131,7 @@ def _files(folder: Path) -> dict[str, bytes]:
         if log.stat().st_size > MOST_LOG:
             raise LogError(f"the log has more than {MOST_LOG:,} bytes, so it was not kept")
         data = log.read_bytes()
-        files = {OUTCOME: (folder / OUTCOME).read_bytes()}
+        files = {OUTCOME: (folder / OUTCOME).read_bytes(), **_change(folder)}
     except OSError as error:
         raise LogError(f"{error.filename} can't be read: {error.strerror}") from error
     if len(data) <= PLAIN:
@@ -135,6 +140,14 @@ def _files(folder: Path) -> dict[str, bytes]:
     if len(packed) > MOST_STORED:
         raise LogError(f"the log has more than {MOST_STORED:,} bytes, so it was not kept")
     return {**files, f"{EVENTS}.gz": packed}
+
+
+def _change(folder: Path) -> dict[str, bytes]:
+    """The change that is not public, where there is one and it is not too large."""
+    bundle, change = folder / BUNDLE, folder / CHANGE
+    if not bundle.is_file() or not change.is_file() or bundle.stat().st_size > MOST_CHANGE:
+        return {}
+    return {BUNDLE: bundle.read_bytes(), CHANGE: change.read_bytes()}
 
 
 def _push(git: HostGit, url: str, credential: Credential | None, *refs: str) -> None:

@@ -3,6 +3,7 @@ doors' matter: on this machine's disk, or with the repository (`resolver.resumin
 """
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +23,13 @@ from resolver.model import (
     RunState,
     Trigger,
 )
-from resolver.runlog import opening_of
+from resolver.output import BUNDLE, CHANGE
+from resolver.runlog import DONE, opening_of
 
 DECIDES = frozenset({Command.APPROVE, Command.DENY})
 """The commands that are about an action that waits."""
+
+NOTHING_KEPT = "what a run has made is kept where it could not be published"
 
 NOTHING_WAITS = "an action that waits is shown in a comment of the run"
 
@@ -75,16 +79,21 @@ def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Conti
     if opening.task.source.casefold() != source.casefold():
         raise LogError(f"the log of run {earlier.run} is about another server's {about.repository}")
     state = State.fold(events)
-    decides = trigger.command in DECIDES
+    decides, publishes = trigger.command in DECIDES, trigger.command is Command.PUBLISH
+    if publishes and not has_change(earlier):
+        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
     if decides and state.run_state is not RunState.AWAITING_CONFIRMATION:
         raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+    if publishes:
+        _copy_change(earlier, log.parent)
     _copy_whole_lines(earlier.log, log, len(events))
     return Continuation(
         run=earlier.run,
-        words="" if decides else trigger.instruction,
+        words="" if decides or publishes else trigger.instruction,
         by=trigger.actor.login,
         decision=_decision(trigger) if decides else None,
-        extension=allowance(state, opening.limits, trigger.extension),
+        extension=Extension() if publishes else allowance(state, opening.limits, trigger.extension),
+        publishes=publishes,
         publication=published(earlier.outcome),
     )
 
@@ -107,6 +116,33 @@ def waits(earlier: Earlier) -> bool:
     except LogError:
         return False
     return state.run_state is RunState.AWAITING_CONFIRMATION
+
+
+def has_change(earlier: Earlier) -> bool:
+    """Whether the run has ended with a change that lies beside its log and is not public."""
+    folder = earlier.log.parent
+    if not all((folder / name).is_file() for name in (CHANGE, BUNDLE)):
+        return False
+    try:
+        state = State.fold(read_log(earlier.log))
+    except LogError:
+        return False
+    return state.run_state in DONE
+
+
+def _copy_change(earlier: Earlier, folder: Path) -> None:
+    """What is read of it is checked as what comes from a sandbox is."""
+    for name in (BUNDLE, CHANGE):
+        shutil.copyfile(earlier.log.parent / name, folder / name)
+
+
+def works(earlier: Earlier) -> bool:
+    """Whether the run was to change something, and no review or answer."""
+    try:
+        opening = opening_of(list(read_log(earlier.log)), earlier.log)
+    except LogError:
+        return False
+    return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
 
 
 def allowance(state: State, new: Limits, asked: Extension) -> Extension:

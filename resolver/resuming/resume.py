@@ -53,6 +53,8 @@ def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits
     """
     state = log.state
     stopped = state.run_state in ENDS
+    if continuation is not None and continuation.publishes:
+        return
     if continuation is None:
         if stopped and not log.is_done:
             log.stream.add(AgentStateChanged(state=RunState.RUNNING))

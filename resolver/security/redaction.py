@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate
-from typing import Any, Literal, TypeVar, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_origin
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
 from resolver.events.log import Event
 from resolver.security.formats import find_credentials
+from resolver.security.minted import Minted
 
 MARK = "[redacted]"
 """What stands in the place of a secret."""
@@ -55,23 +56,30 @@ class Redactor:
 
     secrets: the values, whole. Those shorter than 6 characters are ignored. Of a PEM key
         the lines of its body are the secret, not the armour around them.
+    minted: further ones, which may grow in number at any time.
 
     A piece shorter than 16 characters is not found, so a secret that is cut finer than that,
     reversed or encrypted passes: what must not leak must not be within reach at all.
     """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], minted: Minted | None = None) -> None:
+        self._given = tuple(secrets)
+        self._minted = minted or Minted()
+        self._known = self._of(self._minted.values)
+
+    def _of(self, more: tuple[str, ...]) -> "_Known":
+        """What is looked for, with `more` beside the secrets that were given."""
         literals: set[str] = set()
         by_block: dict[int, set[str]] = defaultdict(set)
-        for piece in {p for secret in secrets for p in _parts(secret)}:
+        for piece in {p for secret in (*self._given, *more) for p in _parts(secret)}:
             for width, form in _forms(piece):
                 block = PIECE // 2 * width
                 if len(form) < 2 * block:
                     literals.add(form)
                 else:
                     by_block[block].add(form)
-        self._literals = sorted(literals)
-        self._indexes = [_BlockIndex(block, sorted(forms)) for block, forms in by_block.items()]
+        indexes = [_BlockIndex(block, sorted(forms)) for block, forms in by_block.items()]
+        return _Known(more, sorted(literals), indexes)
 
     def __call__(self, event: Event) -> Event:
         """The event without secrets; the same object when it holds none."""
@@ -104,8 +112,12 @@ class Redactor:
         return self._visible_spans(text) + seen_through
 
     def _visible_spans(self, text: str) -> list[Span]:
-        spans = [span for literal in self._literals for span in _occurrences(text, literal)]
-        for index in self._indexes:
+        minted = self._minted.values
+        if minted is not self._known.minted:
+            self._known = self._of(minted)
+        known = self._known
+        spans = [span for literal in known.literals for span in _occurrences(text, literal)]
+        for index in known.indexes:
             spans += index.spans(text)
         return spans
 
@@ -150,6 +162,14 @@ class Redactor:
             same = same and new_item is item
             new.append(new_item)
         return value if same else type(value)(new)
+
+
+class _Known(NamedTuple):
+    """What is looked for. minted: those secrets in it that came to be at work."""
+
+    minted: tuple[str, ...]
+    literals: list[str]
+    indexes: "list[_BlockIndex]"
 
 
 class _BlockIndex:

@@ -7,21 +7,26 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from resolver.assembly.sandbox import Host
 from resolver.doors import github_forge, run_id
-from resolver.errors import ForgeError
+from resolver.errors import ForgeError, WorkspaceError
+from resolver.forge.github.forge import GitHubForge
 from resolver.model import Command, Trigger
-from resolver.resuming.continuation import DECIDES
 from resolver.server.atwork import AtWork
 from resolver.server.threads import Threads
 from resolver.settings import Settings
 from resolver.thread.commands import (
     GOES_ON,
     about_issue,
+    about_kept,
+    ledger_of,
     refusal,
     tell_nothing_at_work,
     tell_refused,
 )
 from resolver.thread.help import tell_help
+from resolver.thread.placing import placed
+from resolver.thread.ticks import obey_tick
 
 logger = logging.getLogger("resolver.server")
 
@@ -33,8 +38,12 @@ class Configured(Protocol):
         """As they are now."""
         ...
 
-    def waits(self, trigger: Trigger) -> bool:
-        """Whether the thread's last run waits for a person to agree to an action."""
+    def host(self) -> Host:
+        """This machine, with tokens for one request."""
+        ...
+
+    def is_meant(self, trigger: Trigger) -> bool:
+        """Whether the thread's last run has left what the command is about."""
         ...
 
 
@@ -52,11 +61,15 @@ class Commands:
         unfinished: what the runs are for that wait or are at work.
         """
         settings = self.configured.settings()
-        forge = github_forge(settings, trigger.repository)
+        forge = github_forge(settings, trigger.repository, self.configured.host())
+        there = placed(trigger, forge, settings)
+        trigger = there if isinstance(there, Trigger) else trigger
         issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
         trigger = about_issue(trigger, forge, issue)
         what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         try:
+            if trigger.ticked is not None:
+                return self._ticked(trigger, forge, settings)
             refused = refusal(trigger, self._older(trigger, unfinished), forge, settings)
             if refused is not None:
                 logger.info("%s: %s", what, refused.what)
@@ -72,23 +85,42 @@ class Commands:
                 return None
             if trigger.command is Command.STOP:
                 self.threads.stopped(trigger)
-            if self.at_work.steer(trigger) or self._stops_waiting(trigger, unfinished):
+            publishes = trigger.command is Command.PUBLISH
+            if publishes and self._older(trigger, unfinished) is not None:
+                return trigger  # once what is at work has ended
+            steered = not publishes and self.at_work.steer(trigger)
+            if steered or self._stops_waiting(trigger, unfinished):
                 logger.info("%s has reached its run", what)
                 forge.confirm(trigger)
                 return None
-            decides = trigger.command in DECIDES
-            if trigger.command in GOES_ON or (decides and self.configured.waits(trigger)):
+            goes_on = trigger.command in GOES_ON
+            if about_kept(trigger):
+                goes_on = self.configured.is_meant(trigger)
+            if goes_on:
                 return trigger
             tell_nothing_at_work(trigger, forge, settings)
             logger.info("%s finds nothing at work", what)
-        except ForgeError as error:
+        except (ForgeError, WorkspaceError) as error:
             logger.error("%s: %s", what, error.what)
         return None
 
+    def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:
+        """A box of the dashboard: the trigger of a run, where it asks for one."""
+        run = run_id(trigger.key, trigger.at)
+        keep = ledger_of(trigger, settings, self.configured.host())
+        said = obey_tick(trigger, run, forge, settings, keep)
+        logger.info("box of run %s: %s", run, said or "goes on")
+        return None if said else trigger
+
     def _older(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
-        """What asked for the run that is at work, or waits."""
+        """What asked for the run that is at work, or waits. Another person's, where there is one: a
+        stop is for all of them, so that whoever has only asked for the last may not say it."""
+        at_work = self.at_work.started_by(trigger)
         waiting = [each for each in unfinished if _precedes(each, trigger)]
-        return self.at_work.started_by(trigger) or (waiting[-1] if waiting else None)
+        older = [*([at_work] if at_work else []), *waiting]
+        asker = trigger.actor.login.casefold()
+        others = (each for each in older if each.actor.login.casefold() != asker)
+        return next(others, older[0] if older else None)
 
     @staticmethod
     def _stops_waiting(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:

@@ -3,30 +3,44 @@ as every other door does.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from resolver.assembly.sandbox import Host
+from resolver.assembly.tokens import ForgeTokens
 from resolver.controller.control import Control
 from resolver.doors import github_forge, host_of, run_id
 from resolver.errors import ResolverError
 from resolver.events.reading import read_log
 from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
+from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Failure, Report
 from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, bottomless
-from resolver.resuming.continuation import DECIDES, Earlier, waits
+from resolver.resuming.continuation import Earlier
 from resolver.runlog import can_go_on, spent_by
+from resolver.security.minted import Minted
 from resolver.server.atwork import AtWork
 from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
+from resolver.server.waiting import Waiting
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
-from resolver.thread.commands import TAKES_UP, continued, tell_nothing_at_work
+from resolver.thread.commands import (
+    TAKES_UP,
+    about_kept,
+    continued,
+    is_meant,
+    tell_nothing_at_work,
+    without_log,
+)
+from resolver.thread.placing import placed
+from resolver.triggers.ignored import Ignored
 from resolver.triggers.permission import authorize
 
 SLACK_HOURS = 1.0
@@ -46,6 +60,7 @@ class Runs:
     folder: below it each run has its own, which is named like the run.
     at_work: where comments find a run while it is at work.
     ledger: what runs have cost; None keeps no totals, and the money of a month is not bounded.
+    minted: learns the tokens that runs are given, for the server's log.
     """
 
     environment: Mapping[str, str]
@@ -53,6 +68,8 @@ class Runs:
     folder: Path
     at_work: AtWork = field(default_factory=AtWork)
     ledger: Ledger | None = None
+    minted: Minted = field(default_factory=Minted)
+    waiting: Waiting = field(default_factory=Waiting)
     now: Clock = utc_now
 
     @property
@@ -60,9 +77,19 @@ class Runs:
         """What is remembered of each thread."""
         return Threads(self.folder)
 
+    def announce(self, trigger: Trigger, unfinished: Collection[Trigger]) -> None:
+        """Say on its thread that a run waits, where it does. Never raises."""
+        self.waiting.announce(trigger, unfinished, self.settings(), self.host(), self.now())
+
     def settings(self) -> Settings:
         """The operator's."""
         return self._load({})
+
+    def host(self) -> Host:
+        """This machine, for one run: with tokens of its own."""
+        tokens = ForgeTokens(self.minted, self.now)
+        notes = self.folder / "notes"
+        return replace(host_of(self.environment), notes=notes, tokens=tokens)
 
     def work_on(self, trigger: Trigger, attempt: int) -> dict[str, Any]:
         """Do one delivery; what came of it, as JSON. Doing it again finds what was done before.
@@ -72,11 +99,18 @@ class Runs:
         starts anew.
         attempt: 1 for the first.
         """
+        self.waiting.begins(trigger)
         settings = self._load({})
         run = run_id(trigger.key, trigger.at)
+        host = self.host()
+        forge = github_forge(settings, trigger.repository, host)
+        found = self._placed(trigger, forge, settings, attempt)
+        if isinstance(found, Ignored):
+            logger.info("run %s is not begun: %s", run, found.reason)
+            return {"run": run, "exit_code": 0, "state": "ignored"}
+        trigger = found
         what = f"{trigger.repository}#{trigger.number}"
         logger.info("run %s starts for %s, attempt %d", run, what, attempt)
-        forge = github_forge(settings, trigger.repository)
         if self._is_done(trigger, run, forge):
             logger.info("run %s was done before", run)
             self._settle(trigger, run)
@@ -92,14 +126,30 @@ class Runs:
             by = self.threads.stop_after(trigger)
             if by is not None:
                 return self._cancel(report, by, forge)
-            done = self._begin(report, attempt, settings, forge, control)
+            done = self._begin(report, attempt, settings, forge, control, host)
         finally:
             late = self.at_work.leave(trigger)
             self._settle(trigger, run)
         return {**done, LEFT: [each.model_dump_json() for each in late]}
 
+    @staticmethod
+    def _placed(
+        trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
+    ) -> Trigger | Ignored:
+        """With its place; what can't be placed is not begun, and nobody waits for it."""
+        try:
+            return placed(trigger, forge, settings, again=attempt > 1)
+        except ResolverError as error:
+            return Ignored(error.what)
+
     def _begin(
-        self, report: Report, attempt: int, settings: Settings, forge: Forge, control: Control
+        self,
+        report: Report,
+        attempt: int,
+        settings: Settings,
+        forge: Forge,
+        control: Control,
+        host: Host,
     ) -> dict[str, Any]:
         """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
         trigger, run = report.trigger, report.run
@@ -109,7 +159,7 @@ class Runs:
         try:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
-            job = self._job(trigger, run, output, settings)
+            job = self._job(trigger, run, output, settings, host)
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
@@ -120,13 +170,14 @@ class Runs:
         logger.info("run %s ended with exit code %d", run, record.exit_code)
         return {"run": run, "exit_code": record.exit_code, "state": record.summary()["state"]}
 
-    def _job(self, trigger: Trigger, run: str, output: Output, settings: Settings) -> Job:
+    def _job(
+        self, trigger: Trigger, run: str, output: Output, settings: Settings, host: Host
+    ) -> Job:
         """The job: cut off and to go on, or new, or to go on from the thread's last run."""
 
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
-        host = replace(host_of(self.environment), notes=self.folder / "notes")
         job = Job(trigger, run, output, self._load, host, purse=purse)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
@@ -138,18 +189,19 @@ class Runs:
         continuation, notices = continued(
             trigger, self._last_run(trigger, run), settings, output.log
         )
-        return replace(job, continuation=continuation, notices=notices)
+        about = trigger if continuation else without_log(trigger)
+        return replace(job, trigger=about, continuation=continuation, notices=notices)
 
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
-        """Whether it is a decision, and the run that it came too late for waits no longer."""
-        if trigger.command not in DECIDES or can_go_on(self.folder / run / EVENTS):
+        """Whether it is about something that the last run has left, and that is not there any
+        more: an action that waits, a change that is not public."""
+        if not about_kept(trigger) or can_go_on(self.folder / run / EVENTS):
             return False
-        return not self.waits(trigger)
+        return not self.is_meant(trigger)
 
-    def waits(self, trigger: Trigger) -> bool:
-        """Whether the thread's last run waits for a person to agree to an action."""
-        last = self._last_run(trigger, run_id(trigger.key, trigger.at))
-        return last is not None and waits(last)
+    def is_meant(self, trigger: Trigger) -> bool:
+        """Whether the thread's last run has left what such a command is about."""
+        return is_meant(trigger, self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
         """Set money aside for the run; what is left for it. Raises OverBudget."""
@@ -220,7 +272,7 @@ class Runs:
 
     def _tell(self, report: Report, forge: Forge) -> None:
         try:
-            authorize(report.trigger, forge, self._load({}).allowed_users)
+            authorize(report.trigger, forge, self._load({}).who_may)
             if forge.find_publication(report.trigger) is None:
                 forge.comment(report)
         except ResolverError as error:

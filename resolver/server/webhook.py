@@ -31,7 +31,7 @@ _IN_MEMORY = 1024 * 1024
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_EVENT = re.compile(r"[a-z_]{1,60}")
+_EVENT = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
 _HANG_UP = {"Connection": "close"}

@@ -5,6 +5,7 @@ After a kill the same executor's unfinished workflows go on when the server star
 Source: https://docs.dbos.dev/python/reference/contexts
 """
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Collection
@@ -17,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.errors import UsageError
-from resolver.model import Trigger
+from resolver.model import Trigger, TriggerKind
 from resolver.thread.steering import STARTS
 
 logger = logging.getLogger("resolver.server")
@@ -42,6 +43,9 @@ LEFT = "left"
 
 Work = Callable[[Trigger, int], dict[str, Any]]
 """(trigger, attempt from 1) -> what came of it, as JSON. Must be idempotent."""
+
+Announce = Callable[[Trigger, Collection[Trigger]], None]
+"""(what a run is for, the runs that wait or are at work). Must be idempotent."""
 
 Obey = Callable[[Trigger, Collection[Trigger]], Trigger | None]
 """(command, the runs that wait or are at work) -> the run that it asks for, if any."""
@@ -82,11 +86,14 @@ class Worker:
     """Owns the DBOS instance of the process.
 
     url: as `database` gives it.
-    work: does one delivery; called in a thread of DBOS. obey: does one command.
+    work: does one delivery; called in a thread of DBOS. obey: does one command. announce: says of
+        a run that it waits, where it does.
     concurrency: runs at a time over all repositories.
     """
 
-    def __init__(self, url: URL, work: Work, obey: Obey, concurrency: int = 2) -> None:
+    def __init__(
+        self, url: URL, work: Work, obey: Obey, announce: Announce, concurrency: int = 2
+    ) -> None:
         self._concurrency = concurrency
         self._url = url
         # DBOS adds a handler of its own where there is none, past the one that redacts.
@@ -123,7 +130,15 @@ class Worker:
                 self._enqueue_run(f"{DBOS.workflow_id}.run", left)
             return left is None
 
-        self._deliver, self._command = deliver, command
+        @DBOS.step(name="announced")
+        def announced(trigger: str) -> None:
+            announce(Trigger.model_validate_json(trigger), self._unfinished())
+
+        @DBOS.workflow(name="announce", max_recovery_attempts=None)
+        def announcing(trigger: str) -> None:
+            announced(trigger)
+
+        self._deliver, self._command, self._announce = deliver, command, announcing
 
     def start(self) -> None:
         """Go on with what an earlier process left, and take new deliveries.
@@ -152,17 +167,21 @@ class Worker:
         logging.getLogger("dbos").setLevel(logging.WARNING)
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
-        """Store the delivery. Durable when it returns; a known delivery id changes nothing."""
+        """Store the delivery. Durable when it returns; a known delivery id changes nothing, and
+        neither does another event of what is one request by its nature."""
+        id = _id_of_request(trigger) or delivery
         if trigger.command in STARTS:
-            self._enqueue_run(delivery, trigger.model_dump_json())
+            self._enqueue_run(id, trigger.model_dump_json())
         else:
-            with SetWorkflowID(delivery):
+            with SetWorkflowID(id):
                 DBOS.enqueue_workflow(COMMANDS, self._command, trigger.model_dump_json())
 
     def _enqueue_run(self, id: str, trigger: str) -> None:
         repository = Trigger.model_validate_json(trigger).repository.lower()
         with SetWorkflowID(id), SetEnqueueOptions(queue_partition_key=repository):
             DBOS.enqueue_workflow(QUEUE, self._deliver, trigger)
+        with SetWorkflowID(f"{id}.waits"):
+            DBOS.enqueue_workflow(COMMANDS, self._announce, trigger)
 
     def _unfinished(self) -> list[Trigger]:
         """What the runs are for that wait, or are at work."""
@@ -171,6 +190,15 @@ class Worker:
         )
         inputs = [status.input["args"][0] for status in listed if status.input]
         return [Trigger.model_validate_json(each) for each in inputs]
+
+
+def _id_of_request(trigger: Trigger) -> str:
+    """The same for all events of a submitted review, and of the checks of one commit; "" for what
+    has one event only. Whoever wants one of those done again asks again."""
+    if trigger.review_id is None and trigger.kind is not TriggerKind.CHECK_FAILED:
+        return ""
+    named = f"{trigger.repository.lower()} {trigger.key}"
+    return f"request-{hashlib.sha256(named.encode()).hexdigest()[:40]}"
 
 
 def _attempt() -> int:

@@ -20,6 +20,8 @@ def waiting(record: Record, forge: Forge) -> Waiting:
         return Waiting(seconds=0.0)
 
     def tell(wanted: Wanted) -> datetime | None:
+        if record.telling is not None:
+            record.telling.hold()
         try:
             return forge.ask(record.report().model_copy(update={"wanted": wanted}))
         except ResolverError as error:

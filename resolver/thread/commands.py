@@ -7,25 +7,37 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from resolver.assembly.sandbox import Host
 from resolver.doors import github_forge
-from resolver.errors import ForgeError, LogError, Refused, Stopped, WorkspaceError
+from resolver.errors import ForgeError, LogError, NotAllowed, Refused, Stopped, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Report, failure_of
+from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Continuation, Trigger, TriggerKind
 from resolver.record import Job, Record
 from resolver.resuming.archive import fetch_last, keep
-from resolver.resuming.continuation import DECIDES, NOTHING_WAITS, Earlier, take_up, waits
+from resolver.resuming.continuation import (
+    DECIDES,
+    NOTHING_KEPT,
+    NOTHING_WAITS,
+    Earlier,
+    has_change,
+    take_up,
+    waits,
+    works,
+)
 from resolver.scratch import scratch_folder
 from resolver.settings import Settings
 from resolver.templates import render
 from resolver.thread.help import tell_help
 from resolver.thread.steering import authorize_steering
+from resolver.thread.ticks import obey_tick
 from resolver.thread.watching import Watch
 from resolver.workspace.git import Credential
 
 logger = logging.getLogger("resolver.thread.commands")
 
-GOES_ON = frozenset({Command.CONTINUE, Command.RESUME})
+GOES_ON = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
 """The commands that start a run where none is at work."""
 
 TAKES_UP = GOES_ON | DECIDES
@@ -40,8 +52,8 @@ def about_issue(trigger: Trigger, forge: GitHubForge, issue: int | None = None) 
 
     issue: when it is known. What the event says of the pull request is not the issue's text.
     """
-    if not trigger.is_pull_request or trigger.number is None:
-        return trigger
+    if not trigger.is_pull_request or trigger.number is None or trigger.ticked is not None:
+        return trigger  # a box says itself what it is about
     if issue is None:
         try:
             origin = forge.origin(trigger.number)
@@ -51,6 +63,8 @@ def about_issue(trigger: Trigger, forge: GitHubForge, issue: int | None = None) 
         if origin is None:
             return trigger
         issue = origin[0]
+    if issue == trigger.number:
+        return trigger  # the last work was on the pull request itself
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
 
 
@@ -69,7 +83,7 @@ def refusal(
 ) -> Refused | None:
     """Why the person may not ask this, None when they may."""
     try:
-        authorize_steering(trigger, running, forge, settings.allowed_users)
+        authorize_steering(trigger, running, forge, settings.who_may)
     except Refused as refused:
         return refused
     return None
@@ -85,10 +99,13 @@ class Answered:
 
 
 def answer_in_job(
-    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: Host
 ) -> Answered | None:
     """What comes of a command that has started a job of its own, where the run that it may be for
     is at work in another job; None when this job is to do a run."""
+    if trigger.ticked is not None:
+        said = obey_tick(trigger, run, forge, settings, ledger_of(trigger, settings, host))
+        return Answered(said, "ticked") if said else None
     refused = refusal(trigger, None, forge, settings)
     if trigger.command is Command.HELP and refused is None:
         tell_help(trigger, forge, settings)
@@ -96,32 +113,51 @@ def answer_in_job(
     goes_on = trigger.command in GOES_ON
     if refused is not None and goes_on:
         return None  # as any request for a run, it is refused on the way
-    steers = trigger.command is not Command.HELP
+    steers = trigger.command not in {Command.HELP, Command.PUBLISH}
     if steers and taken_elsewhere(trigger, forge, settings.control_poll):
         return Answered("The run at work has taken it.", "taken")
     if refused is not None:
         tell_refused(trigger, run, refused, forge, settings)
         return Answered(refused.what, "refused", refused.exit_code)
-    if goes_on or (trigger.command in DECIDES and _archived_run_waits(trigger, run, settings)):
+    if about_kept(trigger):
+        goes_on = _archived_is_meant(trigger, run, settings, host)
+    if goes_on:
         return None
     tell_nothing_at_work(trigger, forge, settings)
     return Answered("No run is at work on this.", "nothing")
 
 
-def _archived_run_waits(trigger: Trigger, run: str, settings: Settings) -> bool:
+def about_kept(trigger: Trigger) -> bool:
+    """Whether it is about something that the last run has left: an action that waits, or a change
+    that is not public."""
+    return trigger.command in DECIDES or trigger.command is Command.PUBLISH
+
+
+def is_meant(trigger: Trigger, earlier: Earlier | None) -> bool:
+    """Whether the earlier run has left what such a command is about."""
+    if earlier is None:
+        return False
+    return has_change(earlier) if trigger.command is Command.PUBLISH else waits(earlier)
+
+
+def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: Host) -> bool:
     with scratch_folder() as folder:
         try:
-            earlier = last_archived(trigger, run, settings, Path(folder))
-        except (WorkspaceError, LogError) as error:
+            earlier = last_archived(trigger, run, settings, host, Path(folder))
+        except (WorkspaceError, LogError, ForgeError) as error:
             logger.warning("%s", error.what)
             return False
-        return earlier is not None and waits(earlier)
+        return is_meant(trigger, earlier)
 
 
 def tell_refused(
     trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
 ) -> None:
-    """The refusal as for any other request: once for a person and a thread."""
+    """The refusal as for any other request: once for a person and a thread, or not at all where
+    the operator wants it so."""
+    if isinstance(refused, NotAllowed) and settings.refusals == "silent":
+        logger.warning("refused: %s", refused.what)
+        return
     forge.comment(
         Report(trigger=trigger, run=run, mention=settings.mention, failure=failure_of(refused))
     )
@@ -134,6 +170,7 @@ def tell_nothing_at_work(trigger: Trigger, forge: GitHubForge, settings: Setting
         "comments/nothing_at_work.md.j2",
         stops=trigger.command is Command.STOP,
         decides=trigger.command in DECIDES,
+        publishes=trigger.command is Command.PUBLISH,
         mention=settings.mention,
     )
     forge.say(trigger, text.strip())
@@ -144,21 +181,40 @@ def source_of(settings: Settings, repository: str) -> str:
     return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
 
 
-def credential_of(settings: Settings) -> Credential | None:
-    """What git shows the server."""
-    token = settings.github_token
-    return Credential(settings.github_server_url, token.get_secret_value()) if token else None
+def ledger_of(trigger: Trigger, settings: Settings, host: Host) -> LedgerRef:
+    """The ledger of the repository's runs."""
+
+    def credential() -> Credential | None:
+        return host.tokens.credential(settings, trigger.repository)
+
+    return LedgerRef(source_of(settings, trigger.repository), credential)
 
 
-def last_archived(trigger: Trigger, run: str, settings: Settings, folder: Path) -> Earlier | None:
+def last_archived(
+    trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
+) -> Earlier | None:
     """The newest log that the repository keeps for the issue, from before `run`.
 
-    Raises WorkspaceError or LogError.
+    Raises WorkspaceError, LogError or ForgeError.
     """
     if trigger.subject is None:
         return None
-    url, credential = source_of(settings, trigger.repository), credential_of(settings)
+    url = source_of(settings, trigger.repository)
+    credential = host.tokens.credential(settings, trigger.repository)
     return fetch_last(url, credential, trigger.subject, folder, before=run)
+
+
+def newest_work(job: Job, settings: Settings, folder: Path) -> tuple[Trigger, Earlier | None]:
+    """What to go on from, with the request as it is about that: on a pull request of ours the last
+    work was on its issue, or on the pull request itself. Raises as `last_archived`."""
+    trigger, host = job.trigger, job.host
+    earlier = last_archived(trigger, job.run, settings, host, folder / "issue")
+    if not trigger.is_pull_request or trigger.issue is None:
+        return trigger, earlier
+    here = without_log(trigger)
+    own = last_archived(here, job.run, settings, host, folder / "own")
+    newer = own is not None and (earlier is None or own.run > earlier.run)
+    return (here, own) if own and newer and works(own) else (trigger, earlier)
 
 
 def continued(
@@ -166,9 +222,11 @@ def continued(
 ) -> tuple[Continuation | None, tuple[str, ...]]:
     """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
     that can't be used, the notice that this is a new run. Raises Refused for a decision about
-    nothing: it never starts work."""
+    nothing, and for a change that is not there: they never start work."""
     if earlier is None and trigger.command in DECIDES:
         raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+    if earlier is None and trigger.command is Command.PUBLISH:
+        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
     if earlier is None:
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
@@ -177,10 +235,12 @@ def continued(
     except LogError as error:
         if trigger.command in DECIDES:
             raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
+        if trigger.command is Command.PUBLISH:
+            raise Refused(f"the change can't be published: {error.what}", NOTHING_KEPT) from error
         return None, (no_log(error),)
 
 
-def no_log(error: LogError | WorkspaceError) -> str:
+def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
     """The notice that the earlier log can't be used."""
     return render("run/no_log.md.j2", why=error.what).strip()
 
@@ -192,12 +252,22 @@ def go_on_from_archive(job: Job, settings: Settings) -> Job:
         return job
     with scratch_folder() as folder:
         try:
-            earlier = last_archived(job.trigger, job.run, settings, Path(folder))
-        except (WorkspaceError, LogError) as error:
+            trigger, earlier = newest_work(job, settings, Path(folder))
+        except (WorkspaceError, LogError, ForgeError) as error:
+            if job.trigger.command is Command.PUBLISH:
+                raise
             logger.warning("%s", error.what)
-            return replace(job, notices=(no_log(error),))
-        continuation, notices = continued(job.trigger, earlier, settings, job.output.log)
-    return replace(job, continuation=continuation, notices=notices)
+            return replace(job, trigger=without_log(job.trigger), notices=(no_log(error),))
+        continuation, notices = continued(trigger, earlier, settings, job.output.log)
+    if continuation is None:
+        trigger = without_log(trigger)
+    return replace(job, trigger=trigger, continuation=continuation, notices=notices)
+
+
+def without_log(trigger: Trigger) -> Trigger:
+    """The request where nothing can be gone on from: on a pull request it is work on that, and not
+    a new beginning on the issue that it came from."""
+    return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
 
 
 def watch_of(job: Job, settings: Settings) -> Watch:
@@ -209,7 +279,7 @@ def watch_of(job: Job, settings: Settings) -> Watch:
     return Watch(
         trigger=trigger,
         control=job.control,
-        forge=lambda: github_forge(settings, trigger.repository),
+        forge=lambda: github_forge(settings, trigger.repository, job.host),
         numbers=tuple(numbers),
         settings=settings,
         seconds=settings.control_poll if watched else 0.0,
@@ -221,8 +291,9 @@ def archive(record: Record, settings: Settings) -> None:
     job = record.job
     if record.log is None or not settings.keep_log or job.trigger.subject is None:
         return
-    url, credential = source_of(settings, job.trigger.repository), credential_of(settings)
+    url = source_of(settings, job.trigger.repository)
     try:
+        credential = job.host.tokens.credential(settings, job.trigger.repository)
         keep(job.output.folder, url, credential, job.trigger.subject, job.run)
-    except (WorkspaceError, LogError, Stopped) as error:
+    except (WorkspaceError, LogError, ForgeError, Stopped) as error:
         logger.warning("the log could not be kept with the repository: %s", error.what)

@@ -1,7 +1,5 @@
 """What a comment asks of a run at work, as requests to it. Who may ask is decided here."""
 
-from collections.abc import Collection
-
 from resolver.consent import named_number
 from resolver.controller.control import (
     Approve,
@@ -17,18 +15,19 @@ from resolver.controller.control import (
 from resolver.errors import Refused
 from resolver.model import Command, Extension, Trigger
 from resolver.triggers.permission import PermissionReader, authorize
+from resolver.who_may import WhoMay
 
 STEERS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
 )
 """The commands that are for a run at work, when there is one."""
 
-STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW})
+STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
 """The commands that ask for a run of their own."""
 
 
 def authorize_steering(
-    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: Collection[str]
+    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: WhoMay
 ) -> None:
     """Raise Refused unless the person may ask this of the run that `running` has started.
 

@@ -78,6 +78,7 @@ class Watch:
             mention=self.settings.mention,
             bot_login=self.settings.bot_login,
             allowed_users=self.settings.allowed_users,
+            denied_users=self.settings.denied_users,
         )
         if asked is None or asked.command not in STEERS:
             return None
@@ -101,7 +102,7 @@ class Watch:
 
     def _sent(self, forge: GitHubForge, asked: Trigger) -> bool:
         try:
-            authorize_steering(asked, self.trigger, forge, self.settings.allowed_users)
+            authorize_steering(asked, self.trigger, forge, self.settings.who_may)
         except Refused as refused:
             # whoever reads the comment as an event answers it; here it is only not followed
             logger.warning("%s", refused.what)

@@ -206,7 +206,8 @@ def _words(action: ActionBase) -> str:
             return action.content
         case a.Finish():
             places = (f"- {place.where} {place.symbol}".rstrip() for place in action.places)
-            return "\n".join([action.message, *places])
+            said = (f"- {each.id}: {each.answer}" for each in action.threads)
+            return "\n".join([action.message, *places, *said])
         case a.ReviewComment():
             return action.body
         case a.Reject() | a.Invalid():

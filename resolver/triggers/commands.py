@@ -45,6 +45,8 @@ _SLASHED = {
     "ask": Command.QUESTION,
     "review": Command.REVIEW,
     "fix": Command.FIX,
+    "update": Command.UPDATE,
+    "publish": Command.PUBLISH,
 }
 COMMAND_NAMES = tuple(_SLASHED)
 """What a slash calls in every repository; no agent and no skill of a repository has such a name."""
@@ -142,6 +144,25 @@ _CHANGES = re.compile(
 _UNCHANGED = re.compile(
     r"\b(?:do[ ]not|don['’]?t|without|never|no[ ]need[ ]to|nothing[ ]to)\b[^.,;:!?\n]{1,60}", re.I
 )
+# the branch as a whole, brought up to date with its base; anything more is work
+_BRANCH = r"(?:(?:the|this|my|your)[ ])?(?:pr|pull[ ]request|branch)(?:['’]s[ ]branch)?"
+_BASE = r"(?:(?:the[ ])?(?:base|default|target|main|master)(?:[ ]branch)?)"
+_UPDATE = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:"
+    rf"(?:update|rebase)(?:[ ](?:it|this|{_BRANCH}))?(?:[ ](?:on|onto|from|with|to)[ ]{_BASE})?"
+    rf"|merge[ ](?:in[ ])?{_BASE}(?:[ ](?:in|into)[ ](?:it|this|here|{_BRANCH}))?"
+    rf"|bring[ ](?:it|this|{_BRANCH})[ ]up[ ]to[ ]date(?:[ ](?:with|to)[ ]{_BASE})?"
+    r"|(?:resolve|fix|solve)[ ](?:the[ ]|these[ ]|all[ ]|any[ ])?(?:merge[ ])?conflicts?"
+    rf"(?:[ ]with[ ]{_BASE})?"
+    r")(?:,?[ ]please)?[\s.!?]{0,9}",
+    re.I,
+)
+_PUBLISH = re.compile(
+    r"(?:please[ ,]{1,3})?(?:try[ ]to[ ]|try[ ])?(?:publish|push)(?:ing)?"
+    r"(?:[ ](?:it|this|that|the[ ]change|the[ ]patch|the[ ]branch))?(?:[ ](?:again|now))?"
+    r"(?:[ ]please)?[\s.!]{0,9}",
+    re.I,
+)
 _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
@@ -167,7 +188,7 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     follows, and the latter two before the number of an action; continue also before `with`, `and`,
     `but` and before amounts like `+50 iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1
     hour`) are a continue, too. help counts alone.
-    pull_request: whether it was said on one; elsewhere a review of something is work.
+    pull_request: whether it was said on one; elsewhere a review or an update of something is work.
     """
     text = text.strip()
     slash = _SLASH.match(text)
@@ -181,6 +202,10 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     review = _review(text)
     if review is not None and (pull_request or not review.words):
         return review
+    if pull_request and _UPDATE.fullmatch(text):
+        return Instruction(command=Command.UPDATE)
+    if _PUBLISH.fullmatch(text):
+        return Instruction(command=Command.PUBLISH)
     return _steering(text)
 
 

@@ -1,9 +1,12 @@
 """Why an event asks for nothing, and whose events never do."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from resolver.triggers.payloads import User
+
+_OURS = re.compile(r"\s*<!-- resolver:[a-z]")
 
 
 @dataclass(frozen=True)
@@ -13,16 +16,53 @@ class Ignored:
     reason: str
 
 
-def not_a_person(account: User, bot_login: str, allowed_users: Collection[str]) -> Ignored | None:
+def not_a_person(
+    account: User,
+    bot_login: str,
+    allowed_users: Collection[str],
+    denied_users: Collection[str] = (),
+) -> Ignored | None:
     """Why this account is not listened to, None when it is.
 
-    bot_login: our own account; allowed_users: bots that are listened to.
+    bot_login: our own account; allowed_users: bots that are listened to; denied_users: who never
+    is.
     """
     login = account.login.casefold()
     if bot_login and login == bot_login.casefold():
         return Ignored("it's our own")
+    if login in {user.casefold() for user in denied_users}:
+        return Ignored(f"{account.login} is on the list of those who are not listened to")
     if login in {user.casefold() for user in allowed_users}:
         return None
     if account.type != "User" or login.endswith("[bot]"):
         return Ignored(f"{account.login} isn't a person")
     return None
+
+
+def is_our_text(body: str | None) -> bool:
+    """Whether the text begins as ours do. Our account may be that of a person, whose name is not
+    known here; somebody else who begins so is not listened to either."""
+    return _OURS.match(body or "") is not None
+
+
+@dataclass(frozen=True)
+class Listening:
+    """What is listened to. bot_login: our own account, "" when it is not known.
+
+    checks: whose failing checks start work: "none", "own", "default-branch" or "all".
+    """
+
+    mention: str
+    label: str
+    bot_login: str = ""
+    allowed_users: Collection[str] = ()
+    denied_users: Collection[str] = ()
+    checks: str = "none"
+
+    def ignores(self, account: User) -> Ignored | None:
+        """Why this account is not listened to, None when it is."""
+        return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
+
+    def is_label(self, name: str) -> bool:
+        """Whether it is the label that asks for work."""
+        return name.casefold() == self.label.casefold()

@@ -23,6 +23,7 @@ _NOT_PROSE = {
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)([^<>]{0,2000})>")
 _HIDDEN = re.compile(r"\bhidden\b|display\s*:\s*none", re.I)
 _FOOTNOTE = re.compile(r"\[\^[^\]]+\]:")
+_GAP = re.compile(r"\s")
 _BEFORE = re.compile(r"(?:^|[\s(\[{\"'*_~,;:!?\u2013\u2014\u201c\u2018\u00ab>])$")
 _AFTER = re.compile(r"(?![\w/@\-'’\ufffc]|\.\w)")
 
@@ -116,11 +117,14 @@ def _prose(children: list[Token], depth: int) -> tuple[str, int]:
 def _first(prose: str) -> int | None:
     if _FOOTNOTE.match(prose):
         return None
+    word = seen = 0
     for found in _NUMBERED.finditer(prose):
         start = found.start() - 1  # the mention's own first character
-        word = re.split(r"\s", prose[:start])[-1]
-        if "://" in word or word.lower().startswith("www."):
+        # each character is looked at once: a comment can be one long word full of mentions
+        word = max((gap.end() for gap in _GAP.finditer(prose, seen, start)), default=word)
+        seen = start
+        if "://" in prose[word:start] or prose[word : min(word + 4, start)].lower() == "www.":
             continue
-        if _BEFORE.search(prose[:start]) and _AFTER.match(prose, found.end()):
+        if _BEFORE.search(prose, max(0, start - 1), start) and _AFTER.match(prose, found.end()):
             return int(found[1])
     return None

@@ -1,7 +1,8 @@
 """The fields of GitHub's webhook payloads that are read, and no others.
 
 Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`,
-`pull_request_review`, `pull_request_review_comment`).
+`pull_request`, `pull_request_review`, `pull_request_review_comment`). Those of checks are in
+`checks.py`, those of dispatches in `dispatch.py`.
 """
 
 from datetime import UTC, datetime
@@ -43,8 +44,8 @@ class Repository(Payload):
     full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
 
 
-class Issue(Payload):
-    """An issue, or a pull request when `pull_request` is there. A deleted account is None."""
+class Subject(Payload):
+    """What an issue and a pull request have. A deleted account is None."""
 
     id: int
     number: int = Field(gt=0)
@@ -52,7 +53,14 @@ class Issue(Payload):
     body: str | None = None
     user: User | None = None
     state: str = "open"
+    labels: tuple[Label, ...] | None = None
+    created_at: Moment
     updated_at: Moment
+
+
+class Issue(Subject):
+    """An issue, or a pull request when `pull_request` is there."""
+
     pull_request: dict[str, Any] | None = None
 
 
@@ -69,21 +77,20 @@ class Head(Payload):
     sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 
 
-class PullRequest(Payload):
-    """A pull request. A deleted account is None."""
+class PullRequest(Subject):
+    """A pull request."""
 
-    number: int = Field(gt=0)
-    title: str
-    body: str | None = None
-    user: User | None = None
-    state: str = "open"
     head: Head
 
 
 class ReviewComment(Payload):
-    """A comment on the code. One that was drafted in a review is public from `updated_at` on."""
+    """A comment on the code. One that was drafted in a review is public from `updated_at` on.
+
+    pull_request_review_id: the review it belongs to; a single comment is a review of its own.
+    """
 
     id: int
+    pull_request_review_id: int | None = None
     body: str | None = None
     user: User | None = None
     created_at: Moment
@@ -98,29 +105,38 @@ class Review(Payload):
 
 
 class Event(Payload):
-    """What both events of issues have. `sender` is the account that caused the event."""
+    """What all have. `sender` is the account that caused the event."""
 
     action: str
-    issue: Issue
     repository: Repository
     sender: User
 
 
 class IssueCommentEvent(Event):
+    issue: Issue
     comment: IssueComment
 
 
 class IssuesEvent(Event):
+    """label, assignee: what was put on it, who was assigned."""
+
+    issue: Issue
     label: Label | None = None
+    assignee: User | None = None
 
 
-class PullRequestEvent(Payload):
-    """What both events of reviews have."""
+class PullRequestEvent(Event):
+    """What the events of pull requests and of reviews have."""
 
-    action: str
     pull_request: PullRequest
-    repository: Repository
-    sender: User
+
+
+class PullRequestsEvent(PullRequestEvent):
+    """As with issues. requested_reviewer: None when a team was asked."""
+
+    label: Label | None = None
+    assignee: User | None = None
+    requested_reviewer: User | None = None
 
 
 class ReviewCommentEvent(PullRequestEvent):

@@ -1,21 +1,27 @@
 """From a review, or a comment on the code of a pull request, to a Trigger.
 
+One submitted review is one request, whatever its words and its comments ask: all its events have
+one key, and the run reads the others from the forge. A single comment on a line is a review of its
+own for GitHub, and here.
+
 What steers a run at work is said in the conversation below the code, where everybody who waits for
 the run sees it: here it is ignored.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from resolver.model import Actor, Command, Snapshot, Trigger, TriggerKind
 from resolver.triggers.commands import asks_for_nothing, read_instruction
-from resolver.triggers.ignored import Ignored, not_a_person
+from resolver.triggers.ignored import Ignored, Listening, is_our_text
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import PullRequestEvent, ReviewCommentEvent, ReviewEvent, User
 
-ASKED_HERE = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.HELP})
+ASKED_HERE = frozenset(
+    {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
+)
 """What can be asked in a review."""
 
 
@@ -25,18 +31,13 @@ class _Said:
 
     kind: TriggerKind
     id: int
+    review: int | None
     author: User | None
     body: str
     at: datetime
 
 
-def from_review(
-    name: str,
-    payload: Mapping[str, Any],
-    mention: str,
-    bot_login: str,
-    allowed_users: Collection[str],
-) -> Trigger | Ignored:
+def from_review(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
     """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
     event: PullRequestEvent
     if name == "pull_request_review":
@@ -44,21 +45,29 @@ def from_review(
         words, at = review.review, review.review.submitted_at
         if event.action != "submitted" or at is None:
             return Ignored(f"the review was {event.action}, only a new one starts work")
-        said = _Said(TriggerKind.REVIEW_SUBMITTED, words.id, words.user, words.body or "", at)
+        kind, body = TriggerKind.REVIEW_SUBMITTED, words.body or ""
+        said = _Said(kind, words.id, words.id, words.user, body, at)
     else:
         event = commented = ReviewCommentEvent.model_validate(payload)
         if event.action != "created":
             return Ignored(f"the comment was {event.action}, only a new one starts work")
         line = commented.comment
         at = max(line.created_at, line.updated_at)
-        said = _Said(TriggerKind.REVIEW_COMMENT, line.id, line.user, line.body or "", at)
+        kind, body = TriggerKind.REVIEW_COMMENT, line.body or ""
+        said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at)
     if said.author is None or said.author.id != event.sender.id:
         return Ignored("the words' author didn't send them")
-    ignored = not_a_person(said.author, bot_login, allowed_users)
-    return ignored or _asked(event, said, mention)
+    return listening.ignores(said.author) or _asked(event, said, listening.mention)
+
+
+def review_key(review: int) -> str:
+    """The key of all that is asked in one submitted review."""
+    return f"review:{review}"
 
 
 def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Ignored:
+    if is_our_text(said.body):
+        return Ignored("it's our own")
     instruction = find_instruction(said.body, mention)
     if instruction is None:
         return Ignored(f"the words don't mention {mention}")
@@ -70,7 +79,7 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
     pull, sender = event.pull_request, event.sender
     author = pull.user.login if pull.user else ""
     return Trigger(
-        key=f"{said.kind.value}:{said.id}",
+        key=review_key(said.review) if said.review else f"{said.kind.value}:{said.id}",
         kind=said.kind,
         repository=event.repository.full_name,
         number=pull.number,
@@ -83,4 +92,5 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
         comment_id=said.id,
         snapshot=Snapshot(title=pull.title, body=pull.body or "", author=author),
         head=pull.head.sha,
+        review_id=said.review,
     )

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from resolver.forge.github.labelled import LabelledIssue, Labelling
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
 from resolver.triggers.ignored import Ignored, not_a_person
-from resolver.triggers.parse import label_key
+from resolver.triggers.issues import label_key
 from resolver.triggers.payloads import User
 
 LATE = timedelta(seconds=1)
@@ -25,10 +25,12 @@ def labelled_trigger(
     repository: str,
     bot_login: str = "",
     allowed_users: Collection[str] = (),
+    denied_users: Collection[str] = (),
 ) -> Trigger | Ignored:
     """What the labelling asks for, or why it starts no work now.
 
-    bot_login: our own account, never listened to; allowed_users: bots that are.
+    bot_login: our own account, never listened to; allowed_users: bots that are; denied_users: who
+    never is.
     """
     if labelling is None:
         return Ignored("the label was taken off meanwhile")
@@ -40,7 +42,7 @@ def labelled_trigger(
     if by is None:
         return Ignored("who labelled it has no account any more")
     account = User(login=by.login, id=by.id, type=by.type)
-    ignored = not_a_person(account, bot_login, allowed_users)
+    ignored = not_a_person(account, bot_login, allowed_users, denied_users)
     if ignored:
         return Ignored(f"it was labelled by {by.login}: {ignored.reason}")
     # in the second of the labelling itself nobody can say which of the two came first

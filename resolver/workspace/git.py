@@ -18,6 +18,7 @@ from typing import IO, BinaryIO, cast
 
 from git.cmd import Git
 
+from resolver.causes import of_push
 from resolver.errors import WorkspaceError
 
 TIMEOUT = 900.0
@@ -78,8 +79,6 @@ _SETTINGS = (
 )
 
 _ADVICE = (
-    (r"Authentication failed|could not read Username|returned error: 40[13]|HTTP 40[13]",
-     "check that the token is valid and may access this repository"),
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
     (r"Could not resolve|Failed to connect|Connection (refused|reset|timed out)|unable to access",
      "check the network and the proxy settings, then run it again"),
@@ -209,11 +208,12 @@ def failure(args: Sequence[str], done: Finished, doing: str = "") -> WorkspaceEr
         line.strip() for line in done.stderr.splitlines() if line.strip() and "hint:" not in line
     ]
     words = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
+    what = f"{doing or f'git {args[0]}'} failed: {words or f'exit code {done.status}'}"
+    known = of_push(done.stderr)
+    if known is not None:
+        return WorkspaceError(what, known.next_step, known.cause)
     advice = [step for pattern, step in _ADVICE if re.search(pattern, done.stderr)]
-    what = doing or f"git {args[0]}"
-    return WorkspaceError(
-        f"{what} failed: {words or f'exit code {done.status}'}", advice[0] if advice else ""
-    )
+    return WorkspaceError(what, advice[0] if advice else "")
 
 
 def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:

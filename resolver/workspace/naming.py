@@ -20,9 +20,10 @@ def slug(title: str) -> str:
     return words or "change"
 
 
-def branch_name(title: str) -> str:
-    """The branch wanted for a title: `agent/<slug>`."""
-    return PREFIX + slug(title)
+def branch_name(title: str, number: int | None = None, *, of: str = "issue") -> str:
+    """The branch wanted for work on a title: `agent/issue-12-<slug>`, or `agent/<slug>` where it
+    has no number. of: what is numbered, `issue` or `pull`."""
+    return f"{PREFIX}{of}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
 
 
 def free_branch(existing: Collection[str], wanted: str) -> str:

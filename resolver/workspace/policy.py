@@ -5,7 +5,7 @@ The patch is kept whatever the verdict; only publishing stops.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from resolver.errors import PolicyViolation
@@ -49,14 +49,21 @@ class PatchPolicy:
     max_files: int
 
 
-def check(workspace: Workspace, patch: Patch, policy: PatchPolicy) -> None:
-    """Raises PolicyViolation that names everything that is wrong, in one message."""
+def check(
+    workspace: Workspace, patch: Patch, policy: PatchPolicy, settled: Collection[bytes] = ()
+) -> None:
+    """Raises PolicyViolation that names everything that is wrong, in one message.
+
+    settled: paths at which a merge was ended by taking what people with write access have there, as
+    it is: these may be protected, or submodules.
+    """
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = [*_too_large(workspace, patch, policy, changes)]
+    own = tuple(change for change in changes if change.path not in settled)
     problems = [
         *too_large,
-        *_protected(workspace, patch, policy, changes),
-        *_submodules(changes),
+        *_protected(workspace, patch, policy, own),
+        *_submodules(own),
         *_links_out(workspace, patch, changes),
         # What is too large is not read.
         *(() if too_large else _credentials(workspace, changes)),

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from resolver.errors import BranchTaken, WorkspaceError
+from resolver.errors import WorkspaceError
 from resolver.workspace.clone import check_branch, check_commit, check_url
-from resolver.workspace.git import Credential, Finished, HostGit, failure
+from resolver.workspace.git import Credential, HostGit, failure
 from resolver.workspace.naming import PREFIX
+from resolver.workspace.pushing import push_ref, taken
+
+_KEPT = "\n\t\u2060"
+"""Not printable, and kept in a message; with the last one a name in it is no mention."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,19 @@ def write_commit(
     author: Identity,
     at: datetime,
     co_authors: Sequence[Identity],
+    merged: str = "",
 ) -> str:
-    """Id of the commit of `tree` on `base`. The same arguments give the same id."""
-    clean = "".join(c for c in message if c in "\n\t" or c.isprintable()).strip()
+    """Id of the commit of `tree` on `base`. The same arguments give the same id.
+
+    merged: a second parent, which makes it a merge commit.
+    """
+    clean = "".join(c for c in message if c in _KEPT or c.isprintable()).strip()
     trailers = "\n".join(dict.fromkeys(f"Co-authored-by: {person}" for person in co_authors))
     text = f"{clean or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
     date = f"@{int(at.timestamp())} +0000"
     made = git.run(
-        "commit-tree", "--no-gpg-sign", "-p", base, "-F", "-", tree,
+        "commit-tree", "--no-gpg-sign", "-p", base, *(("-p", merged) if merged else ()), "-F", "-",
+        tree,
         stdin=text.encode("utf-8", "replace"),
         environment={
             "GIT_AUTHOR_NAME": author.clean_name,
@@ -79,35 +88,11 @@ def push(
     """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
 
     previous: the parent of `commit` that the branch holds now; it is moved on from there.
-    Raises BranchTaken when the branch holds something else, WorkspaceError for all else.
+    Raises BranchTaken when the branch holds something else, PushRefused when the server does not
+    take it, WorkspaceError for all else.
     """
-    ref = _our_branch(git, branch)
-    check_commit(commit)
-    check_url(url)
-    # A lease on what is there, or on "not there": nobody's work is ever left behind.
-    args = (
-        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
-        url, f"{commit}:{ref}",
-    )  # fmt: skip
-    done = git.attempt(*args, credential=credential)
-    if done.status == 0:
-        return
-    # Whatever the reason was, what the server holds now decides (the answer may have been lost).
-    listed = git.attempt("ls-remote", "--", url, ref, credential=credential)
-    lines = listed.stdout.decode("utf-8", "replace").splitlines()
-    there = [line.partition("\t")[0] for line in lines if line.endswith(f"\t{ref}")]
-    if there == [commit]:
-        return
-    if there:
-        raise _taken(branch, url)
-    refused = [
-        line.split("\t")[-1]
-        for line in done.stdout.decode("utf-8", "replace").splitlines()
-        if line.startswith("!")
-    ]
-    said = "\n".join([done.stderr, *refused])
-    words = Finished(done.status, b"", credential.redact(said) if credential else said)
-    raise failure(args, words, f"pushing {branch} to {url}")
+    _our_branch(git, branch)
+    push_ref(git, commit, branch, url, credential, previous)
 
 
 def fetch_branch(
@@ -153,7 +138,7 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
 def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
     found = theirs.attempt("rev-parse", "--verify", "--quiet", ref)
     if found.status == 0 and found.stdout.decode().strip() != commit:
-        raise _taken(branch, str(path))
+        raise taken(branch, str(path))
     return found.status == 0
 
 
@@ -181,10 +166,3 @@ def _our_branch(git: HostGit, branch: str) -> str:
             f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"
         )
     return check_branch(git, branch)
-
-
-def _taken(branch: str, where: str) -> BranchTaken:
-    return BranchTaken(
-        f"the branch {branch} exists in {where} with something else on it",
-        "delete it there, or let another name be chosen",
-    )

@@ -97,7 +97,12 @@ def clone_pull(
             f"pull request #{pull.number} has no history in common with {pull.base_branch}",
             "rebase it onto its base branch",
         )
-    told = _described(git, pull.model_copy(update={"base": base, "merge_base": parted}))
+    known = {
+        "base": base,
+        "merge_base": parted,
+        "default_branch": default.removeprefix("refs/heads/"),
+    }
+    told = _described(git, pull.model_copy(update=known))
     return told, git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}")
 
 

@@ -161,14 +161,15 @@ class Workspace:
         at: datetime,
         co_authors: Sequence[Identity] = (),
         parent: str | None = None,
+        merged: str = "",
     ) -> Patch:
         """`patch` with our commit of its tree on the base. The same arguments, the same commit.
 
-        parent: an earlier commit of ours in the place of the base: the new one then holds what
-        has changed since.
+        parent: a commit that it is made on in the place of the base, as an earlier one of ours:
+        the new one then holds what has changed since. merged: a second parent.
         """
         onto = patch.base if parent is None else check_commit(parent)
-        made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors)
+        made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors, merged)
         return patch.model_copy(update={"commit": made})
 
     def fetch_branch(

@@ -20,7 +20,7 @@ CHECKOUT = "actions/checkout@"
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """The workflow of the docs, where a maintainer puts it."""
-    [text] = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
+    text, _ = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
     file = tmp_path / ".github" / "workflows" / "agent.yml"
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -36,12 +36,38 @@ def steps_without_checkout(job: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_workflow_to_copy_is_our_own(copied: Path) -> None:
     ours = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
     theirs = yaml.safe_load(copied.read_text())
-    our_job, their_job = ours["jobs"].pop("resolve"), theirs["jobs"].pop("resolve")
+    for name in ("resolve", "close"):
+        our_job, their_job = ours["jobs"].pop(name), theirs["jobs"].pop(name)
+        assert steps_without_checkout(our_job) == steps_without_checkout(their_job)
+        assert {**our_job, "steps": 0} == {**their_job, "steps": 0}
+        [uses] = [s["uses"] for s in their_job["steps"] if s.get("id") == "resolver"]
+        assert re.fullmatch(r"OWNER/resolver@v\d+\.\d+\.\d+", uses)
     assert ours == theirs
-    assert steps_without_checkout(our_job) == steps_without_checkout(their_job)
-    assert {**our_job, "steps": 0} == {**their_job, "steps": 0}
-    [uses] = [s["uses"] for s in their_job["steps"] if s.get("id") == "resolver"]
-    assert re.fullmatch(r"OWNER/resolver@v\d+\.\d+\.\d+", uses)
+
+
+def test_the_ten_lines_call_the_reusable_workflow() -> None:
+    _, text = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
+    assert len(text.splitlines()) == 10
+    caller = yaml.safe_load(text)["jobs"]["agent"]
+    called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
+    takes = called[True]["workflow_call"]  # YAML's `on`
+    assert set(caller["with"]) <= set(takes["inputs"])
+    assert set(caller["secrets"]) <= set(takes["secrets"])
+    assert {n for n, s in takes["secrets"].items() if s.get("required")} <= set(caller["secrets"])
+    for job in called["jobs"].values():
+        assert job["permissions"].items() <= caller["permissions"].items()
+
+
+def test_the_reusable_workflow_passes_its_inputs_to_the_action() -> None:
+    called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
+    takes = called[True]["workflow_call"]
+    [step] = [s for s in called["jobs"]["resolve"]["steps"] if s.get("id") == "resolver"]
+    assert set(step["with"]) <= set(ACTION["inputs"])
+    passed = set(takes["inputs"]) - {"timeout-minutes"} | set(takes["secrets"])
+    assert set(step["with"]) == passed
+    assert set(takes["outputs"]) <= set(ACTION["outputs"])
+    own = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())["jobs"]["resolve"]
+    assert called["jobs"]["resolve"]["permissions"] == own["permissions"]
 
 
 def test_the_workflow_to_copy_is_a_workflow(copied: Path) -> None:

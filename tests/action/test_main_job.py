@@ -55,8 +55,9 @@ def done(
 
 def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
     assert done.run.exit_code == 0, done.run.logs
-    assert done.scene.branches() == ["agent/add-subtracts"]
-    tip = done.scene.repository.git.text("show", "agent/add-subtracts:calc.py")
+    [branch] = done.scene.branches()
+    assert branch == f"agent/issue-{done.scene.issue.number}-add-subtracts"
+    tip = done.scene.repository.git.text("show", f"{branch}:calc.py")
     assert tip == "def add(a, b):\n    return a + b"
     [pull] = done.scene.pulls()
     assert pull.title == "Make add add"
@@ -65,16 +66,24 @@ def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
     assert "/actions/runs/77" in told
 
 
+def test_it_is_said_that_ci_does_not_start_by_itself(done: Done) -> None:
+    [told] = done.scene.bot_comments()
+    assert told.count("GitHub starts no workflow on what the token of an Actions job pushes") == 1
+    assert "app-id" in told
+
+
 def test_the_outputs_are_those_of_action_yml(done: Done) -> None:
     [pull] = done.scene.pulls()
     assert done.run.outputs == {
         "state": "finished",
-        "branch": "agent/add-subtracts",
+        "branch": f"agent/issue-{done.scene.issue.number}-add-subtracts",
         "pull-request-number": str(pull.number),
         "pull-request-url": done.run.outputs["pull-request-url"],
         "cost": "0.0004",
         "iterations": "4",
         "output": "resolver-output",
+        "outcome": "resolver-output/outcome.json",
+        "events": "resolver-output/events.jsonl",
     }
     assert done.run.outputs["pull-request-url"].endswith(f"/{REPOSITORY}/pull/{pull.number}")
 
@@ -123,7 +132,15 @@ def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
     commands = [
         line for line in re.split(r"[\r\n]", done.run.logs) if line.lstrip().startswith("::")
     ]
-    [own] = commands
+    groups, own = commands[:-1], commands[-1]
+    assert groups == [
+        "::group::Read the request, clone, start the sandbox",
+        "::endgroup::",
+        "::group::The agent works",
+        "::endgroup::",
+        "::group::Check and publish",
+        "::endgroup::",
+    ]
     assert re.fullmatch(r"::notice title=Resolver::Make add add: http://\S+/pull/\d+", own)
     assert "##[" not in done.run.logs
     assert "::stop-commands::" in done.run.logs.replace("\u200b", ""), "nothing was printed at all"

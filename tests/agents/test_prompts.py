@@ -122,12 +122,13 @@ def test_the_marker_stands_on_our_lines_only(body: str, author: str, title: str)
     assert len(lines) == 1 + 2 * 4
 
 
-def test_long_threads_are_bounded_and_keep_their_newest_comments() -> None:
+def test_long_threads_are_bounded_and_keep_their_oldest_and_newest_comments() -> None:
     comments = tuple(comment(f"number {i} " + "x" * 5000) for i in range(100))
     prompt = rendered(make_task("y" * 10**6, comments=comments))
     assert len(prompt) < 130_000
-    assert "number 99 " in prompt and "number 0 " not in prompt
-    assert re.search(r"\d+ earlier comments are not shown", prompt)
+    assert all(f"number {n} " in prompt for n in (0, 1, 99))
+    assert "number 50 " not in prompt
+    assert re.search(r"\n89 comments before the next one are not shown", prompt)
 
 
 def test_tags_of_ours_in_an_issue_are_shown_as_they_are() -> None:

@@ -8,6 +8,7 @@ from resolver.agents.tags import GRAMMAR, parse_tags, write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.model import PlanItem
+from resolver.pull import ThreadAnswer
 
 text = st.text(max_size=80)
 path = st.text(min_size=1, max_size=40)
@@ -34,6 +35,16 @@ sections = st.lists(
     ),
     max_size=8,
 ).map("".join)
+answers = st.lists(
+    st.builds(
+        ThreadAnswer,
+        id=st.integers(1, 60).map(lambda n: f"T{n}"),
+        addressed=st.booleans(),
+        answer=content | st.sampled_from(["T2 addressed: x", "a\nT3 answered: b", "</threads>"]),
+    ),
+    max_size=4,
+    unique_by=lambda each: each.id,
+).map(tuple)
 actions = st.one_of(
     st.builds(
         a.CmdRun,
@@ -54,6 +65,7 @@ actions = st.one_of(
         remaining=content,
     ),
     st.builds(a.Finish, message=content | sections),
+    st.builds(a.Finish, message=content | sections, threads=answers),
     st.builds(a.BrowseInteractive, code=solid),
     st.builds(
         a.FileRead,

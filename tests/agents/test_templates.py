@@ -43,8 +43,13 @@ NOTHING = {
     "more": NONE_GRANTED,
     "granted": Limits(),
     "left": 0.0,
+    "most_planned": 0,
+    "block": lambda *_: "",
 }
 """What some templates compute with, so that it can't be absent."""
+
+CHOSEN = {"comments/pull_request_part.md.j2": {"part": "change"}}
+"""Of a template with parts, the one that is rendered."""
 
 
 TEXT = {
@@ -139,7 +144,7 @@ def names_in(name: str) -> set[str]:
 
 
 def filled(name: str) -> str:
-    values = {each: Anything() for each in names_in(name)}
+    values = {each: Anything() for each in names_in(name)} | CHOSEN.get(name, {})
     return environment(StrictUndefined).get_template(name).render(values)
 
 

@@ -212,7 +212,7 @@ def test_any_call_becomes_an_action_that_the_log_can_hold(name: str, raw: str) -
 
 
 def test_the_offered_tools_are_those_that_work() -> None:
-    offered = {s["function"]["name"]: s["function"] for s in tool_specs()}
+    offered = {s["function"]["name"]: s["function"] for s in tool_specs(threads=True)}
     assert set(offered) == set(TOOLS)
     for name, spec in offered.items():
         properties = spec["parameters"]["properties"]

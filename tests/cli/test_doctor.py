@@ -5,7 +5,6 @@ import os
 import pytest
 
 from resolver.cli import run
-from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint, error, reply
 
 NO_ENGINE = {"DOCKER_HOST": "tcp://127.0.0.1:1", "PATH": os.environ["PATH"]}
@@ -26,25 +25,6 @@ def test_a_machine_without_an_engine_is_good_enough_for_the_local_runtime(
     environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
     assert run(["doctor", "--runtime", "local"], environment) == 0
     assert "k" * 20 not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("role", "code"), [("write", 0), ("read", 1)])
-def test_the_tokens_rights_on_a_repository_are_checked(
-    github: GitHubServer, capsys: pytest.CaptureFixture[str], role: str, code: int
-) -> None:
-    github.create_repository("octo/demo")
-    github.grant("mona", "octo/demo", role)
-    environment = {
-        **NO_ENGINE,
-        "LLM_MODEL": "openai/x",
-        "GITHUB_TOKEN": github.token_for("mona"),
-        "GITHUB_API_URL": github.api_url,
-    }
-    args = ["doctor", "--runtime", "local", "--repository", "octo/demo"]
-    assert run(args, environment) == code
-    shown = capsys.readouterr().out
-    assert "account: mona" in shown
-    assert ("ok       push to octo/demo" in shown) == (code == 0)
 
 
 def test_the_model_is_asked_only_when_wanted(

@@ -71,7 +71,7 @@ def test_threads_are_read_page_by_page_with_their_state(
     assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
     assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
     assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(51)]
-    assert len([r for r in github.requests if r.kind == "graphql"]) == 2 + 2 + 1
+    assert len([r for r in github.requests if r.kind == "graphql"]) == 2 + 2 + 1 + 1
 
 
 def test_a_thread_whose_lines_have_changed_is_outdated(
@@ -105,12 +105,13 @@ def test_a_pull_request_whose_fork_is_gone_is_read(github: GitHubServer) -> None
 
 
 @pytest.mark.parametrize("command", [Command.FIX, Command.CONTINUE])
-def test_other_work_on_a_pull_request_is_refused(
+def test_a_pull_request_is_read_for_other_work_as_well(
     github: GitHubServer, pull: Issue, asked: Asked, command: Command
 ) -> None:
     trigger = asked().model_copy(update={"command": command})
-    with pytest.raises(Refused, match="is a pull request"):
-        forge_for(github).read(trigger)
+    task, found = read(github, trigger)
+    assert task.trigger.is_pull_request
+    assert found.number == pull.number
 
 
 def test_there_is_nothing_to_review_in_an_issue(github: GitHubServer, asked: Asked) -> None:
@@ -311,3 +312,16 @@ def test_a_token_that_may_not_review_is_told_what_it_needs(
     with pytest.raises(ForgeError) as error:
         forge_for(github, token).publish_review(report_on(pull), review(github, 30))
     assert "pull-requests: write" in error.value.next_step
+
+
+def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    root = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    for n in range(60):
+        github.add_review_comment(pull, "a.py", 30, f"reply {n}", "eve", in_reply_to=root)
+    task, found = read(github, asked())
+    [thread] = found.threads
+    assert [w.body for w in thread.comments] == ["Why?", *(f"reply {n}" for n in range(10, 60))]
+    assert thread.root == root.id
+    assert any("very long ones" in line for line in task.left_out)

@@ -1,11 +1,12 @@
 """Reading issues from a GitHub over a real socket: what the requester saw, and no more."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from resolver.errors import ForgeError, Refused, UsageError
+from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
@@ -13,6 +14,7 @@ from resolver.triggers.parse import parse_event
 from tests.forge import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
+from tests.parts.published import OPENAPI, published
 
 NAME = "octo/demo"
 BOT = "resolver[bot]"
@@ -133,7 +135,7 @@ def test_our_own_comments_are_not_shown_to_the_model(
     assert task.left_out == ("our own earlier comment",)
 
 
-def test_all_pages_of_comments_are_read_and_the_newest_of_very_many(
+def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     for number in range(250):
@@ -145,7 +147,11 @@ def test_all_pages_of_comments_are_read_and_the_newest_of_very_many(
     task = forge_for(github).read(asked())
     assert [c.body for c in task.comments[-3:]] == ["comment 398", "comment 399", "@agent fix it"]
     assert len(task.comments) == 300
-    assert "102 older comments: only the newest are read" in task.left_out
+    assert [c.body for c in task.comments[:2]] == ["comment 0", "comment 1"]
+    assert [(c.body, c.skipped) for c in task.comments if c.skipped] == [("comment 162", 102)]
+    assert task.left_out == (
+        "102 comments between the oldest and the newest: the thread is too long",
+    )
 
 
 def test_long_texts_are_cut_and_named(
@@ -156,7 +162,7 @@ def test_long_texts_are_cut_and_named(
     task = forge_for(github).read(asked())
     assert sum(len(c.body) for c in task.comments) <= 200_000
     assert task.comments[-1].body == "@agent fix it"
-    assert any("older comments: the thread is too long" in line for line in task.left_out)
+    assert any("between the oldest and the newest" in line for line in task.left_out)
 
 
 def test_the_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
@@ -216,16 +222,10 @@ def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
         GitHubForge(GitHubAccess(**{"token": "t", **changes}), NAME)
 
 
-@pytest.mark.parametrize(
-    ("role", "level"),
-    [("admin", "admin"), ("maintain", "write"), ("write", "write"), ("triage", "read"),
-     ("read", "read")],
-)  # fmt: skip
-def test_the_permission_is_the_forges_answer(
-    github: GitHubServer, issue: Issue, role: str, level: str
-) -> None:
+@pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
+def test_the_permission_is_the_forges_answer(github: GitHubServer, issue: Issue, role: str) -> None:
     github.grant("bob", NAME, role, association="MEMBER")
-    assert forge_for(github).permission("bob") == level
+    assert forge_for(github).permission("bob") == role
 
 
 def test_the_operators_right_to_push_is_asked(github: GitHubServer, issue: Issue) -> None:
@@ -244,11 +244,18 @@ def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue:
     assert silent.whoami() == "github-actions[bot]"
 
 
-def test_a_pull_request_is_refused_with_a_word(github: GitHubServer, issue: Issue) -> None:
-    github.commit(NAME, "topic", {"a": "b"}, "x")
-    pull = github.create_pull(NAME, "topic", "Topic", author="alice")
-    with pytest.raises(Refused, match="is a pull request"):
-        forge_for(github).read(reports.trigger(number=pull.number))
+def test_type_milestone_assignees_and_who_wrote_it_are_read(
+    github: GitHubServer, issue: Issue
+) -> None:
+    example = json.loads(published(OPENAPI).read_bytes())["components"]["examples"]
+    document = example["issue"]["value"]["milestone"]
+    issue.milestone = {**document, "title": "2.0\u200b <!-- EVIL -->"}
+    issue.type = {"id": 1, "node_id": "x", "name": "Bug", "description": None}
+    issue.assignees = [github.world.account("alice")]
+    github.grant("mallory", NAME, "read", association="CONTRIBUTOR")
+    task = forge_for(github).read(reports.trigger(number=issue.number))
+    assert (task.milestone, task.issue_type) == ("2.0", "Bug")
+    assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
 
 
 def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:

@@ -170,3 +170,18 @@ def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) ->
 @pytest.mark.timeout(30)
 def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
     strip_hidden(hostile)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["![" * 32_000, "[" * 65_000, "![](" * 16_000, "[<!--]-->" * 7_000, "<script>" * 8_000],
+)
+def test_what_takes_the_parser_long_is_cut(hostile: str) -> None:
+    cleaned = strip_hidden(hostile)
+    assert len(cleaned.text) < 6_000
+    assert cleaned.removed
+
+
+def test_a_log_in_a_code_block_may_open_any_number_of_brackets() -> None:
+    log = "```\n" + "[32mok[0m a line\n" * 2_000 + "```\n\nthe end"
+    assert strip_hidden(log).text == log

@@ -1,11 +1,17 @@
 """Every ending has its words; they fit, they are closed, and they carry their marker."""
 
+import re
+from typing import Literal, get_args
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.consent import RiskLevel, Wanted
+from resolver.conventions import Conventions
 from resolver.errors import (
+    Cause,
+    CeilingReached,
     ForgeError,
     LimitReached,
     ModelError,
@@ -18,8 +24,9 @@ from resolver.errors import (
 from resolver.forge.fitting import MAX_BODY, fit, is_closed
 from resolver.forge.markdown import markdown_parser
 from resolver.forge.markers import ending_of, is_refusal_of, refusal_marker, run_marker
-from resolver.forge.report import Ending, Report, failure_of
-from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
+from resolver.forge.pull_words import commit_message, pull_request_body, pull_request_title
+from resolver.forge.report import Ending, Failure, Report, failure_of
+from resolver.forge.wording import comment_body
 from resolver.model import PullRequest, RunState, TriggerKind
 from resolver.pull import PublishedReview
 from resolver.trace.markdown import utf16_length
@@ -38,6 +45,7 @@ def ended(ending: Ending) -> Report:
         Ending.POLICY: PolicyViolation("it touches .github/workflows/ci.yml", "leave it out"),
         Ending.REFUSED: Refused("alice may not", "ask somebody"),
         Ending.OVER_BUDGET: OverBudget("the $50.00 of November are spent", "wait for December"),
+        Ending.CEILING: CeilingReached("10 runs were begun today", "wait until tomorrow"),
         Ending.ERROR: ModelError("the model is gone", "check the key"),
     }
     states = {
@@ -61,6 +69,22 @@ def ended(ending: Ending) -> Report:
 
 WANTED = Wanted(kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",))
 REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+@pytest.mark.parametrize("publishable", ["", "comment", "folder"])
+def test_every_cause_has_words_of_its_own_and_a_way_out(
+    cause: Cause, publishable: Literal["", "comment", "folder"]
+) -> None:
+    failure = Failure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
+    body = comment_body(reports.report(failure=failure, publishable=publishable))
+    first = next(line for line in body.splitlines() if line and not line.startswith("<!--"))
+    assert first.endswith(": GitHub said so.") and first.count("**") == 2, first
+    known = cause in {"", "locked", "issues_off", "not_found"}
+    assert ("went wrong" in first) is known
+    assert "**What next:** Allow it." in body and is_closed(body)
+    assert ("`@agent publish` makes public" in body) is (publishable == "comment")
+    assert ("`resolver publish DIR`" in body) is (publishable == "folder")
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -126,7 +150,7 @@ def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> No
     body = pull_request_body(reports.report())
     for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
         assert words in body
-    assert "own words" in body
+    assert "its claim, not a proof" in body
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
 
 
@@ -139,8 +163,8 @@ def test_what_the_agent_told_in_parts_has_its_headings() -> None:
     }
     outcome = reports.outcome(message="Make add add", **parts)
     body = pull_request_body(reports.report(outcome=outcome))
-    headings = ("What was wrong", "What changed", "How it was verified", "What is left")
-    places = [body.index(f"**{heading}**") for heading in headings]
+    headings = ("What was wrong", "What changed", "How it was verified", "What to look at")
+    places = [body.index(f"### {heading}\n") for heading in headings]
     assert places == sorted(places) and is_closed(body)
     assert "It subtracted." in body and "left no summary" not in body
     assert "```html\n<script>x</script>\n```" in body and " @octocat" not in body
@@ -149,7 +173,7 @@ def test_what_the_agent_told_in_parts_has_its_headings() -> None:
 
 def test_without_parts_the_message_is_the_description() -> None:
     body = pull_request_body(reports.report(outcome=reports.outcome(message="Mend it\n\nWell.")))
-    assert "Well." in body and "**What was wrong**" not in body
+    assert "Well." in body and "What was wrong" not in body
 
 
 def test_the_agents_own_runs_are_never_called_verified() -> None:
@@ -179,6 +203,13 @@ def test_unfinished_work_does_not_close_the_issue() -> None:
     assert "may not be complete" in body
 
 
+def test_what_follows_the_word_on_unfinished_work_is_a_paragraph_of_its_own() -> None:
+    opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
+    ended = reports.outcome(task_completed=False, reason="two tests fail")
+    body = comment_body(reports.report(pull_request=opened, outcome=ended))
+    assert "two tests fail.\n\n<details>" in body
+
+
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
     asked = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/home/me/x")
     body = pull_request_body(reports.report(trigger=asked))
@@ -196,6 +227,8 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
         ("Here is what I changed:", "Fix #12: It breaks"),
         ("x" * 500, "Fix #12: It breaks"),
         ("**Fix** the `parser` for @bob", "Fix the parser for @\u2060bob"),
+        ("Do as the-org/repo#8 does", "Do as the-org/repo#\u20608 does"),
+        ("Make it divide [skip ci]", "Make it divide [\u2060skip ci]"),
     ],
 )
 def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) -> None:
@@ -260,6 +293,51 @@ def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) ->
     assert "Fixes #12" in body
 
 
+@pytest.mark.parametrize("text", [HUGE[1], HUGE[6], HUGE[7], "## What\n\n" * 3_000], ids=range(4))
+@pytest.mark.timeout(60)
+def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
+    for template in (f"## What\n\nx\n\n## More\n\n{text[:20_000]}", text[:20_000]):
+        conventions = Conventions(template=template)
+        report = reports.report(outcome=reports.outcome("a b c " * 9_000), conventions=conventions)
+        body = pull_request_body(report)
+        assert utf16_length(body) <= MAX_BODY
+        assert is_closed(body)
+        assert "Fixes #12" in body and "Not verified" not in body
+
+
+def test_the_commit_says_why_and_forges_no_trailer() -> None:
+    outcome = reports.outcome(
+        "Make add add",
+        cause="It subtracted, for @octocat, see #7.\nCo-authored-by: Eve <eve@example.com>",
+        change="- one\n- two\n\nResolver-Run: other\nsigned-off-by: eve " + "word " * 40,
+    )
+    message = commit_message(reports.report(outcome=outcome))
+    assert message.startswith("Make add add\n\nIt subtracted")
+    assert message.endswith("\n\nFixes #12\nResolver-Run: run-1")
+    trailers = re.findall(r"^([\w-]+-(?:by|run)):", message, re.M | re.I)
+    assert trailers == ["Resolver-Run"]
+    assert "@octocat" not in message and "#7" not in message
+    assert "- one\n- two" in message
+
+
+def test_the_commit_of_unfinished_work_closes_nothing() -> None:
+    report = reports.report(outcome=reports.outcome(task_completed=False))
+    assert "For #12\n" in commit_message(report) and "Fixes" not in commit_message(report)
+
+
+def test_title_and_subject_follow_the_repositorys_style() -> None:
+    subjects = ("fix: a", "feat: b", "fix: c", "docs: d", "fix: e")
+    report = reports.report(
+        outcome=reports.outcome("Make add add for all the numbers that anybody could want to add"),
+        conventions=Conventions(subjects=subjects),
+    )
+    assert pull_request_title(report).startswith("fix: make add add for all the numbers")
+    subject = commit_message(report).partition("\n")[0]
+    assert len(subject) <= 72 and pull_request_title(report).startswith(subject.rstrip("…"))
+    untitled = report.model_copy(update={"outcome": reports.outcome("")})
+    assert pull_request_title(untitled) == "fix: it breaks"
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(
@@ -288,4 +366,5 @@ def test_a_file_name_cannot_break_the_table() -> None:
     body = pull_request_body(reports.report(patch=reports.patch("a|b`c.py", "x\ny\u202e.py")))
     tokens = markdown_parser().parse(body)
     cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
-    assert cells == ["``a|b`c.py``", "`x y.py`"]
+    assert cells[:2] == ["``a|b`c.py``", "`x y.py`"]
+    assert cells[2:] == ["Start with ``a|b`c.py``, `x y.py`."]

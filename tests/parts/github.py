@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from tests.parts.github_server import description, webhooks
+from tests.parts.github_server import description, graphql_schema, webhooks
 from tests.parts.github_server.app import GitHubApp
 from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Site
 from tests.parts.github_server.stage import Stage
 from tests.parts.github_server.state import App, Comment, Issue, Review, ReviewComment, World
-from tests.parts.published import OPENAPI, Unavailable, in_ci, published
+from tests.parts.published import GRAPHQL_SCHEMA, OPENAPI, Unavailable, in_ci, published
 from tests.parts.wsgi import serve
 
 MESSAGES = {
@@ -171,6 +171,7 @@ class GitHubServer(Stage):
         """
         try:
             known = description.load(published(OPENAPI))
+            schema = published(GRAPHQL_SCHEMA)
         except Unavailable:
             if in_ci():
                 raise
@@ -182,6 +183,13 @@ class GitHubServer(Stage):
             if exchange.kind in ("rest", "other")
             for problem in known.problems(exchange)
         ]
+        queries = {
+            str(exchange.json.get("query", ""))
+            for exchange in fresh
+            if exchange.kind == "graphql" and "data" in exchange.said
+        }
+        for query in queries:
+            problems.extend(graphql_schema.query_problems(schema, query))
         assert not problems, "not as GitHub describes it:\n" + "\n".join(problems)
 
 

@@ -50,6 +50,12 @@ OPENAPI = PublishedFile(
     "sha512-pV8M7L9GY23AybNvTmo2nyjmpmnt6+2sRE/tqr0ZLQcPS4lnw7u5eZGNmwRNkBC3D7gZXbFx5AHzLUVRBXGDhg==",
     "package/generated/api.github.com.json",
 )
+GRAPHQL_SCHEMA = PublishedFile(
+    "@octokit/graphql-schema",
+    "15.26.1",
+    "sha512-RFDC2MpRBd4AxSRvUeBIVeBU7ojN/SxDfALUd7iVYOSeEK3gZaqR2MGOysj4Zh2xj2RY5fQAUT+Oqq7hWTraMA==",
+    "package/schema.graphql",
+)
 WEBHOOK_EXAMPLES = PublishedFile(
     "@octokit/webhooks-examples",
     "7.6.1",

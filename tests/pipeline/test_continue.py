@@ -162,10 +162,23 @@ def test_a_limit_in_between_does_not_lose_the_pull_request(scene: Continuing) ->
     assert scene.git("rev-list", "--count", f"main..{scene.branches()[0]}") == "2"
 
 
-def test_what_somebody_else_pushed_is_left_alone(scene: Continuing) -> None:
+def test_what_somebody_else_pushed_stays_below_the_new_commit(scene: Continuing) -> None:
     pull = published(scene)
     [branch] = scene.branches()
     scene.github.commit(REPOSITORY, branch, {"other.py": "x = 1\n"}, "mine")
+    theirs = scene.git("rev-parse", f"refs/heads/{branch}")
+    scene.endpoint.script(DOCS, finish("Say so in the README"))
+    done = scene.ask("@agent continue, and say so in the README", on=pull)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scene.git("rev-parse", f"refs/heads/{branch}^") == theirs
+    assert scene.git("diff", "--name-only", theirs, f"refs/heads/{branch}") == "README.md"
+    assert len(scene.pulls()) == 1
+
+
+def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Continuing) -> None:
+    pull = published(scene)
+    [branch] = scene.branches()
+    scene.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
     theirs = scene.git("rev-parse", f"refs/heads/{branch}")
     scene.endpoint.script(DOCS, finish("Say so in the README"))
     done = scene.ask("@agent continue, and say so in the README", on=pull)
@@ -178,6 +191,35 @@ def test_what_somebody_else_pushed_is_left_alone(scene: Continuing) -> None:
         "README.md",
         "calc.py",
     ]
+
+
+def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scene: Continuing) -> None:
+    off = {"RESOLVER_KEEP_LOG": "false"}
+    pull = published(scene, **off)
+    before = scene.git("rev-parse", f"refs/heads/{pull.pull.head}")
+    scene.endpoint.script(DOCS, finish("Say so in the README"))
+    done = scene.ask("@agent continue, and say so in the README", on=pull, **off)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scene.git("rev-parse", f"refs/heads/{pull.pull.head}^") == before
+    assert len(scene.pulls()) == 1
+    assert "no log of an earlier run" in scene.told(on=pull)
+
+
+def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_is_gone_on_from(
+    scene: Continuing,
+) -> None:
+    pull = published(scene)
+    branch = pull.pull.head
+    title = pull.title
+    scene.endpoint.script(DOCS, finish("Say so in the README"))
+    assert scene.ask("@agent say so in the README", on=pull).exit_code == 0
+    first = scene.git("rev-parse", f"refs/heads/{branch}")
+    scene.endpoint.script(bash("echo more >> README.md"), finish("Say more"))
+    done = scene.ask("@agent continue, and say more", on=pull)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scene.git("rev-parse", f"refs/heads/{branch}^") == first
+    assert "say so in the README" in scene.last_request, "it went on from another log"
+    assert len(scene.pulls()) == 1 and pull.title == title
 
 
 def test_a_closed_pull_request_is_followed_by_a_new_one(scene: Continuing) -> None:

@@ -116,8 +116,9 @@ def test_an_issue_becomes_a_pull_request_and_one_comment(scene: Scene) -> None:
     done = scene.resolve()
     assert done.exit_code == 0, done.stderr
     outcome = done.outcome
-    assert scene.branches() == [outcome["branch"]] == ["agent/add-subtracts"]
-    tip = scene.repository.git.text("rev-parse", "refs/heads/agent/add-subtracts^{tree}").strip()
+    assert outcome["branch"] == f"agent/issue-{scene.issue.number}-add-subtracts"
+    assert scene.branches() == [outcome["branch"]]
+    tip = scene.repository.git.text("rev-parse", f"refs/heads/{outcome['branch']}^{{tree}}").strip()
     assert tip == outcome["tree"]
     [pull] = scene.pulls()
     assert pull.title == "Make add add"
@@ -138,7 +139,7 @@ def test_the_commit_names_bot_issue_run_and_requester(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stdout + done.stderr
     message = scene.repository.git.text(
-        "log", "-1", "--format=%an%n%B", "refs/heads/agent/add-subtracts"
+        "log", "-1", "--format=%an%n%B", f"refs/heads/{done.outcome['branch']}"
     )
     assert message.startswith("resolver-bot\nMake add add\n")
     assert f"Fixes #{scene.issue.number}" in message
@@ -152,18 +153,20 @@ def test_a_mention_is_seen_at_once_and_answered(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(comment))
     assert done.exit_code == 0, done.stdout + done.stderr
     assert [r.content for r in comment.reactions] == ["eyes"]
-    first_write = next(w for w in scene.github.writes())
+    first_write = next(w for w in scene.github.writes() if w.kind == "rest")
     assert first_write.path.endswith(f"/comments/{comment.id}/reactions")
     assert "keep it small" in json.dumps(scene.endpoint.requests[0].body)
     [pull] = scene.pulls()
     assert scene.outputs() == {
         "state": "finished",
-        "branch": "agent/add-subtracts",
+        "branch": f"agent/issue-{scene.issue.number}-add-subtracts",
         "pull-request-number": str(pull.number),
         "pull-request-url": f"{scene.github.server_url}/{REPOSITORY}/pull/{pull.number}",
         "cost": "0.0002",
         "iterations": "2",
         "output": "resolver-output",
+        "outcome": "resolver-output/outcome.json",
+        "events": "resolver-output/events.jsonl",
     }
     assert "<details>" in scene.summary()
     assert "actions/runs/77" in scene.bot_comments()[0]
@@ -194,7 +197,7 @@ def test_the_same_delivery_again_does_nothing_twice(scene: Scene) -> None:
 def test_a_run_that_died_before_its_comment_only_comments(scene: Scene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     event = scene.github.event_issue_comment(scene.mention())
-    scene.github.fail_next("POST", rf"/issues/{scene.issue.number}/comments$", 422)
+    scene.github.fail_next("POST", rf"/issues/{scene.issue.number}/comments$", 422, times=2)
     first = scene.action(event)
     assert first.exit_code == 1
     assert (len(scene.pulls()), scene.bot_comments()) == (1, [])
@@ -348,3 +351,15 @@ def test_a_broken_event_is_a_clear_error(scene: Scene, tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "can't be read" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_commit_mentions_nobody_closes_no_other_issue_and_skips_no_check(scene: Scene) -> None:
+    said = "Make add add\n\nFixes #7, as @zoe and octo/other#8 say. [skip ci]\n\nskip-checks: true"
+    scene.endpoint.script(FIX, finish(said))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stdout + done.stderr
+    branch = f"refs/heads/{done.outcome['branch']}"
+    message = scene.repository.git.text("log", "-1", "--format=%B", branch)
+    assert f"Fixes #{scene.issue.number}\n" in message
+    loud = ("#7", "@zoe", "#8", "[skip ci]", "skip-checks:")
+    assert not any(words in message for words in loud), message

@@ -140,7 +140,9 @@ class OnGitHub:
         repository = self.github.repository(REPOSITORY)
         slug = issue.title.lower().replace(" ", "-")
         branches = repository.git.text(
-            "for-each-ref", "--format=%(refname:short)", f"refs/heads/agent/{slug}*"
+            "for-each-ref",
+            "--format=%(refname:short)",
+            f"refs/heads/agent/issue-{issue.number}-{slug}*",
         ).split()
         pulls = [
             i for i in repository.issues.values() if i.pull and f"#{issue.number}" in (i.body or "")
@@ -156,6 +158,8 @@ def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
 
 def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
     killer, issue = on_github.killer, on_github.issue("add subtracts")
+    # the one comment is then made at the end, in a step that can be told from all others
+    killer.environment = {**killer.environment, "RESOLVER_PROGRESS_COMMENTS": "false"}
     output = on_github.folder / "output"
     sent = "http.client.send"
     start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
@@ -173,7 +177,7 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert killer.run(*resume) == 0, killer.printed
     assert on_github.published(issue) == (1, 1, 1)
     _, outcome = read(output)
-    assert outcome["branch"] == "agent/add-subtracts"
+    assert outcome["branch"] == f"agent/issue-{issue.number}-add-subtracts"
     assert outcome["pull_request"]["number"] > issue.number
     assert outcome["comment_url"]
     assert b"a + b" in (output / "patch.diff").read_bytes()

@@ -150,7 +150,7 @@ def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
 ) -> None:
     scene.endpoint.script(comment(10, "Name it."), submit())
     event = scene.ask()
-    scene.github.fail_next("POST", rf"/issues/{scene.pull.number}/comments$", 422)
+    scene.github.fail_next("POST", rf"/issues/{scene.pull.number}/comments$", 422, times=2)
     assert scene.action(event).exit_code == 1
     assert (len(scene.reviews), scene.told()) == (1, [])
     assert scene.action(event).exit_code == 0
@@ -318,11 +318,13 @@ def test_a_question_about_a_pull_request_is_answered_at_its_head(scene: ReviewSc
     assert scene.pull.reviews == []
 
 
-def test_work_on_somebody_elses_pull_request_is_refused(scene: ReviewScene) -> None:
-    done = scene.action(scene.ask("@agent please fix the rounding"))
+def test_who_has_opened_a_pull_request_gets_no_work_on_it_for_that(scene: ReviewScene) -> None:
+    head = scene.github.repository(FORK).git.tip("half")
+    done = scene.action(scene.ask("@agent please fix the rounding", author="zoe"))
     assert done.exit_code == 5
     assert not scene.endpoint.requests
-    assert "is a pull request" in scene.told()[0]
+    assert scene.github.repository(FORK).git.tip("half") == head
+    assert "no write access" in scene.told()[0]
 
 
 def test_a_stranger_gets_no_review(scene: ReviewScene) -> None:

@@ -11,7 +11,13 @@ from tests.scenarios.town import Town
 
 
 @pytest.fixture
-def town(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Iterator[Town]:
-    made = Town(github, model_endpoint, tmp_path)
+def town(
+    github: GitHubServer,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Town]:
+    """Its parameter: settings of the server."""
+    made = Town(github, model_endpoint, tmp_path, **getattr(request, "param", {}))
     yield made
     made.close()

@@ -1,12 +1,12 @@
 """One repository, its people, its running server: what they do reaches it as GitHub delivers it."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.parts.events import Events
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Comment, Issue, Repository, Review, ReviewComment
+from tests.parts.github_server.state import Comment, Issue, Repository, Review
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.server.serving import BOT, Forge, Server, until
 
@@ -36,6 +36,7 @@ class Town:
             github.grant(login, NAME, "write", "MEMBER")
         for login in ("zoe", "eve"):
             github.add_user(login)
+        self.events = Events(github, NAME)
         self.server = Server(folder, self.forge, endpoint, **{**PRICES, **settings})
         self.server.start()
 
@@ -64,20 +65,35 @@ class Town:
         self.tell("issue_comment", self.github.event_issue_comment(comment))
         return comment
 
-    def reviews(
-        self, who: str, pull: Issue, words: str, lines: Sequence[tuple[str, int, str]] = ()
-    ) -> tuple[Review, list[ReviewComment]]:
-        """Submit a review with comments on lines (path, line, words): one event each."""
+    def reviews(self, who: str, pull: Issue, words: str, *lines: tuple[str, int, str]) -> Review:
+        """Submit a review with comments on lines (path, line, words): an event each, as GitHub
+        sends them."""
         self.github.advance(2)
-        review = self.github.add_review(pull, words, who)
-        placed = [self.github.add_review_comment(pull, *line, who) for line in lines]
-        for comment in placed:
-            comment.review_id = review.id
-        for comment in placed:
+        review = self.github.submit_review(pull, words, who, lines)
+        for comment in review.comments:
             payload = self.github.event_review_comment(comment)
             self.tell("pull_request_review_comment", payload)
         self.tell("pull_request_review", self.github.event_review(review))
-        return review, placed
+        return review
+
+    def fails(self, pull: Issue, name: str, log: str) -> None:
+        """A workflow fails on the newest commit of the pull request."""
+        assert pull.pull is not None
+        self.github.advance(2)
+        tip = self.repository.git.tip(pull.pull.head)
+        assert tip is not None
+        self.github.end_check(NAME, tip, name, log=log)
+        self.tell("workflow_run", self.events.workflow_failed(pull.pull.head, BOT, name))
+
+    def merges(self, who: str, pull: Issue) -> None:
+        """Merge the pull request, by its page's button."""
+        assert pull.pull is not None
+        self.github.advance(2)
+        self.repository.git.git(
+            "update-ref", f"refs/heads/{pull.pull.base}", f"refs/heads/{pull.pull.head}"
+        )
+        pull.state, pull.pull.merged_at = "closed", self.github.world.now()
+        self.tell("pull_request", self.events.subject(pull, "closed", who))
 
     def tell(self, event: str, payload: dict[str, Any]) -> None:
         """Deliver an event to the server."""
@@ -109,6 +125,12 @@ class Town:
         """Who said what on the thread, oldest first: of our own comments the first line."""
         return [(c.author.login, headline(c.body)) for c in thread.comments]
 
+    def replies(self, pull: Issue, review: Review) -> list[str]:
+        """Our answers in the review's conversations."""
+        asked = {comment.id for comment in review.comments}
+        ours = (c for c in pull.review_comments if c.author.login == BOT)
+        return [seen(c.body) for c in ours if c.in_reply_to in asked]
+
     def content(self, pull: Issue, path: str) -> str:
         """A file as the pull request's branch has it."""
         assert pull.pull is not None
@@ -134,4 +156,4 @@ def headline(body: str) -> str:
     """The first line that a person sees, with what differs from run to run left out."""
     line = seen(body).splitlines()[0] if seen(body) else ""
     line = re.sub(r"\]\(http[^)]*\)", "]", line)
-    return re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", line)
+    return re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", line)

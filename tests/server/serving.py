@@ -104,8 +104,14 @@ class Forge:
         return [i for i in list(repository.issues.values()) if i.pull is not None]
 
     @staticmethod
-    def told(issue: Issue) -> list[Comment]:
+    def written(issue: Issue) -> list[Comment]:
+        """Our comments on the issue."""
         return [c for c in list(issue.comments) if c.author.login == BOT]
+
+    @staticmethod
+    def told(issue: Issue) -> list[Comment]:
+        """Those of them that are not of a run that waits or is at work."""
+        return [c for c in Forge.written(issue) if " ending=progress " not in c.body]
 
     def done_once(self, issue: Issue) -> bool:
         """One branch, one pull request, one comment: and not more, which fails."""
@@ -113,10 +119,10 @@ class Forge:
         found = (
             len(self.branches(repository)),
             len(self.pulls(repository)),
-            len(self.told(issue)),
+            len(self.written(issue)),
         )
         assert max(found) <= 1, found
-        return found == (1, 1, 1)
+        return found == (1, 1, 1) and len(self.told(issue)) == 1
 
 
 class Server:

@@ -126,7 +126,8 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
     [pull] = thread.pulls()
     asked = json.dumps(plans.endpoint.requests[-1].body)
     assert "use pytest -x" in asked and "301.5" in asked
-    assert reactions(going_on) == ["eyes"]
+    # it has its own run, whether or not the one before was still leaving
+    assert "eyes" in reactions(going_on)
     assert f"#{thread.issue.number}" in pull.body
 
     thread.again(going_on)
@@ -148,6 +149,7 @@ def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
     busy.begun("301.5")
     queued.say("@agent please fix this")
     forge.github.add_user("eve")
+    queued.say("@agent and this", author="eve")  # a request of her own stops no other
     by_eve = queued.say("@agent stop", author="eve")
     [refused] = until(queued.told)
     assert "write access" in refused
@@ -156,7 +158,7 @@ def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
     assert not reactions(by_eve)
     busy.say("@agent stop")
     until(lambda: len(queued.told()) == 2)
-    assert "mona said stop" in queued.told()[-1]
+    assert any("mona said stop" in body for body in queued.told())
     assert not plans.times("queued")
     assert not queued.pulls()
 
@@ -207,15 +209,8 @@ def test_a_pull_request_counts_as_its_issues_thread(
     assert len(thread.told()) == 1
 
 
-def test_pull_requests_of_others_are_refused_and_a_stop_finds_nothing(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
+def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, plans: Plans) -> None:
     thread = Thread(forge, server, "others")
-    forge.github.commit(thread.repository, "main", {"x": "1"}, "x")
-    forge.github.commit(thread.repository, "topic", {"y": "1"}, "y")
-    pull = forge.github.create_pull(thread.repository, "topic", "main", "mine", author="mona")
-    thread.say("@agent continue", on=pull)
-    until(lambda: "is a pull request" in "".join(thread.told(pull)))
     stop = thread.say("@agent stop")
     [told] = until(thread.told)
     assert "nothing at work" in told

@@ -143,7 +143,8 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Sce
             forge.github.slow_next("GET", r"/pulls$", 3)
         until(lambda: look(issue))
         server.end(signal.SIGKILL)
-        made = [b for b in forge.branches(issue.repository) if b == f"agent/plan-{step}"]
+        wanted = f"agent/issue-{issue.number}-plan-{step}"
+        made = [b for b in forge.branches(issue.repository) if b == wanted]
         pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]
         return issue, [len(made), len(pulls), len(forge.told(issue))]
 
@@ -161,7 +162,9 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Sce
     told, found = killed_after("tell", forge.told)
     assert found == [1, 1, 1]
     finished(told, 3)
-    assert forge.branches(told.repository) == [f"agent/plan-{s}" for s in ("open", "push", "tell")]
+    steps = (("open", opened), ("push", pushed), ("tell", told))
+    names = {f"agent/issue-{issue.number}-plan-{step}" for step, issue in steps}
+    assert set(forge.branches(told.repository)) == names
     assert len(forge.pulls(told.repository)) == 3
     assert len(scene.plans.times("open")) == len(scene.plans.times("tell")) == 2
 

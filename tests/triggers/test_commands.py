@@ -151,3 +151,49 @@ def test_reading_is_total_and_bounded(text: str) -> None:
 )
 def test_a_hostile_text_costs_little(text: str) -> None:
     read_instruction(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update",
+        "update the branch",
+        "please update this PR",
+        "rebase onto main",
+        "can you rebase this, please?",
+        "merge main into this branch",
+        "bring this pull request up to date with the base branch",
+        "resolve the merge conflicts",
+        "fix the conflicts with main!",
+        "/update",
+    ],
+)
+def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text: str) -> None:
+    expected = Command.UPDATE
+    assert read_instruction(text, pull_request=True).command is expected
+    if not text.startswith("/"):
+        assert read_instruction(text).command is Command.FIX, "an issue has no branch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update the README",
+        "update main.py",
+        "update it with tests",
+        "update the branch and fix the tests",
+        "fix conflict handling",
+        "resolve conflicts in foo.py",
+        "merge this PR",
+        "rebase the parser's error positions",
+    ],
+)
+def test_what_says_more_than_an_update_is_work(text: str) -> None:
+    asked = read_instruction(text, pull_request=True)
+    assert (asked.command, asked.words) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize("text", ["publish", "publish again", "try to publish it.", "/publish"])
+def test_publishing_is_tried_again_when_that_is_all_that_is_said(text: str) -> None:
+    assert read_instruction(text).command is Command.PUBLISH
+    assert read_instruction("publish the docs").command is Command.FIX

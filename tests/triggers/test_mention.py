@@ -1,5 +1,7 @@
 """A mention counts only where a person wrote it to ask for something."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +77,13 @@ def test_what_only_looks_like_a_mention_is_none(body: str) -> None:
 def test_another_word_can_be_the_mention() -> None:
     assert find_instruction("/fix it", "/fix") == "it"
     assert find_instruction("http://x/fix it", "/fix") is None
+
+
+def test_one_long_word_of_mentions_takes_no_minutes() -> None:
+    """Anybody can write it, and it is read before anybody is asked who they are."""
+    begun = time.process_time()
+    assert find_instruction("@agent" * 10_000, "@agent") is None
+    assert time.process_time() - begun < 5
 
 
 PIECES = [

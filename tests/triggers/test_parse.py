@@ -175,7 +175,7 @@ def test_a_label_on_a_closed_issue_starts_nothing(labeled: Payload) -> None:
     assert "closed" in reason("issues", labeled)
 
 
-@pytest.mark.parametrize("name", ["push", "pull_request", "schedule", "", "issues\n"])
+@pytest.mark.parametrize("name", ["push", "pull_request_target", "schedule", "", "issues\n"])
 def test_other_events_start_nothing(comment: Payload, name: str) -> None:
     assert "start no work" in reason(name, comment)
 

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import Refused
+from resolver.errors import NotAllowed, Refused
 from resolver.forge.local import LocalForge
 from resolver.model import Actor, Trigger, TriggerKind
 from resolver.triggers.permission import authorize
+from resolver.who_may import Level, WhoMay
 from tests.forge import reports
-from tests.forge.test_github_reading import NAME, forge_for
+from tests.forge.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 
 
@@ -41,7 +42,76 @@ def test_others_may_not_whatever_their_association(
 
 
 def test_those_on_the_list_may(server: GitHubServer) -> None:
-    authorize(asked_by("carol"), forge_for(server), ("dave", "Carol"))
+    authorize(asked_by("carol"), forge_for(server), WhoMay(users=("dave", "Carol")))
+
+
+def test_those_on_the_other_list_may_not_whatever_they_may_elsewhere(server: GitHubServer) -> None:
+    server.grant("alice", NAME, "admin")
+    with pytest.raises(NotAllowed, match="may not start work"):
+        authorize(asked_by("alice"), forge_for(server), WhoMay(("alice",), denied=("ALICE",)))
+
+
+LEVELS = ["read", "triage", "write", "maintain", "admin"]
+
+
+@pytest.mark.parametrize("needed", ["triage", "write", "maintain", "admin"])
+@pytest.mark.parametrize("role", LEVELS)
+def test_the_level_that_is_needed_can_be_lower_or_higher(
+    server: GitHubServer, role: str, needed: Level
+) -> None:
+    server.grant("alice", NAME, role)
+    asking, forge = asked_by("alice"), forge_for(server)
+    if LEVELS.index(role) >= LEVELS.index(needed):
+        authorize(asking, forge, WhoMay(level=needed))
+    else:
+        with pytest.raises(NotAllowed, match=f"no {needed} access.*permission: {role}"):
+            authorize(asking, forge, WhoMay(level=needed))
+
+
+def test_a_role_of_the_organizations_own_counts_as_what_it_is_built_on(
+    server: GitHubServer,
+) -> None:
+    server.grant("alice", NAME, "write")
+    answer = {"permission": "write", "role_name": "release-captain", "user": None}
+    server.fail_next("GET", "/permission$", 200, body=answer)
+    authorize(asked_by("alice"), forge_for(server))
+    server.fail_next("GET", "/permission$", 200, body={**answer, "permission": "read"})
+    with pytest.raises(NotAllowed):
+        authorize(asked_by("alice"), forge_for(server))
+
+
+def test_members_of_a_team_on_the_list_may(server: GitHubServer) -> None:
+    server.add_member("octo/Core", "carol")
+    server.add_member("octo/core", "dave", "pending")
+    server.add_user("eve")
+    who = WhoMay(teams=("octo/docs", "octo/core"))
+    server.grant("mona", NAME, "write")
+    token = server.token_for("mona")
+    authorize(asked_by("Carol"), forge_for(server, token), who)
+    for login in ("dave", "eve"):
+        with pytest.raises(NotAllowed, match=f"{login} has no write access"):
+            authorize(asked_by(login), forge_for(server, token), who)
+
+
+def test_a_team_that_cannot_be_read_is_a_no_that_names_the_permission(
+    server: GitHubServer,
+) -> None:
+    server.add_member("octo/core", "carol")
+    token = server.token_for(BOT, NAME, permissions={"metadata": "read", "contents": "write"})
+    with pytest.raises(NotAllowed, match="who is in octo/core") as told:
+        authorize(asked_by("carol"), forge_for(server, token), WhoMay(teams=("octo/core",)))
+    assert "members: read" in told.value.next_step
+
+
+def test_who_may_anyway_needs_no_team(server: GitHubServer) -> None:
+    server.grant("alice", NAME, "write")
+    authorize(asked_by("alice"), forge_for(server), WhoMay(teams=("octo/core",)))
+    assert not [each for each in server.requests if "/teams/" in each.path]
+
+
+def test_a_check_that_failed_was_nobodys_wish(server: GitHubServer) -> None:
+    authorize(asked_by("eve", kind=TriggerKind.CHECK_FAILED), forge_for(server))
+    assert not server.requests
 
 
 @pytest.mark.parametrize("status", [404, 500, 502])

@@ -46,7 +46,7 @@ def test_a_comment_on_the_code_names_the_commit_that_was_seen(comment: Payload) 
     assert isinstance(found, Trigger)
     assert (found.kind, found.command) == (TriggerKind.REVIEW_COMMENT, Command.REVIEW)
     assert found.head == comment["pull_request"]["head"]["sha"]
-    assert found.key == f"review_comment:{comment['comment']['id']}"
+    assert found.review_id == comment["comment"]["pull_request_review_id"]
     assert (found.number, found.is_pull_request) == (comment["pull_request"]["number"], True)
     assert found.comment_id == comment["comment"]["id"]
     assert "mostly this loop" in found.instruction
@@ -68,8 +68,33 @@ def test_a_submitted_review_is_one_request(review: Payload) -> None:
     found = parsed(REVIEW, review)
     assert isinstance(found, Trigger)
     assert (found.kind, found.command) == (TriggerKind.REVIEW_SUBMITTED, Command.REVIEW)
-    assert found.key == f"review_submitted:{review['review']['id']}"
+    assert (found.key, found.review_id) == (f"review:{found.comment_id}", found.comment_id)
     assert found.head == review["pull_request"]["head"]["sha"]
+
+
+def test_all_events_of_one_review_have_one_key(comment: Payload, review: Payload) -> None:
+    """GitHub sends one for the review, and one for each of its comments on lines."""
+    second = copy.deepcopy(comment)
+    second["comment"] |= {"id": comment["comment"]["id"] + 1, "body": "@agent and rename this"}
+    for each in (comment, second):
+        each["comment"]["pull_request_review_id"] = review["review"]["id"]
+    found = [parsed(COMMENT, comment), parsed(COMMENT, second), parsed(REVIEW, review)]
+    assert len({each.key for each in found if isinstance(each, Trigger)}) == 1
+    assert all(isinstance(each, Trigger) for each in found)
+
+
+def test_of_a_single_comment_only_its_own_event_asks(comment: Payload, review: Payload) -> None:
+    """GitHub makes a review around it, without a word."""
+    review["review"] |= {"body": None, "id": comment["comment"]["pull_request_review_id"]}
+    assert "don't mention" in reason(REVIEW, review)
+    assert isinstance(parsed(COMMENT, comment), Trigger)
+
+
+def test_a_comment_of_no_review_asks_for_itself(comment: Payload) -> None:
+    comment["comment"]["pull_request_review_id"] = None
+    found = parsed(COMMENT, comment)
+    assert isinstance(found, Trigger)
+    assert (found.key, found.review_id) == (f"review_comment:{found.comment_id}", None)
 
 
 def test_every_published_example_is_read_or_ignored(examples: dict[str, list[Payload]]) -> None:

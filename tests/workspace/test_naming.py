@@ -42,6 +42,12 @@ def test_git_accepts_the_branch_of_any_title(title: str) -> None:
     subprocess.run(["git", "check-ref-format", f"refs/heads/{branch_name(title)}"], check=True)
 
 
+def test_the_branch_names_what_the_work_is_on() -> None:
+    assert branch_name("Crash on start", 12) == "agent/issue-12-crash-on-start"
+    assert branch_name("Crash on start", 7, of="pull") == "agent/pull-7-crash-on-start"
+    assert branch_name("Crash on start") == "agent/crash-on-start"
+
+
 def test_a_taken_name_gets_the_next_number() -> None:
     assert free_branch([], "agent/x") == "agent/x"
     assert free_branch(["agent/x"], "agent/x") == "agent/x-2"

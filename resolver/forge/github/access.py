@@ -6,9 +6,9 @@ Nothing here knows issues or pull requests; `reading.py` and `publishing.py` do.
 import json
 import logging
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, cast
@@ -20,13 +20,20 @@ from github.GithubRetry import GithubRetry
 from urllib3.connectionpool import ConnectionPool
 from urllib3.response import BaseHTTPResponse
 
-from resolver.errors import ForgeError, UsageError
+from resolver.causes import of_answer
+from resolver.errors import Cause, ForgeError, UsageError
+from resolver.forge.github.tokens import OneToken, TokenSource
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 
 _MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
 RATE_LIMITED = frozenset({403, 429})
 TROUBLE = frozenset({500, 502, 503, 504})
+
+WORTH_TELLING = 5.0
+"""Seconds; a wait at least as long is told in the log."""
+
+logger = logging.getLogger("resolver.forge")
 
 
 class ServerTrouble(ForgeError):
@@ -38,7 +45,10 @@ class BoundedRetry(GithubRetry):
 
     A POST is sent again only where GitHub has refused it for its rate limit; after a 5xx or a
     lost connection it may have been done.
+    Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
+
+    repeated = _MAY_BE_REPEATED
 
     def is_retry(
         self,
@@ -50,7 +60,7 @@ class BoundedRetry(GithubRetry):
             return False
         if status_code in RATE_LIMITED:
             return True
-        return method.upper() in _MAY_BE_REPEATED and status_code in TROUBLE
+        return method.upper() in self.repeated and status_code in TROUBLE
 
     def increment(
         self,
@@ -62,33 +72,124 @@ class BoundedRetry(GithubRetry):
         _stacktrace: TracebackType | None = None,
     ) -> Self:
         """Give up at once when GitHub asks to wait longer than the bound."""
-        wait = self.get_retry_after(response) if response is not None else None
-        if response is not None and wait and wait > (self.max_rate_limit_wait or 0):
+        wait = self._asked_to_wait(response) if response is not None else 0.0
+        if response is not None and wait > (self.max_rate_limit_wait or 0):
             response.drain_conn()
             raise github.RateLimitExceededException(
                 response.status, {"message": "rate limit"}, dict(response.headers)
             )
         again = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+        wait = max(wait, again.get_backoff_time())
+        again.get_backoff_time = lambda: wait  # type: ignore[method-assign]
+        if wait >= WORTH_TELLING:
+            status = response.status if response is not None else "nothing"
+            logger.warning("GitHub answered %s; trying again in %.0f seconds", status, wait)
         return cast(Self, again)
 
+    def _asked_to_wait(self, response: BaseHTTPResponse) -> float:
+        """Seconds until GitHub takes the request again, 0 when it does not say."""
+        if response.status not in RATE_LIMITED:
+            return self.get_retry_after(response) or 0.0
+        given = self.get_retry_after(response)
+        reset = response.headers.get("X-RateLimit-Reset", "")
+        if given is None and response.headers.get("X-RateLimit-Remaining") == "0":
+            # One more, because it is not said when in that second.
+            return max(0.0, float(reset) - time.time() + 1) if reset.isdigit() else 0.0
+        return given or 0.0
 
-@dataclass(frozen=True)
+
+class HarmlessRetry(BoundedRetry):
+    """For what may be done twice, as a query or a token: a POST is sent again as well."""
+
+    repeated = _MAY_BE_REPEATED | {"POST"}
+
+
+class _Shown(github.Auth.Auth):
+    """Lets PyGithub ask for the token with each request."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+
+    @property
+    def token_type(self) -> str:
+        return "Bearer"
+
+    @property
+    def token(self) -> str:
+        return self._source.token()
+
+    @property
+    def _masked_token(self) -> str:
+        return "[token]"
+
+
 class GitHubAccess:
-    """Where GitHub is and as whom we speak. Times in seconds.
+    """Where GitHub is and as whom we speak. Times in seconds; not changed once made.
 
+    token: one that stays, or where to ask for the current one.
     bot_login: the login we write as; asked of GitHub when empty.
+    harmless: whatever is asked by this access may be asked twice.
     """
 
-    token: str = field(repr=False)
-    api_url: str = "https://api.github.com"
-    server_url: str = "https://github.com"
-    graphql_url: str = "https://api.github.com/graphql"
-    bot_login: str = ""
-    timeout: int = 30
-    attempts: int = 4
-    longest_wait: float = 90.0
-    backoff: float = 1.0
-    pause_between_writes: float = 1.0
+    def __init__(
+        self,
+        token: str | TokenSource,
+        api_url: str = "https://api.github.com",
+        server_url: str = "https://github.com",
+        graphql_url: str = "https://api.github.com/graphql",
+        bot_login: str = "",
+        timeout: int = 30,
+        attempts: int = 4,
+        longest_wait: float = 90.0,
+        backoff: float = 1.0,
+        pause_between_writes: float = 1.0,
+        harmless: bool = False,
+    ) -> None:
+        self.tokens: TokenSource = OneToken(token) if isinstance(token, str) else token
+        self.api_url, self.server_url, self.graphql_url = api_url, server_url, graphql_url
+        self._bot_login = bot_login
+        self.timeout = timeout
+        self.attempts = attempts
+        self.longest_wait = longest_wait
+        self.backoff = backoff
+        self.pause_between_writes = pause_between_writes
+        self._harmless = harmless
+
+    @property
+    def token(self) -> str:
+        """The token to show now; not to be kept, since it may end. Raises ForgeError."""
+        return self.tokens.token()
+
+    @property
+    def bot_login(self) -> str:
+        """The login we write as, "" when it is neither set nor known of the token's holder."""
+        return self._bot_login or self.tokens.login()
+
+    def retry(self, harmless: bool = False) -> BoundedRetry:
+        """How often and how long a request is tried. harmless: it may be done twice."""
+        return (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
+            total=self.attempts,
+            backoff_factor=self.backoff,
+            secondary_rate_wait=min(60.0, self.longest_wait),
+            max_rate_limit_wait=self.longest_wait,
+            raise_on_status=False,
+            allowed_methods=None if harmless or self._harmless else _MAY_BE_REPEATED,
+        )
+
+    def in_haste(self) -> "GitHubAccess":
+        """The same, for what no run is to wait for: one more attempt, and no long wait."""
+        return GitHubAccess(
+            self.tokens,
+            self.api_url,
+            self.server_url,
+            self.graphql_url,
+            self._bot_login,
+            timeout=min(self.timeout, 15),
+            attempts=min(self.attempts, 1),
+            longest_wait=min(self.longest_wait, 5.0),
+            backoff=self.backoff,
+            pause_between_writes=self.pause_between_writes,
+        )
 
     def client(self) -> github.Github:
         """A PyGithub client that asks for nothing before it must. Raises UsageError."""
@@ -100,24 +201,17 @@ class GitHubAccess:
             parts = urlsplit(url)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
                 raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
-        if not self.token:
+        if self.tokens == OneToken(""):
             raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
         # PyGithub's own handler prints each refusal on stderr, past the filters of our log.
         logging.getLogger("github").handlers.clear()
         return github.Github(
-            auth=github.Auth.Token(self.token),
+            auth=_Shown(self.tokens),
             base_url=self.api_url.rstrip("/"),
             timeout=self.timeout,
             user_agent="resolver",
             per_page=100,
-            retry=BoundedRetry(
-                total=self.attempts,
-                backoff_factor=self.backoff,
-                secondary_rate_wait=min(60.0, self.longest_wait),
-                max_rate_limit_wait=self.longest_wait,
-                raise_on_status=False,
-                allowed_methods=_MAY_BE_REPEATED,
-            ),
+            retry=self.retry(),
             seconds_between_requests=None,
             seconds_between_writes=self.pause_between_writes or None,
             lazy=True,
@@ -156,6 +250,7 @@ class GitHubAccess:
                 f"could not {what}: no answer from {urlsplit(self.api_url).hostname} "
                 f"({type(error).__name__})",
                 "check the network and GITHUB_API_URL, then try again",
+                "forge_down",
             ) from None
         except (
             AssertionError,
@@ -177,16 +272,15 @@ class GitHubAccess:
         said = self._clean(_message(error.data))
         told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
         if _is_rate_limit(error, headers):
-            return ForgeError(
-                f"could not {what}: GitHub's rate limit is reached", _when_free(headers)
-            )
+            limited = f"could not {what}: GitHub's rate limit is reached"
+            return ForgeError(limited, _when_free(headers), "rate_limit")
         if status >= 500:
-            return ServerTrouble(told, "try again later; https://www.githubstatus.com may know")
-        return ForgeError(told, _next_step(status, said, headers, permission))
+            step = "try again later; https://www.githubstatus.com may know"
+            return ServerTrouble(told, step, "forge_down")
+        return ForgeError(told, *_next_step(status, said, headers, permission))
 
     def _clean(self, text: str) -> str:
-        text = " ".join(text.split())
-        return text.replace(self.token, "[token]")[:300] if self.token else text[:300]
+        return self.tokens.hidden_in(" ".join(text.split()))[:300]
 
 
 def check_repository(repository: str) -> str:
@@ -235,24 +329,24 @@ def _when_free(headers: Mapping[str, str]) -> str:
     return "try again later"
 
 
-def _next_step(status: int, said: str, headers: Mapping[str, str], permission: str) -> str:
-    words = said.lower()
+def _next_step(
+    status: int, said: str, headers: Mapping[str, str], permission: str
+) -> tuple[str, Cause]:
+    """What a person does about an answer, and its cause where it is one of those that are known."""
     needs = f"give the token the permission `{permission}`" if permission else "check the token"
     if status == 401:
-        return "GITHUB_TOKEN is wrong or has expired: set a valid one"
-    if status == 403 and "not permitted to create or approve pull requests" in words:
-        return (
-            "allow it under Settings > Actions > General > Workflow permissions "
-            "(Allow GitHub Actions to create and approve pull requests)"
-        )
+        return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"
     if status == 403 and "x-github-sso" in headers:
-        return "authorize the token for the organization's single sign-on"
-    if status == 403 and "archived" in words:
-        return "the repository is archived and read-only: unarchive it first"
+        return "authorize the token for the organization's single sign-on", "sso"
+    known = of_answer(said)
+    if known is not None:
+        return known.next_step, known.cause
+    if status in {301, 302, 307, 308}:
+        return "the repository has another name now: ask there, or use the new one", "moved"
     if status == 403:
-        return needs
+        return needs, "permission"
     if status in {404, 410}:
-        return f"check that it exists and that the token can see it; {needs}"
+        return f"check that it exists and that the token can see it; {needs}", "not_found"
     if status == 422:
-        return "GitHub found the request invalid; the words in brackets say why"
-    return "check GITHUB_API_URL and the token"
+        return "GitHub found the request invalid; the words in brackets say why", ""
+    return "check GITHUB_API_URL and the token", ""

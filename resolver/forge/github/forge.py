@@ -4,28 +4,35 @@ Every write goes to the trigger's own issue in this repository, nowhere else.
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 
 import github
 from github.Issue import Issue
-from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
-from resolver.forge.github import publishing
+from resolver.forge.github import opening, people, publishing
 from resolver.forge.github.access import GitHubAccess, check_repository
+from resolver.forge.github.around import DEFAULT, Wanted
+from resolver.forge.github.check_places import CheckPlaces
+from resolver.forge.github.comments import RunComments
+from resolver.forge.github.dashboard import GitHubBoard
 from resolver.forge.github.files import markdown_files
+from resolver.forge.github.heads import PullHeads
 from resolver.forge.github.labelled import LabelledIssues
 from resolver.forge.github.news import ThreadNews
+from resolver.forge.github.polled import Polled
+from resolver.forge.github.reactions import react
 from resolver.forge.github.reading import read_task
 from resolver.forge.github.reviews import ReviewPublisher, published_review
+from resolver.forge.github.rounds import ThreadAnswers, reply_of_run
+from resolver.forge.github.signed import SignedCommits
 from resolver.forge.markers import answer_marker, ending_of, work_of
 from resolver.forge.report import Ending, Report
-from resolver.forge.wording import comment_body, pull_request_body, pull_request_title
-from resolver.model import Command, Publication, PullRequest, Task, Trigger, TriggerKind
-from resolver.pull import PublishedReview, Review
+from resolver.model import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
+from resolver.pull import AnsweredThreads, PublishedReview, Review, ThreadReply
 
 logger = logging.getLogger("resolver.forge")
 
@@ -35,7 +42,7 @@ ACTIONS_LOGIN = "github-actions[bot]"
 CONFIRMED = "+1"
 """The reaction that says: the run at work has got it."""
 
-MOST_REACTIONS = 500
+MOST_REACTIONS = 100
 
 
 class GitHubForge:
@@ -44,8 +51,9 @@ class GitHubForge:
     Raises UsageError when repository, token or addresses can't be used.
     """
 
-    def __init__(self, access: GitHubAccess, repository: str) -> None:
+    def __init__(self, access: GitHubAccess, repository: str, wanted: Wanted = DEFAULT) -> None:
         self._access = access
+        self._wanted = wanted
         self._name = check_repository(repository)
         self._client = access.client()
 
@@ -65,9 +73,16 @@ class GitHubForge:
                     raise
         return self._access.viewer() or ACTIONS_LOGIN
 
+    def account(self) -> Actor:
+        return people.account_of(self._access, self._client, self.whoami())
+
     def permission(self, login: str) -> str:
         with self._access.asking(f"read the permission of {login}", "metadata: read"):
-            return self._repository.get_collaborator_permission(login)
+            return people.level_of(self._repository, login)
+
+    def is_member(self, team: str, login: str) -> bool:
+        with self._access.asking(f"read who is in {team}", "members: read"):
+            return people.is_member(self._repository, team, login)
 
     def operator_may_push(self) -> bool:
         with self._access.asking(f"read {self._name}", "metadata: read"):
@@ -75,40 +90,30 @@ class GitHubForge:
         return bool(rights.get("push"))
 
     def acknowledge(self, trigger: Trigger) -> None:
-        try:
-            with self._access.asking("react to the request", "issues: write"):
-                self._react(trigger, "eyes")
-        except ForgeError as error:
-            logger.warning("%s", error.what)
-
-    def _react(self, trigger: Trigger, content: str) -> None:
-        issue = self._issue(trigger)
-        if trigger.kind is TriggerKind.REVIEW_COMMENT and trigger.comment_id is not None:
-            pull = self._repository.get_pull(self._number(trigger))
-            pull.get_review_comment(trigger.comment_id).create_reaction(content)
-        elif trigger.comment_id is not None and trigger.kind is not TriggerKind.REVIEW_SUBMITTED:
-            issue.get_comment(trigger.comment_id).create_reaction(content)
-        else:
-            issue.create_reaction(content)
+        react(self._access, self._repository, self._number(trigger), trigger, "eyes")
 
     def confirm(self, trigger: Trigger) -> None:
         """Show that what was asked of a run at work has reached it. Never raises."""
-        try:
-            with self._access.asking("react to the request", "issues: write"):
-                self._react(trigger, CONFIRMED)
-        except ForgeError as error:
-            logger.warning("%s", error.what)
+        react(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
 
     def is_confirmed(self, trigger: Trigger) -> bool:
         """Whether `confirm` was done for this comment, by any process of ours."""
         if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
             return False  # what is asked elsewhere never steers a run
         with self._access.asking("read the reactions to the request", "issues: read"):
-            comment = self._issue(trigger).get_comment(trigger.comment_id)
+            path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
+            query = {"content": CONFIRMED, "per_page": MOST_REACTIONS}
             return any(
-                each.content == CONFIRMED and each.user.login.casefold() == self.whoami().casefold()
-                for each in islice(comment.get_reactions(), MOST_REACTIONS)
+                (each["user"] or {}).get("login", "").casefold() == self.whoami().casefold()
+                for each in self._polled.get(path, query).data
+                if each["content"] == CONFIRMED
             )
+
+    def is_told(self, trigger: Trigger) -> bool:
+        """Whether a run of this key has said anything on the thread, of whatever came of it."""
+        own = self.whoami()
+        with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
+            return publishing.comment_of_run(self._issue(trigger), own, trigger) is not None
 
     def say(self, trigger: Trigger, text: str) -> None:
         """One comment that is no run's, where it was asked. Given once for each request."""
@@ -135,13 +140,28 @@ class GitHubForge:
         """The comments that issue or pull request `number` gets from now on."""
         return ThreadNews(self._access, self._repository, number, since)
 
+    def check_places(self) -> CheckPlaces:
+        """Where failing checks are worked on."""
+        return CheckPlaces(self._access, self._repository, self.whoami())
+
+    def is_pull_request(self, number: int) -> bool:
+        """Whether this number is a pull request's."""
+        with self._access.asking(f"read {self._name}#{number}", "issues: read"):
+            issue = self._repository.get_issue(number).complete()
+            return issue.raw_data.get("pull_request") is not None
+
+    def board(self) -> GitHubBoard:
+        """What the guard asks beside a run's thread."""
+        return GitHubBoard(self._access.in_haste(), self._name, self.whoami())
+
     def labelled(self, label: str) -> LabelledIssues:
         """The open issues that wear the label."""
         return LabelledIssues(self._access, self._repository, label, self.whoami())
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        return read_task(self._access, self._repository, trigger, self.whoami())
+        own = self.whoami()
+        return read_task(self._access, self._repository, trigger, own, self._wanted)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
@@ -152,6 +172,9 @@ class GitHubForge:
             comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             told = comment.html_url if comment and ending and ending.is_final else None
+            if trigger.in_thread and told is None:
+                answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
+                told = answer.html_url if answer else None
             review = self._review_of(trigger, own) if pull is None else None
             if pull is None:
                 done = told or review is not None
@@ -193,26 +216,17 @@ class GitHubForge:
             pull = publishing.open_pull_request_of(self._repository, branch)
             return pull.head.sha if pull and publishing.is_ours(pull, own) else None
 
+    def heads(self) -> PullHeads:
+        return PullHeads(self._access, self._repository, self.whoami())
+
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
-        if report.task is None:
-            raise UsageError("a pull request needs the task it answers", "read the issue first")
-        base = report.task.base_branch
-        title, body = pull_request_title(report), pull_request_body(report)
-        what = f"open a pull request from {branch} to {base}"
-        pull = publishing.once(
-            self._access,
-            what,
-            "pull-requests: write",
-            lambda: publishing.open_pull_request_of(self._repository, branch),
-            lambda: publishing.create_pull_request(
-                self._repository, base=base, head=branch, title=title, body=body, draft=report.draft
-            ),
+        return opening.open_pull_request(
+            self._access, self._repository, self.whoami(), report, branch
         )
-        with self._access.asking(what, "pull-requests: write"):
-            if publishing.is_ours(pull, self.whoami()) and (pull.title, pull.body) != (title, body):
-                pull.edit(title=title, body=body)
-            return publishing.described(pull)
+
+    def signer(self) -> SignedCommits:
+        return SignedCommits(self._access, self._repository)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         number = self._number(report.trigger)
@@ -220,37 +234,51 @@ class GitHubForge:
         pull = self._repository.get_pull(number)
         return ReviewPublisher(self._access, pull, self.whoami(), report, page).publish(review)
 
+    def answer_threads(
+        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+    ) -> AnsweredThreads:
+        self._number(report.trigger)
+        page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
+        link = f"{page}/commits/{commit}" if commit else ""
+        answers = ThreadAnswers(self._access, self._repository, self.whoami(), report, link)
+        return answers.give(replies, resolve=resolve)
+
     def ask(self, report: Report) -> datetime | None:
-        return self._told(report).updated_at
+        return self.run_comments.tell(report).updated_at
 
     def comment(self, report: Report) -> str:
-        return self._told(report).html_url
+        return self.run_comments.tell(report).html_url
 
-    def _told(self, report: Report) -> IssueComment:
-        """The run's one comment, with the words of the report."""
-        trigger, own = report.trigger, self.whoami()
-        issue, body = self._issue(trigger), comment_body(report)
-        refused = report.ending is Ending.REFUSED
-        what = f"comment on {self._name}#{trigger.number}"
-        comment = publishing.once(
-            self._access,
-            what,
-            "issues: write",
-            lambda: (
-                publishing.refusal_of(issue, own, trigger.actor.login)
-                if refused
-                else publishing.comment_of_run(issue, own, trigger)
-            ),
-            lambda: issue.create_comment(body),
+    def has_begun(self, trigger: Trigger) -> bool:
+        return self.run_comments.at_work(trigger) is not None
+
+    def apart(self) -> RunComments:
+        known = self._access
+        quick = GitHubAccess(
+            known.tokens,
+            known.api_url,
+            known.server_url,
+            known.graphql_url,
+            known.bot_login,
+            timeout=10,
+            attempts=1,
+            longest_wait=5.0,
+            pause_between_writes=0.0,
         )
-        with self._access.asking(what, "issues: write"):
-            if not refused and comment.body != body:
-                comment.edit(body)
-        return comment
+        return GitHubForge(quick, self._name).run_comments
+
+    @property
+    def run_comments(self) -> RunComments:
+        """The comments that tell of runs."""
+        return RunComments(self._access, self._repository, self.whoami())
 
     @cached_property
     def _repository(self) -> Repository:
         return self._client.get_repo(self._name)
+
+    @cached_property
+    def _polled(self) -> Polled:
+        return Polled(self._repository.requester)
 
     def _issue(self, trigger: Trigger) -> Issue:
         return self._repository.get_issue(self._number(trigger))

@@ -18,7 +18,7 @@ from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.moments import utc
 from resolver.forge.github.publishing import comment_of_run
-from resolver.forge.markers import work_of
+from resolver.forge.markers import at_work_in, work_of
 from resolver.model import Trigger
 
 PAGE = 100
@@ -179,7 +179,7 @@ class LabelledIssues:
 
     def at_work_since(self, *triggers: Trigger) -> datetime | None:
         """Since when a run of ours may be at work on a labelling: we have reacted to it, and no
-        comment says how it ended. Raises ForgeError.
+        comment says how it ended, or that it died. Raises ForgeError.
 
         triggers: what the labelling may have been taken for.
         """
@@ -192,8 +192,11 @@ class LabelledIssues:
                 if each.content == SEEN and each.user.login.casefold() == self._own
             ]
             since = max((at for at in seen if at >= first.at), default=None)
-            if since is None or any(comment_of_run(issue, self._own, t) for t in triggers):
-                return None
+            for trigger in triggers if since is not None else ():
+                comment = comment_of_run(issue, self._own, trigger)
+                if comment is not None:
+                    work = at_work_in(comment.body or "")
+                    return work.since if work else None
             return since
 
     def _is_about_label(self, event: _Event) -> bool:

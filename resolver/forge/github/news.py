@@ -1,11 +1,5 @@
-"""The comments that a thread gets while somebody watches it.
+"""The comments that a thread gets while somebody watches it."""
 
-Asked for with the ETag of the last answer: as long as nothing is new, GitHub answers 304 and counts
-no request against the rate limit.
-Source: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
-"""
-
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +8,10 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.polled import Polled
 
 MOST = 100
 """Comments that are read at a time; those beyond come with the next look."""
-
-NOT_MODIFIED = 304
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class ThreadNews:
         self._repository = repository
         self._number = number
         self._since = since.astimezone(UTC)
-        self._etag = ""
+        self._polled = Polled(repository.requester)
         self._seen: set[int] = set()
 
     def read(self) -> list[NewComment]:
@@ -78,7 +71,7 @@ class ThreadNews:
         self._seen |= {c.id for c in comments}
         if len(comments) >= MOST:
             # only comments can move this forward, so that a full page is not read for ever
-            self._since, self._etag = max(c.created_at for c in comments), ""
+            self._since = max(c.created_at for c in comments)
         return [
             NewComment(c.id, c.body or "", c.user.login, c.user.id, c.user.type, c.created_at)
             for c in new
@@ -86,14 +79,7 @@ class ThreadNews:
         ]
 
     def _listing(self) -> Any:
-        requester = self._repository.requester
         path = f"{self._repository.url}/issues/{self._number}/comments"
-        query: dict[str, Any] = {"since": f"{self._since:%Y-%m-%dT%H:%M:%SZ}", "per_page": MOST}
-        known = {"If-None-Match": self._etag} if self._etag else {}
-        status, headers, body = requester.requestJson("GET", path, query, known)
-        if status == NOT_MODIFIED:
-            return []
-        if status != 200:
-            raise requester.createException(status, headers, json.loads(body or "{}"))
-        self._etag = headers.get("etag", "")
-        return json.loads(body)
+        since = f"{self._since:%Y-%m-%dT%H:%M:%SZ}"
+        answer = self._polled.get(path, {"since": since, "per_page": MOST})
+        return answer.data if answer.changed else []

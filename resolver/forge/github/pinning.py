@@ -27,12 +27,19 @@ class Pinned:
     moved: str = ""
 
 
+class _Account(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    login: str = ""
+
+
 class _Push(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     before: str
     after: str
     timestamp: datetime
+    actor: _Account | None = None
 
 
 _PUSHES = TypeAdapter(list[_Push])
@@ -88,6 +95,13 @@ def _pushes(repository: Repository, source: str, branch: str) -> list[_Push]:
     except (github.GithubException, ValidationError):
         return []
     return sorted(pushes, key=lambda push: push.timestamp, reverse=True)
+
+
+def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
+    """Who has put the branch to which commit, among its newest pushes; empty where they can't be
+    seen."""
+    pushes = _pushes(repository, source, branch)
+    return {push.after: push.actor.login if push.actor else "" for push in pushes}
 
 
 def _moment(text: Any) -> datetime:

@@ -17,7 +17,7 @@ from github.Repository import Repository
 
 from resolver.forge.github.access import GitHubAccess, ServerTrouble
 from resolver.forge.github.reading import login_of, newest_comments
-from resolver.forge.markers import ending_of, is_refusal_of
+from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
 from resolver.model import Command, PullRequest, Trigger, TriggerKind
 
 _SEARCHED_COMMENTS = 500
@@ -27,9 +27,11 @@ Thing = TypeVar("Thing")
 
 
 def searched_since(trigger: Trigger) -> datetime | None:
-    """What we wrote for an event is newer than the event. A command line's moment comes from
-    this machine's clock, which GitHub's need not agree with: everything is searched."""
-    return None if trigger.kind is TriggerKind.COMMAND_LINE else trigger.at
+    """What we wrote for an event is newer than the event. The moment of a command line and of a
+    dispatch comes from this machine's clock, which GitHub's need not agree with, and is another
+    one when a dispatch is done again: everything is searched."""
+    own = {TriggerKind.COMMAND_LINE, TriggerKind.DISPATCHED}
+    return None if trigger.kind in own else trigger.at
 
 
 def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
@@ -39,9 +41,9 @@ def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueCo
 
 
 def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
-    """The comment that tells how the run of this key ended."""
+    """The comment that tells of the run of this key: how far it is, or how it ended."""
     for comment in own_comments(issue, own, searched_since(trigger)):
-        if ending_of(comment.body or "", trigger.key):
+        if is_of_run(comment.body or "", trigger.key):
             return comment
     return None
 
@@ -59,7 +61,8 @@ def pull_request_of_run(
 ) -> GitHubPullRequest | None:
     """The pull request that a run of this key has opened, whatever its state."""
     # what goes on with earlier work adds to a pull request that is older than the request
-    since = None if trigger.command is Command.CONTINUE else searched_since(trigger)
+    goes_on = trigger.command in {Command.CONTINUE, Command.PUBLISH}
+    since = None if goes_on else searched_since(trigger)
     pulls = repository.get_pulls(state="all", sort="created", direction="desc")
     for pull in islice(pulls, _SEARCHED_PULLS):
         if since is not None and pull.created_at < since:

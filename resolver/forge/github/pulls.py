@@ -22,6 +22,8 @@ from resolver.forge.github.threads import (
     Thread,
 )
 from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.invisible import with_invisible_shown
+from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Trigger, TriggerKind
 from resolver.pull import LinkedIssue, PastReview, Pull, ReviewThread, Words
 
@@ -30,6 +32,9 @@ MAX_WORDS = 10_000
 
 MAX_THREADS = 150_000
 """Characters of all threads together; the oldest are left out first."""
+
+MAX_HUNK = 4_000
+"""Characters of the diff around a conversation's lines; its end is what it is about."""
 
 MAX_LINKED = 8_000
 """Characters of the text of an issue that the pull request closes."""
@@ -40,10 +45,11 @@ def read_pull(
     repository: Repository,
     trigger: Trigger,
     own: str,
+    links: PictureLinks,
     left_out: list[str],
 ) -> Pull:
     """The pull request of the trigger's number. own: our login: our threads are kept, so that
-    nothing is said twice, and our reviews' own words are not."""
+    nothing is said twice, and our reviews' own words are not. links: gets what is shown there."""
     number = trigger.subject or 0
     with access.asking(
         f"read pull request {number} of {repository.full_name}", "pull-requests: read"
@@ -53,7 +59,7 @@ def read_pull(
         if pinned.moved:
             left_out.append(f"the pull request: {pinned.moved}")
         said = Conversation(access, repository, number)
-        reading = _Reading(trigger, own, left_out)
+        reading = _Reading(f"{repository.url}/pulls", trigger, own, links, left_out)
         threads = reading.threads(list(said.threads()))
         reviews = reading.reviews(list(said.reviews()))
         closes = reading.closes(said.closes())
@@ -84,9 +90,14 @@ def read_pull(
 class _Reading:
     """Chooses, cleans and bounds what was said."""
 
-    def __init__(self, trigger: Trigger, own: str, left_out: list[str]) -> None:
+    def __init__(
+        self, pulls: str, trigger: Trigger, own: str, links: PictureLinks, left_out: list[str]
+    ) -> None:
+        """pulls: the API's address of the repository's pull requests."""
+        self._pulls = pulls
         self._trigger = trigger
         self._own = own.casefold()
+        self._links = links
         self._left_out = left_out
 
     def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
@@ -95,14 +106,20 @@ class _Reading:
         for index in range(len(chosen) - 1, -1, -1):
             room -= sum(len(words.body) for words in chosen[index].comments)
             if room < 0:
-                self._left_out.append(f"{index + 1} older conversations on the code, for length")
-                return tuple(chosen[index + 1 :])
+                asked = [t for t in chosen[: index + 1] if self._is_asked(t)]
+                left_out = index + 1 - len(asked)
+                if left_out:
+                    self._left_out.append(f"{left_out} older conversations on the code, for length")
+                return (*asked, *chosen[index + 1 :])
         return tuple(chosen)
 
+    def _is_asked(self, thread: ReviewThread) -> bool:
+        """Whether what asked for the work is said in it."""
+        review = self._trigger.review_id
+        return review is not None and any(words.review == review for words in thread.comments)
+
     def _thread(self, found: Thread) -> ReviewThread | None:
-        comments = tuple(
-            words for said in found.comments.nodes if (words := self._on_line(said)) is not None
-        )
+        comments = tuple(words for said in found.said if (words := self._on_line(said)) is not None)
         if not comments:
             return None
         return ReviewThread(
@@ -115,20 +132,25 @@ class _Reading:
             is_resolved=found.is_resolved,
             is_outdated=found.is_outdated,
             comments=comments,
+            root=found.said[0].id,
+            hunk=with_invisible_shown(found.said[0].hunk[-MAX_HUNK:]),
         )
 
     def _on_line(self, said: SaidOnLine) -> Words | None:
         if said.state == "PENDING":
             return None  # only its author sees it
+        review = said.review.id if said.review else None
+        together = self._together(review)
+        at = utc(said.at) if not together else min(utc(said.at), self._trigger.at)
+        words = self._words(said, "on the code", TriggerKind.REVIEW_COMMENT, at, together)
+        return words.model_copy(update={"review": review}) if words else None
+
+    def _together(self, review: int | None) -> bool:
+        """Whether it was submitted together with the request, and so was there with it."""
         asked = self._trigger
-        # What was submitted together with the request was there with it.
-        together = (
-            asked.kind is TriggerKind.REVIEW_SUBMITTED
-            and said.review is not None
-            and said.review.id == asked.comment_id
-        )
-        at = utc(said.at) if not together else min(utc(said.at), asked.at)
-        return self._words(said, "on the code", TriggerKind.REVIEW_COMMENT, at, together)
+        is_review = asked.kind is TriggerKind.REVIEW_SUBMITTED
+        own = asked.review_id or (asked.comment_id if is_review else None)
+        return own is not None and review == own
 
     def reviews(self, found: Sequence[SaidInReview]) -> tuple[PastReview, ...]:
         chosen = []
@@ -137,7 +159,9 @@ class _Reading:
             is_ours = review.author.casefold() == self._own
             if is_ours or not (review.body.strip() or review.state != "COMMENTED"):
                 continue
-            words = self._words(review, "in a review", TriggerKind.REVIEW_SUBMITTED, at)
+            together = self._together(review.id)
+            at = min(at, self._trigger.at) if together else at
+            words = self._words(review, "in a review", TriggerKind.REVIEW_SUBMITTED, at, together)
             if words is not None:
                 commit = review.commit.oid if review.commit else ""
                 chosen.append(PastReview(state=review.state, commit=commit, words=words))
@@ -152,13 +176,15 @@ class _Reading:
             if late:
                 self._left_out.append(f"the text of #{issue.number}, edited after the request")
             else:
-                body = self._cleaned(issue.body, f"#{issue.number}")
+                body = without_pictures(self._cleaned(issue.body, f"#{issue.number}"))
             title = " ".join(self._cleaned(issue.title, f"#{issue.number}'s title").split())
             chosen.append(
                 LinkedIssue(
                     number=issue.number,
                     title=shortened(title, 256),
                     body=shortened(body, MAX_LINKED),
+                    author=issue.account.name if issue.account else "ghost",
+                    association=issue.association,
                 )
             )
         return tuple(chosen)
@@ -167,19 +193,22 @@ class _Reading:
         self, said: Said, where: str, kind: TriggerKind, at: datetime, together: bool = False
     ) -> Words | None:
         """What was said, unless the requester can't have seen it."""
+        what = f"a comment {where} of {said.author}"
         edited = max(at, utc(said.edited_at)) if said.edited_at else at
         if together:
             late = "edited after" if edited > self._trigger.at else ""
         else:
             late = lateness(self._trigger, kind, said.id, at, edited)
         if late:
-            self._left_out.append(f"a comment {where} of {said.author} that was {late} the request")
+            self._left_out.append(f"{what} that was {late} the request")
             return None
-        body = self._cleaned(said.body, f"a comment {where} of {said.author}")
+        body = self._cleaned(said.body, what)
+        text = f"{self._pulls}/comments/{said.id}"
+        if kind is TriggerKind.REVIEW_SUBMITTED:
+            text = f"{self._pulls}/{self._trigger.subject}/reviews/{said.id}"
+        body = self._links.take(body, said.body, f"in {what}", text, said.author)
         if len(body) > MAX_WORDS:
-            self._left_out.append(
-                f"a comment {where} of {said.author} after its first {MAX_WORDS:,} characters"
-            )
+            self._left_out.append(f"{what} after its first {MAX_WORDS:,} characters")
         return Words(
             id=said.id,
             author=said.author,

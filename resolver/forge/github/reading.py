@@ -4,7 +4,7 @@ Text that is newer than the trigger is left out, hidden text is taken out, sizes
 whatever is not used is named in `Task.left_out`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -12,29 +12,43 @@ from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
+from resolver.ends import shorten_thread
 from resolver.errors import ForgeError, Refused
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.around import DEFAULT, Around, Wanted
 from resolver.forge.github.moments import lateness, utc
 from resolver.forge.github.pulls import read_pull
-from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.hidden_text import ALT, Cleaned, strip_hidden
+from resolver.forge.markers import is_of_run
+from resolver.forge.picture_links import PictureLinks
 from resolver.model import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 
 MAX_COMMENTS = 300
-"""The newest comments of a thread that are read."""
+"""Comments of a thread that are read: some of the oldest, and the newest."""
+
+OLDEST = 60
+"""How many of them are the oldest, where there are more."""
 
 MAX_COMMENT = 20_000
 """Characters of one comment that are used."""
 
 MAX_TEXT = 200_000
-"""Characters of all comments together; the oldest are left out first."""
+"""Characters of all comments together; those in the middle are left out first."""
 
 MAX_ISSUE = 65_536
 """Characters of an issue's body."""
 
 
-def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, own: str) -> Task:
+def read_task(
+    access: GitHubAccess,
+    repository: Repository,
+    trigger: Trigger,
+    own: str,
+    wanted: Wanted = DEFAULT,
+) -> Task:
     """The Task of a trigger. own: our login, whose comments are not shown to the model.
+    wanted: what of its surroundings is read.
 
     Raises ForgeError when repository or issue is missing, moved or closed, Refused for a pull
     request.
@@ -54,23 +68,33 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
         _check_issue(issue, full_name, number)
         _check_command(trigger, issue, f"{full_name}#{number}")
         left_out: list[str] = []
-        snapshot = _issue_text(issue, trigger, left_out)
-        comments = newest_comments(issue, MAX_COMMENTS)
-        chosen = _chosen_comments(comments, trigger, own, left_out)
-        if issue.comments > len(comments):
-            older = issue.comments - len(comments)
-            left_out.append(f"{older} older comments: only the newest are read")
+        links = PictureLinks()
+        snapshot = _issue_text(issue, trigger, links, left_out)
+        thread = _both_ends_of_thread(issue)
+        comments = _chosen_comments(*thread, trigger, own, links, left_out)
         pull = None
         if issue.raw_data.get("pull_request") is not None:
-            pull = read_pull(access, repository, trigger, own, left_out)
+            pull = read_pull(access, repository, trigger, own, links, left_out)
+        asks = trigger.instruction
+        asks = links.take(asks, "", "in the request", issue.url, trigger.actor.login)
+        around = Around(access, repository, trigger, number, wanted)
+        found = around.read(snapshot, comments, links, pull, left_out)
+        on_pull = trigger.is_pull_request or pull is not None
         return Task(
-            trigger=trigger,
+            trigger=trigger.model_copy(update={"is_pull_request": on_pull, "instruction": asks}),
             title=snapshot.title,
             body=snapshot.body,
             author=snapshot.author,
+            association=str(issue.raw_data.get("author_association") or "NONE"),
             url=issue.html_url,
             labels=tuple(strip_hidden(label.name).text for label in issue.labels[:100]),
-            comments=chosen,
+            issue_type=_named(issue, "type", "name"),
+            milestone=_named(issue, "milestone", "title"),
+            assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
+            comments=comments,
+            references=found.references,
+            pictures=found.pictures,
+            checks=found.checks,
             left_out=tuple(left_out),
             base_branch=pull.base_branch if pull else base,
             pull=pull,
@@ -79,13 +103,12 @@ def read_task(access: GitHubAccess, repository: Repository, trigger: Trigger, ow
 
 
 def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
-    """Raise Refused where what is asked for is not done on issues, or not on pull requests."""
+    """Raise Refused where what is asked for is done on pull requests alone."""
     is_pull = issue.raw_data.get("pull_request") is not None
-    if is_pull and trigger.command not in {Command.REVIEW, Command.QUESTION}:
+    if trigger.command is Command.UPDATE and not is_pull:
         raise Refused(
-            f"{name} is a pull request, and so far I review those, answer questions about them, "
-            "and go on with pull requests of my own",
-            "ask for a review or a question, or make the request on an issue",
+            f"{name} is an issue, and there is nothing in it to bring up to date",
+            "ask for that on a pull request",
         )
     if trigger.command is Command.REVIEW and not is_pull:
         raise Refused(
@@ -102,6 +125,29 @@ def newest_comments(
     if since is None and issue.comments > limit:
         return list(islice(listing.reversed, limit))[::-1]
     return list(islice(listing, 10 * limit))[-limit:]
+
+
+def _worth_telling(cleaned: Cleaned) -> list[str]:
+    """What was hidden, but for the alternative texts of pictures: those are told with them."""
+    return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
+
+
+def _both_ends_of_thread(issue: Issue) -> tuple[Sequence[IssueComment], int, int]:
+    """The comments that are read, oldest first; how many after the first `OLDEST` of them are
+    not, and how many comments there are before those."""
+    between = issue.comments - MAX_COMMENTS
+    if between <= 0:
+        return newest_comments(issue, MAX_COMMENTS), 0, 0
+    oldest = list(islice(issue.get_comments(), OLDEST))
+    known = {comment.id for comment in oldest}
+    newest = newest_comments(issue, MAX_COMMENTS - OLDEST)
+    return [*oldest, *(c for c in newest if c.id not in known)], len(oldest), between
+
+
+def _named(issue: Issue, what: str, name: str) -> str:
+    """A name that the issue's document has of something, "" for none."""
+    found = issue.raw_data.get(what) or {}
+    return shortened(" ".join(strip_hidden(str(found.get(name) or "")).text.split()), 100)
 
 
 def login_of(thing: Issue | IssueComment) -> str:
@@ -122,7 +168,9 @@ def _check_issue(issue: Issue, full_name: str, number: int) -> None:
         raise ForgeError(f"{full_name}#{number} is closed", "reopen it and make the request again")
 
 
-def _issue_text(issue: Issue, trigger: Trigger, left_out: list[str]) -> Snapshot:
+def _issue_text(
+    issue: Issue, trigger: Trigger, links: PictureLinks, left_out: list[str]
+) -> Snapshot:
     now = Snapshot(
         title=issue.title or "", body=issue.raw_data.get("body") or "", author=login_of(issue)
     )
@@ -132,13 +180,15 @@ def _issue_text(issue: Issue, trigger: Trigger, left_out: list[str]) -> Snapshot
     if _lines(seen.body) != _lines(now.body):
         left_out.append("the issue's text was edited after the request: the earlier one is used")
     title = " ".join(_clean(seen.title, "title", left_out).split())
+    author = seen.author or now.author
     body = _clean(seen.body, "text", left_out)
+    body = links.take(body, seen.body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE:
         left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")
     return Snapshot(
         title=shortened(title, 256) or "(no title)",
         body=shortened(body, MAX_ISSUE),
-        author=seen.author or now.author,
+        author=author,
     )
 
 
@@ -148,20 +198,29 @@ def _lines(text: str) -> str:
 
 def _clean(text: str, where: str, left_out: list[str]) -> str:
     cleaned = strip_hidden(text)
-    if cleaned.removed:
-        left_out.append(f"hidden in the issue's {where}: {', '.join(cleaned.removed)}")
+    if removed := _worth_telling(cleaned):
+        left_out.append(f"hidden in the issue's {where}: {', '.join(removed)}")
     return cleaned.text.strip()
 
 
 def _chosen_comments(
-    comments: Iterable[IssueComment], trigger: Trigger, own: str, left_out: list[str]
+    comments: Sequence[IssueComment],
+    gap: int,
+    between: int,
+    trigger: Trigger,
+    own: str,
+    links: PictureLinks,
+    left_out: list[str],
 ) -> tuple[Comment, ...]:
+    """gap: the place in the list before which `between` more comments are that were not read."""
     chosen: list[Comment] = []
-    ours = 0
-    for comment in comments:
+    ours = skipped = 0
+    for index, comment in enumerate(comments):
+        skipped += between if index == gap else 0
         author = login_of(comment)
         if author.casefold() == own.casefold():
-            ours += 1
+            # the comment of this very run may be there by now
+            ours += not is_of_run(comment.body or "", trigger.key)
             continue
         late = lateness(
             trigger,
@@ -173,31 +232,37 @@ def _chosen_comments(
         if late:
             left_out.append(f"a comment of {author} that was {late} the request")
             continue
-        cleaned = strip_hidden(comment.body or "")
-        if cleaned.removed:
-            left_out.append(f"hidden in a comment of {author}: {', '.join(cleaned.removed)}")
-        if len(cleaned.text) > MAX_COMMENT:
-            left_out.append(f"a comment of {author} after its first {MAX_COMMENT:,} characters")
         chosen.append(
-            Comment(
-                id=comment.id,
-                author=author,
-                association=str(comment.raw_data.get("author_association") or "NONE"),
-                created_at=utc(comment.created_at),
-                body=shortened(cleaned.text.strip(), MAX_COMMENT),
-                url=comment.html_url,
-            )
+            _comment(comment, author, links, left_out).model_copy(update={"skipped": skipped})
         )
+        skipped = 0
     if ours:
         left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
-    return _within_bounds(chosen, left_out)
+    kept = shorten_thread(chosen, MAX_TEXT)
+    dropped = between + len(chosen) - len(kept)
+    if dropped:
+        left_out.append(
+            f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
+            "the thread is too long"
+        )
+    return kept
 
 
-def _within_bounds(comments: list[Comment], left_out: list[str]) -> tuple[Comment, ...]:
-    used = 0
-    for index in range(len(comments) - 1, -1, -1):
-        used += len(comments[index].body)
-        if used > MAX_TEXT:
-            left_out.append(f"{index + 1} older comments: the thread is too long")
-            return tuple(comments[index + 1 :])
-    return tuple(comments)
+def _comment(
+    comment: IssueComment, author: str, links: PictureLinks, left_out: list[str]
+) -> Comment:
+    raw = comment.body or ""
+    cleaned = strip_hidden(raw)
+    if removed := _worth_telling(cleaned):
+        left_out.append(f"hidden in a comment of {author}: {', '.join(removed)}")
+    body = links.take(cleaned.text.strip(), raw, f"in a comment of {author}", comment.url, author)
+    if len(body) > MAX_COMMENT:
+        left_out.append(f"a comment of {author} after its first {MAX_COMMENT:,} characters")
+    return Comment(
+        id=comment.id,
+        author=author,
+        association=str(comment.raw_data.get("author_association") or "NONE"),
+        created_at=utc(comment.created_at),
+        body=shortened(body, MAX_COMMENT),
+        url=comment.html_url,
+    )

@@ -22,6 +22,7 @@ MOST_PAGES = 10
 _WORDS = """
   fullDatabaseId author { __typename login } authorAssociation body createdAt lastEditedAt url
 """
+_ON_LINE = f"{_WORDS} publishedAt state pullRequestReview {{ fullDatabaseId }}"
 _THREADS = f"""
 query($owner: String!, $name: String!, $number: Int!, $after: String) {{
   repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
@@ -29,10 +30,8 @@ query($owner: String!, $name: String!, $number: Int!, $after: String) {{
       pageInfo {{ hasNextPage endCursor }}
       nodes {{
         id isResolved isOutdated path line startLine originalLine diffSide
-        comments(first: {PAGE}) {{
-          totalCount
-          nodes {{ {_WORDS} publishedAt state pullRequestReview {{ fullDatabaseId }} }}
-        }}
+        begin: comments(first: 1) {{ nodes {{ {_ON_LINE} diffHunk }} }}
+        comments(last: {PAGE}) {{ totalCount nodes {{ {_ON_LINE} }} }}
       }}
     }}
   }} }}
@@ -52,7 +51,10 @@ _CLOSES = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
     closingIssuesReferences(first: 10) {
-      nodes { number title body createdAt lastEditedAt repository { nameWithOwner } }
+      nodes {
+        number title body createdAt lastEditedAt repository { nameWithOwner }
+        author { __typename login } authorAssociation
+      }
     }
   } }
 }
@@ -63,9 +65,17 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class _Account(_Answer):
+class Account(_Answer):
+    """Who wrote something."""
+
     kind: str = Field(alias="__typename", default="User")
     login: str
+
+    @property
+    def name(self) -> str:
+        """The login as the REST API has it: this one leaves out what marks a bot."""
+        is_bot = self.kind == "Bot" and not self.login.endswith("[bot]")
+        return f"{self.login}[bot]" if is_bot else self.login
 
 
 class Said(_Answer):
@@ -73,7 +83,7 @@ class Said(_Answer):
 
     # `databaseId` has no room for the ids that are given today
     number: int | None = Field(alias="fullDatabaseId", default=None)
-    account: _Account | None = Field(alias="author", default=None)
+    account: Account | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
@@ -87,12 +97,8 @@ class Said(_Answer):
 
     @property
     def author(self) -> str:
-        """The login as the REST API has it: this one leaves out what marks a bot."""
-        if self.account is None:
-            return "ghost"
-        login = self.account.login
-        is_bot = self.account.kind == "Bot" and not login.endswith("[bot]")
-        return f"{login}[bot]" if is_bot else login
+        """The login as the REST API has it; "ghost" for a deleted account."""
+        return self.account.name if self.account else "ghost"
 
 
 class _ReviewId(_Answer):
@@ -104,6 +110,7 @@ class SaidOnLine(Said):
 
     published_at: datetime | None = Field(alias="publishedAt", default=None)
     state: str = "SUBMITTED"
+    hunk: str = Field(alias="diffHunk", default="")
     review: _ReviewId | None = Field(alias="pullRequestReview", default=None)
 
     @property
@@ -129,8 +136,12 @@ class _Comments(_Answer):
     nodes: list[SaidOnLine]
 
 
+class _Begin(_Answer):
+    nodes: list[SaidOnLine]
+
+
 class Thread(_Answer):
-    """A thread as the API has it."""
+    """A thread as the API has it: its first comment, and its newest ones."""
 
     id: str
     is_resolved: bool = Field(alias="isResolved")
@@ -140,7 +151,19 @@ class Thread(_Answer):
     start_line: int | None = Field(alias="startLine", default=None)
     original_line: int | None = Field(alias="originalLine", default=None)
     side: Side = Field(alias="diffSide", default="RIGHT")
+    begin: _Begin
     comments: _Comments
+
+    @property
+    def said(self) -> list[SaidOnLine]:
+        """Oldest first. Of a very long one those in the middle are missing."""
+        known = {each.id for each in self.begin.nodes}
+        return [*self.begin.nodes, *(x for x in self.comments.nodes if x.id not in known)]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some are missing."""
+        return self.comments.total > len(self.said)
 
 
 class _Owner(_Answer):
@@ -155,6 +178,8 @@ class ClosedIssue(_Answer):
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
     edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
+    account: Account | None = Field(alias="author", default=None)
+    association: str = Field(alias="authorAssociation", default="NONE")
     repository: _Owner
 
 
@@ -174,7 +199,7 @@ class Conversation:
         """All review threads, oldest first."""
         for node in self._pages(_THREADS, "reviewThreads"):
             thread = Thread.model_validate(node)
-            self.is_cut |= thread.comments.total > len(thread.comments.nodes)
+            self.is_cut |= thread.is_cut
             yield thread
 
     def reviews(self) -> Iterator[SaidInReview]:

@@ -129,7 +129,8 @@ class Log:
     def _shown(self, turn: Turn) -> int:
         """Characters of the turn and its notes as they are shown now."""
         history = self._history
-        notes = _notes_size(turn, history.forgotten)
+        pictures = sum(len(history.pictures_of(note)) for note in turn.notes)
+        notes = _notes_size(turn, history.forgotten) + PICTURE * pictures
         return notes if self._is_gone(turn) else notes + turn_size(turn, history.masked)
 
     def _density(self, characters: int) -> float:

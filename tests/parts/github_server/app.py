@@ -17,10 +17,17 @@ from tests.parts.github_server import (
     documents_git,
     graphql,
     routes_activity,
+    routes_apps,
+    routes_asking,
+    routes_checks,
+    routes_git_data,
     routes_issues,
     routes_pulls,
     routes_repository,
     routes_reviews,
+    routes_setup,
+    routes_teams,
+    uploads,
 )
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
@@ -67,7 +74,11 @@ class GitHubApp:
         self._numbers = count(1)
         self._git = git_http_app(world.root, GitGate(world))
         self._routes = Routes()
-        rooms = (routes_issues, routes_reviews, routes_pulls, routes_activity, routes_repository)
+        rooms = (
+            *(routes_apps, routes_setup, routes_checks, routes_teams),
+            *(routes_git_data, routes_asking),
+            *(routes_issues, routes_reviews, routes_pulls, routes_activity, routes_repository),
+        )
         for room in rooms:
             room.add_routes(self._routes)
 
@@ -91,6 +102,8 @@ class GitHubApp:
             kind = "graphql"
         elif path.startswith(f"{REST}/"):
             kind, path = "rest", path.removeprefix(REST)
+        elif uploads.is_file(path):
+            kind = "file"
         elif REQUEST_PATH.fullmatch(path):
             kind = "git"
         headers = {
@@ -128,6 +141,10 @@ class GitHubApp:
                 return start_response(status, headers)
 
             return self._git(environ, start)
+        if exchange.kind == "file":
+            served = uploads.serve(self.world, exchange)
+            exchange.answer = served.answer
+            return self._sent(exchange, served.answer, served.body, start_response)
         exchange.crashed = True
         exchange.answer = _unless_known(exchange, self._answer(exchange))
         exchange.crashed = False
@@ -160,7 +177,9 @@ class GitHubApp:
                 if exchange.kind != "rest" or found is None:
                     raise not_found()
                 endpoint, at = found
-                return endpoint(Call(self.world, exchange.site, caller, exchange, at))
+                answer = endpoint(Call(self.world, exchange.site, caller, exchange, at))
+                answer = uploads.with_html(self.world, exchange, answer)
+                return routes_setup.with_scopes(answer, caller)
             except ApiError as error:
                 return error.answer
 

@@ -20,6 +20,10 @@ while read -r old new ref; do
     echo "error: GH006: Protected branch update failed for $ref." >&2
     refused=1
   fi
+  case " ${PUSH_BRANCHES:-$ref} " in *" $ref "*) ;; *)
+    echo "error: only the branches of pull requests may be edited." >&2
+    refused=1
+  esac
   case $new in *[!0]*) ;; *) continue ;; esac
   if [ "${PUSH_WORKFLOWS:-write}" != write ]; then
     touched=$(git log --format= --name-only "$new" --not --all -- .github/workflows | head -n 1)

@@ -224,7 +224,12 @@ class Description:
             at = (*at, "content", "application/json", "schema")
             yield from self._schema_problems(answer.document, at, f"answer {status}")
         elif not content and answer.document is not None:
-            yield f"answer {status} has a body where none is described"
+            if answer.status < 400:
+                yield f"answer {status} has a body where none is described"
+                return
+            # a few refusals are described without the words that GitHub gives along
+            error = ("components", "schemas", "basic-error")
+            yield from self._schema_problems(answer.document, error, f"answer {status}")
 
 
 @cache

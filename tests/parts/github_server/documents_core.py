@@ -103,6 +103,27 @@ def account(site: Site, who: Account) -> Document:
     }
 
 
+def team(site: Site, organization: Account, slug: str) -> Document:
+    """A team as lists show it."""
+    url = f"{site.api_url}/organizations/{organization.id}/team/{slug}"
+    return {
+        "id": 1,
+        "node_id": node_id("Team", slug),
+        "name": slug,
+        "slug": slug,
+        "description": None,
+        "privacy": "closed",
+        "permission": "push",
+        "url": url,
+        "html_url": f"{site.server_url}/orgs/{organization.login}/teams/{slug}",
+        "members_url": f"{url}/members{{/member}}",
+        "repositories_url": f"{url}/repos",
+        "parent": None,
+        "type": "organization",
+        "organization_id": organization.id,
+    }
+
+
 def account_page(site: Site, who: Account, at: datetime) -> Document:
     """The long public form, as GET /users/{username} and GET /user give it."""
     return account(site, who) | {
@@ -278,7 +299,8 @@ def issue(site: Site, given: Issue) -> Document:
         "active_lock_reason": None,
         "assignee": assignees[0] if assignees else None,
         "assignees": assignees,
-        "milestone": None,
+        "milestone": given.milestone,
+        "type": given.type,
         "comments": len(given.comments),
         "created_at": stamp(given.created_at),
         "updated_at": stamp(given.updated_at),

@@ -97,8 +97,8 @@ def pull_short(site: Site, given: Issue) -> Document:
         "merge_commit_sha": None,
         "assignee": assignees[0] if assignees else None,
         "assignees": assignees,
-        "requested_reviewers": [],
-        "requested_teams": [],
+        "requested_reviewers": [core.account(site, who) for who in pull.reviewers],
+        "requested_teams": [core.team(site, repo.owner, slug) for slug in pull.teams],
         "head": _end(site, pull.head_repository, pull.head, head_sha),
         "base": _end(site, repo, pull.base, base_sha),
         "_links": {name: {"href": href} for name, href in links.items()},
@@ -262,13 +262,15 @@ def branch_short(site: Site, repo: Repository, name: str, sha: str) -> Document:
 
 def branch(site: Site, repo: Repository, name: str, facts: CommitFacts) -> Document:
     url = f"{core.repository_url(site, repo)}/branches/{name}"
+    listed = repo.git_dir / "protected"
+    protected = listed.exists() and f"refs/heads/{name}" in listed.read_text().splitlines()
     return {
         "name": name,
         "commit": commit(site, repo, facts),
         "_links": {"self": url, "html": f"{site.server_url}/{repo.full_name}/tree/{name}"},
-        "protected": False,
+        "protected": protected,
         "protection": {
-            "enabled": False,
+            "enabled": protected,
             "required_status_checks": {
                 "enforcement_level": "off",
                 "contexts": [],
@@ -337,7 +339,20 @@ def check_run(site: Site, repo: Repository, given: CheckRun) -> Document:
             "annotations_count": len(output.get("annotations", ())),
             "annotations_url": f"{url}/annotations",
         },
-        "check_suite": {"id": given.id},
-        "app": None,
+        "check_suite": {"id": values.get("suite", given.id)},
+        "app": {
+            "id": given.app.id,
+            "slug": given.app.slug,
+            "node_id": core.node_id("App", given.app.id),
+            "owner": core.account(site, given.app.account),
+            "name": given.app.slug,
+            "description": None,
+            "external_url": site.server_url,
+            "html_url": f"{site.server_url}/apps/{given.app.slug}",
+            "created_at": core.stamp(repo.created_at),
+            "updated_at": core.stamp(repo.created_at),
+            "permissions": dict(given.app.permissions),
+            "events": [],
+        },
         "pull_requests": [],
     }

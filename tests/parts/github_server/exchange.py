@@ -61,6 +61,12 @@ class Exchange:
         return json.loads(self.body) if self.body else None
 
     @property
+    def said(self) -> Mapping[str, Any]:
+        """The answer's document; {} where it is no object."""
+        document = self.answer.document if self.answer else None
+        return document if isinstance(document, dict) else {}
+
+    @property
     def status(self) -> int | None:
         return self.answer.status if self.answer else None
 

@@ -6,7 +6,7 @@ is not served is answered with GitHub's own kind of error.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.parts.github_server import access
@@ -20,6 +20,8 @@ from tests.parts.github_server.graphql_fields import (
     argument,
     issue_fields,
 )
+from tests.parts.github_server.graphql_mutations import mutations
+from tests.parts.github_server.graphql_related import related_fields
 from tests.parts.github_server.state import Repository
 
 TOKEN = re.compile(r"\.\.\.|[!$():=@\[\]{}|]|\"(?:[^\"\\]|\\.)*\"|-?\d+|\w+")
@@ -31,6 +33,8 @@ class Field:
     alias: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     selection: tuple["Field", ...] = ()
+    on: str = ""
+    """The one type that it is asked of."""
 
 
 class _Reader:
@@ -39,11 +43,10 @@ class _Reader:
     def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
         self._tokens = TOKEN.findall(re.sub(r"#[^\n]*", "", text))
         self._variables = variables
+        self.is_mutation = self._tokens[:1] == ["mutation"]
 
     def read(self) -> tuple[Field, ...]:
         while self._tokens and self._tokens[0] != "{":
-            if self._tokens[0] == "mutation":
-                raise QueryError("Mutations are not served here")
             self._take()
         return self._selection()
 
@@ -57,8 +60,9 @@ class _Reader:
         self._take("{")
         while self._tokens and self._tokens[0] != "}":
             if self._tokens[0] == "...":
+                on = self._tokens[2]
                 del self._tokens[:3]
-                found.extend(self._selection())
+                found.extend(replace(each, on=each.on or on) for each in self._selection())
             else:
                 found.append(self._field())
         self._take("}")
@@ -92,7 +96,7 @@ class _Reader:
 def _repository(repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
-        return issue_fields(found) if found else None
+        return {**issue_fields(found), **related_fields(found)} if found else None
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),
@@ -122,6 +126,8 @@ def _query(call: Call) -> Fields:
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for wanted in selection:
+        if wanted.on and "__typename" in fields and fields["__typename"]({}) != wanted.on:
+            continue
         if wanted.name not in fields:
             raise QueryError(f"Field '{wanted.name}' doesn't exist here")
         document[wanted.alias] = _shown(wanted, fields[wanted.name](wanted.arguments))
@@ -134,13 +140,32 @@ def _shown(wanted: Field, value: Resolved) -> Any:
     return _answer(wanted.selection, value) if isinstance(value, dict) else value
 
 
+def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[str, Any]]:
+    """What GitHub says of issues and pull requests that do not exist."""
+    numbered = ("issue", "pullRequest", "issueOrPullRequest")
+    return [
+        {
+            "type": "NOT_FOUND",
+            "path": [outer.alias, wanted.alias],
+            "message": f"Could not resolve to {wanted.name} {wanted.arguments.get('number')}.",
+        }
+        for outer in selection
+        for wanted in outer.selection
+        if wanted.name in numbered and data[outer.alias][wanted.alias] is None
+    ]
+
+
 def graphql(call: Call) -> Answer:
     """POST /graphql. Errors in a query are told in a 200, as GitHub does."""
     if call.caller.account is None:
         raise ApiError(401, "This endpoint requires you to be authenticated.")
     sent = call.body()
     try:
-        selection = _Reader(str(sent.get("query", "")), sent.get("variables") or {}).read()
-        return Answer(200, {"data": _answer(selection, _query(call))})
+        reader = _Reader(str(sent.get("query", "")), sent.get("variables") or {})
+        served = mutations(call) if reader.is_mutation else _query(call)
+        selection = reader.read()
+        data = _answer(selection, served)
+        missing = _missing(selection, data)
+        return Answer(200, {"data": data, **({"errors": missing} if missing else {})})
     except QueryError as error:
         return Answer(200, {"errors": [{"message": str(error)}]})

@@ -37,6 +37,8 @@ def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     given = {name: value for name, value in arguments.items() if value is not None}
     start = int(argument({"after": "0", **given}, "after", str))
     end = start + min(argument({"first": 100, **given}, "first", int), 100)
+    if "last" in given:
+        start, end = max(0, len(rows) - argument(given, "last", int)), len(rows)
     page: Fields = {
         "hasNextPage": lambda _: end < len(rows),
         "endCursor": lambda _: str(end),
@@ -93,7 +95,11 @@ def pull_fields(issue: Issue) -> Fields:
     """What a pull request has beside an issue."""
     return {
         "reviewThreads": lambda arguments: _connection(
-            [_thread(issue, root) for root in issue.review_comments if root.in_reply_to is None],
+            [
+                thread_fields(issue, root)
+                for root in issue.review_comments
+                if root.in_reply_to is None
+            ],
             arguments,
         ),
         "reviews": lambda arguments: _connection(
@@ -112,7 +118,11 @@ def _closes(issue: Issue) -> list[int]:
 
 def _closed(issue: Issue) -> Fields:
     name = issue.repository.full_name
-    return {**issue_fields(issue), "repository": lambda _: {"nameWithOwner": lambda _: name}}
+    return {
+        **issue_fields(issue),
+        "authorAssociation": lambda _: core.association(issue.repository, issue.author),
+        "repository": lambda _: {"nameWithOwner": lambda _: name},
+    }
 
 
 def _is_outdated(issue: Issue, root: ReviewComment) -> bool:
@@ -124,7 +134,8 @@ def _is_outdated(issue: Issue, root: ReviewComment) -> bool:
     return diff is None or git.patch(base, head, diff) != root.diff_hunk
 
 
-def _thread(issue: Issue, root: ReviewComment) -> Fields:
+def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
+    """A conversation on lines, by its first comment."""
     outdated = _is_outdated(issue, root)
     said = [c for c in issue.review_comments if root.id in (c.id, c.in_reply_to)]
     return {
@@ -158,6 +169,7 @@ def _on_line(comment: ReviewComment) -> Fields:
         "url": lambda _: f"https://github.test/r{comment.id}",
         "publishedAt": lambda _: core.stamp(comment.created_at),
         "state": lambda _: "SUBMITTED",
+        "diffHunk": lambda _: comment.diff_hunk,
         "pullRequestReview": lambda _: {"fullDatabaseId": lambda _: str(comment.review_id)},
     }
 

@@ -9,6 +9,7 @@ from tests.parts.github_server.state import Push, Repository, World
 
 def note_pushes(world: World, repository: Repository) -> None:
     """Remembers the branches whose tips have changed since the last look."""
+    by, repository.pusher = repository.pusher or repository.owner, None
     known = {push.branch: push.after for push in repository.pushes}
     for name, (tip, _) in repository.git.refs("refs/heads/").items():
         branch = name.removeprefix("refs/heads/")
@@ -18,9 +19,7 @@ def note_pushes(world: World, repository: Repository) -> None:
         kind = "branch_creation"
         if before is not None:
             kind = "push" if repository.git.merge_base(before, tip) == before else "force_push"
-        push = Push(
-            next(world.ids), branch, before or "0" * 40, tip, world.now(), repository.owner, kind
-        )
+        push = Push(next(world.ids), branch, before or "0" * 40, tip, world.now(), by, kind)
         repository.pushes.append(push)
 
 

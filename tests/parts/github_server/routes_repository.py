@@ -15,8 +15,7 @@ from tests.parts.github_server.exchange import (
     invalid,
     not_found,
 )
-from tests.parts.github_server.state import App, CheckRun, Repository, Token
-from tests.parts.github_server.tokens import new_token
+from tests.parts.github_server.state import CheckRun, Repository
 
 
 def get_me(call: Call) -> Answer:
@@ -107,7 +106,8 @@ def matching_refs(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, "contents")
     rows = sorted(repository.git.refs(f"refs/{call.at['ref']}").items())
-    return call.page(rows, lambda row: documents.ref(call.site, repository, row[0], *row[1]))
+    # All of them: this list has no pages.
+    return Answer(200, [documents.ref(call.site, repository, row[0], *row[1]) for row in rows])
 
 
 def create_ref(call: Call) -> Answer:
@@ -240,120 +240,13 @@ def list_check_runs(call: Call) -> Answer:
     return Answer(200, {"total_count": len(rows), "check_runs": page.document}, page.headers)
 
 
-def _app_of(call: Call) -> App:
-    if call.caller.app is None:
-        raise ApiError(401, "A JSON web token could not be decoded")
-    return call.caller.app
-
-
-def get_app(call: Call) -> Answer:
-    app = _app_of(call)
-    now = core.stamp(call.world.now())
-    return Answer(
-        200,
-        {
-            "id": app.id,
-            "slug": app.slug,
-            "node_id": core.node_id("App", app.id),
-            "owner": core.account(call.site, app.account),
-            "name": app.slug,
-            "description": None,
-            "external_url": call.site.server_url,
-            "html_url": f"{call.site.server_url}/apps/{app.slug}",
-            "created_at": now,
-            "updated_at": now,
-            "permissions": dict(app.permissions),
-            "events": ["issues", "issue_comment"],
-            "installations_count": 1,
-        },
-    )
-
-
-def get_installation(call: Call) -> Answer:
-    app = _app_of(call)
-    full_name = f"{call.at['owner']}/{call.at['repo']}".lower()
-    outside = app.repositories is not None and full_name not in app.repositories
-    if outside or full_name not in call.world.repositories:
-        raise not_found()
-    owner = call.world.repositories[full_name].owner
-    now, api = core.stamp(call.world.now()), call.site.api_url
-    return Answer(
-        200,
-        {
-            "id": app.installation_id,
-            "account": core.account(call.site, owner),
-            "repository_selection": "all" if app.repositories is None else "selected",
-            "access_tokens_url": f"{api}/app/installations/{app.installation_id}/access_tokens",
-            "repositories_url": f"{api}/installation/repositories",
-            "html_url": f"{call.site.server_url}/settings/installations/{app.installation_id}",
-            "app_id": app.id,
-            "app_slug": app.slug,
-            "target_id": owner.id,
-            "target_type": owner.type,
-            "permissions": dict(app.permissions),
-            "events": ["issues", "issue_comment"],
-            "created_at": now,
-            "updated_at": now,
-            "single_file_name": None,
-            "suspended_by": None,
-            "suspended_at": None,
-        },
-    )
-
-
-def create_installation_token(call: Call) -> Answer:
-    app = _app_of(call)
-    if call.number("installation_id") != app.installation_id:
-        raise not_found()
-    sent = call.body()
-    wanted = sent.get("permissions") or app.permissions
-    for name, level in wanted.items():
-        given = app.permissions.get(name, "none")
-        if access.LEVELS.index(level) > access.LEVELS.index(given):
-            raise ApiError(422, "The permissions requested are not granted to this installation.")
-    repositories = _installed(call, app, sent)
-    token = Token(new_token("ghs_"), app.account, dict(wanted), repositories)
-    call.world.tokens[token.value] = token
-    expires = call.world.now() + timedelta(hours=1)
-    document = {
-        "token": token.value,
-        "expires_at": core.stamp(expires),
-        "permissions": dict(wanted),
-        "repository_selection": "all" if repositories is None else "selected",
-    }
-    return Answer(201, document)
-
-
-def _installed(call: Call, app: App, sent: dict[str, Any]) -> frozenset[str] | None:
-    names = {str(name).lower() for name in sent.get("repositories", ())}
-    ids = set(sent.get("repository_ids", ()))
-    if not names and not ids:
-        return app.repositories
-    chosen = frozenset(
-        full_name
-        for full_name, repository in call.world.repositories.items()
-        if repository.name.lower() in names or repository.id in ids
-    )
-    outside = app.repositories is not None and not chosen <= app.repositories
-    if outside or len(chosen) < len(names | ids):
-        raise ApiError(
-            422,
-            "There is at least one repository that does not exist or is not accessible "
-            "to the parent installation.",
-        )
-    return chosen
-
-
 def add_routes(routes: Routes) -> None:
     repo = "/repos/{owner}/{repo}"
     for operation, endpoint in (
         ("GET /rate_limit", rate_limit),
         ("GET /user", get_me),
         ("GET /users/{username}", get_user),
-        ("GET /app", get_app),
-        ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
         (f"GET {repo}", get_repository),
-        (f"GET {repo}/installation", get_installation),
         (f"GET {repo}/collaborators/{{username}}/permission", get_permission),
         (f"GET {repo}/branches", list_branches),
         (f"GET {repo}/branches/{{branch}}", get_branch),

@@ -6,6 +6,8 @@ and nobody's permission is checked.
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
+from uuid import uuid4
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
@@ -17,20 +19,24 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.parts.github_server import (
     routes_activity,
+    routes_checks,
     routes_issues,
     routes_pulls,
     routes_reviews,
+    uploads,
 )
 from tests.parts.github_server.bare import BareRepository, FileContent
 from tests.parts.github_server.state import (
     ROLES,
     Account,
     App,
+    CheckRun,
     Comment,
     Issue,
     Repository,
     Review,
     ReviewComment,
+    Status,
     Token,
     World,
 )
@@ -68,12 +74,20 @@ class Stage:
         if association:
             repo.associations[key] = association
 
+    def add_member(self, team: str, login: str, state: str = "active") -> None:
+        """team: ORG/TEAM. state: "pending" for who was only invited."""
+        with self.world.lock:
+            self.add_user(login)
+            members = self.world.teams.setdefault(team.lower(), {})
+            members[login.lower()] = state
+
     def token_for(
         self,
         login: str,
         *repositories: str,
         permissions: Mapping[str, str] | None = None,
         long: bool = False,
+        scopes: tuple[str, ...] | None = None,
     ) -> str:
         """A new token. A bot's is an installation token.
 
@@ -81,11 +95,12 @@ class Stage:
         permissions: e.g. {"contents": "write", "issues": "read"}; None means all that the
             account may do (for a bot: all, without "workflows").
         long: the newer form of about 520 characters.
+        scopes: of a classic token, which all its answers then name.
         """
         account = self.world.account(login)
         value = new_token("ghs_" if account.type == "Bot" else "ghp_", long)
         limited = frozenset(name.lower() for name in repositories) or None
-        self.world.tokens[value] = Token(value, account, permissions, limited)
+        self.world.tokens[value] = Token(value, account, permissions, limited, scopes=scopes)
         return value
 
     def revoke(self, token: str) -> None:
@@ -112,6 +127,7 @@ class Stage:
             installation_id=next(self.world.ids),
             repositories=frozenset(name.lower() for name in repositories) or None,
             permissions=permissions or granted,
+            client_id=f"Iv23li{next(self.world.ids):014d}",
         )
         self.world.apps[app.id] = app
         return app
@@ -165,6 +181,7 @@ class Stage:
         default branch.
         """
         repo = self.repository(repository)
+        routes_activity.note_pushes(self.world, repo)
         made = repo.git.commit(
             branch,
             files,
@@ -270,6 +287,33 @@ class Stage:
             account = self.world.account(author)
             return routes_reviews.new_review(self.world, pull, account, body, state)
 
+    def submit_review(
+        self,
+        pull: Issue,
+        body: str,
+        author: str,
+        comments: tuple[tuple[str, int, str], ...] = (),
+        replies: tuple[tuple[ReviewComment, str], ...] = (),
+    ) -> Review:
+        """A review with comments on lines (path, line, words) and replies in conversations: all
+        public at once, as it is when somebody presses "Submit review"."""
+        with self.world.lock:
+            account = self.world.account(author)
+            review = routes_reviews.new_review(self.world, pull, account, body, "COMMENTED")
+            for path, line, words in comments:
+                where = (path, None, line, "RIGHT")
+                made = routes_reviews.new_review_comment(self.world, pull, words, account, where)
+                review.comments.append(made)
+            for parent, words in replies:
+                where = (parent.path, parent.start_line, parent.line, parent.side)
+                made = routes_reviews.new_review_comment(
+                    self.world, pull, words, account, where, parent
+                )
+                review.comments.append(made)
+            for made in review.comments:
+                made.review_id = review.id
+            return review
+
     def add_label(self, issue: Issue, label: str, by: str | None = None) -> None:
         """by: the repository's owner unless given."""
         with self.world.lock:
@@ -280,6 +324,54 @@ class Stage:
         with self.world.lock:
             issue.labels.remove(label)
             self.world.note(issue, "unlabeled", issue.repository.owner, label)
+
+    # What CI says, and what lies beside the API
+
+    def end_check(
+        self,
+        repository: str,
+        commit: str,
+        name: str,
+        conclusion: str = "failure",
+        app: App | None = None,
+        log: str | bytes = "",
+        output: dict[str, Any] | None = None,
+        steps: tuple[tuple[str, str], ...] = (),
+        suite: int | None = None,
+    ) -> CheckRun:
+        """A check run that is over; one of `actions_app()` is a job with a log. suite: the same
+        for all attempts of one check."""
+        run = CheckRun(next(self.world.ids), name, commit, app or self.actions_app(), {})
+        run.values |= routes_checks.completed(self.world.now(), conclusion)
+        run.values |= {"output": output or {}, "suite": suite or run.id}
+        run.steps = list(steps)
+        if log:
+            body = log.encode() if isinstance(log, str) else log
+            run.log = uploads.FILES + self.add_file(f"log-{run.id}", uploads.File(body))
+        self.repository(repository).check_runs.append(run)
+        return run
+
+    def actions_app(self) -> App:
+        """GitHub Actions."""
+        known = (app for app in self.world.apps.values() if app.slug == "github-actions")
+        return next(known, None) or self.add_app("github-actions")
+
+    def end_status(
+        self, repository: str, commit: str, context: str, state: str, description: str = ""
+    ) -> None:
+        """A commit status."""
+        at = self.world.now()
+        status = Status(next(self.world.ids), commit, context, state, description, None, at)
+        self.repository(repository).statuses.append(status)
+
+    def upload(self, file: bytes | uploads.File) -> str:
+        """The path of something that was dropped into a text."""
+        given = file if isinstance(file, uploads.File) else uploads.File(file)
+        return uploads.PAGES + self.add_file(str(uuid4()), given)
+
+    def add_file(self, name: str, file: uploads.File) -> str:
+        self.world.files[name] = file
+        return name
 
     def advance(self, seconds: float) -> None:
         """Moves the server's clock on: what happens after this is later by that much."""

@@ -34,6 +34,12 @@ class Token:
     permissions: Mapping[str, str] | None = None
     repositories: frozenset[str] | None = None
     revoked: bool = False
+    expires_at: datetime | None = None
+    scopes: tuple[str, ...] | None = None
+    """Of a classic token, as its answers name them."""
+
+    def is_good(self, now: datetime) -> bool:
+        return not self.revoked and (self.expires_at is None or now < self.expires_at)
 
     @property
     def is_installation(self) -> bool:
@@ -52,6 +58,19 @@ class App:
     installation_id: int
     repositories: frozenset[str] | None
     permissions: Mapping[str, str]
+    client_id: str = ""
+    events: tuple[str, ...] = ("issues", "issue_comment")
+    installations: dict[str, int] = field(default_factory=dict)
+    """Of each owner, in small letters; the first that is asked for is `installation_id`."""
+    suspended: bool = False
+    hook: dict[str, str] = field(
+        default_factory=lambda: {
+            "url": "https://agent.example/webhook",
+            "content_type": "json",
+            "insecure_ssl": "0",
+            "secret": "hidden",
+        }
+    )
 
 
 @dataclass
@@ -105,6 +124,7 @@ class ReviewComment:
     reactions: list[Reaction] = field(default_factory=list)
     start_line: int | None = None
     resolved: bool = False
+    resolved_by: Account | None = None
 
 
 @dataclass
@@ -153,6 +173,9 @@ class Pull:
     last_head: str = ""
     last_base: str = ""
     refused_lines: set[tuple[str, int]] = field(default_factory=set)
+    reviewers: list[Account] = field(default_factory=list)
+    teams: list[str] = field(default_factory=list)
+    """Slugs of the teams whose review is asked for; `reviewers` are the people."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +214,11 @@ class Issue:
     reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
+    named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
+    """Issues of other repositories that name it, and when; for a test to set."""
+    type: dict[str, Any] | None = None
+    milestone: dict[str, Any] | None = None
+    """Documents, as GitHub has them."""
     pull: Pull | None = None
 
 
@@ -201,6 +229,23 @@ class CheckRun:
     head_sha: str
     app: App
     values: dict[str, Any]
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    """Of a job: names, and how they ended."""
+    log: str | None = None
+    """Path of the job's log, where files lie."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A commit status."""
+
+    id: int
+    commit: str
+    context: str
+    state: str
+    description: str | None
+    target_url: str | None
+    at: datetime
 
 
 @dataclass
@@ -218,12 +263,18 @@ class Repository:
     actions_may_create_pulls: bool = True
     has_drafts: bool = True
     parent: "Repository | None" = None
+    pusher: Account | None = None
+    """Who has pushed last; None when that has been noted."""
     roles: dict[str, str] = field(default_factory=dict)
     associations: dict[str, str] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
     check_runs: list[CheckRun] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
+    workflow_token_writes: bool = False
+    rules: list[tuple[str, str]] = field(default_factory=list)
+    """Pattern of branches, and the type of a rule that holds there ("creation", ...)."""
 
     @property
     def full_name(self) -> str:
@@ -259,8 +310,17 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
         self.apps: dict[int, App] = {}
+        self.teams: dict[str, dict[str, str]] = {}
+        """Of each ORG/TEAM the logins, with "active" or "pending"; all in small letters."""
         self.ids = count(randrange(1_000_001, 900_000_000, 100_000))
         self.clock_offset = timedelta()
+        self.files: dict[str, Any] = {}
+        self.files_host = ""
+        """Host and port that uploads and logs lie on; the server's own when empty."""
+
+    def files_url(self, server_url: str) -> str:
+        """The address of the host that uploads and logs lie on."""
+        return f"http://{self.files_host}" if self.files_host else server_url
 
     def now(self) -> datetime:
         """The server's clock, to the second as GitHub shows it."""

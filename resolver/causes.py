@@ -1,0 +1,124 @@
+"""Why a forge said no, told apart by its own words, and what a person does about it.
+
+The words are GitHub's, of pushes (`remote: error: GH006 ...`) and of its API's answers.
+Source: https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api,
+https://docs.github.com/en/code-security/secret-scanning/working-with-push-protection
+"""
+
+import re
+from dataclasses import dataclass
+
+from resolver.errors import Cause
+
+
+@dataclass(frozen=True)
+class Known:
+    """One cause. next_step: what a person does about it."""
+
+    cause: Cause
+    pattern: re.Pattern[str]
+    next_step: str
+
+
+def _known(cause: Cause, pattern: str, next_step: str) -> Known:
+    return Known(cause, re.compile(pattern, re.IGNORECASE), next_step)
+
+
+_ANYWHERE = (
+    _known(
+        "archived",
+        r"archived so (it )?is read-only|repository was archived",
+        "unarchive the repository under Settings > General > Danger Zone, then ask again",
+    ),
+    _known(
+        "disabled",
+        r"repository .{0,200} is disabled|repository access blocked",
+        "the repository's owner has to settle it with GitHub first",
+    ),
+    _known(
+        "sso",
+        r"single sign-on|\bSAML\b",
+        "authorize the token for the organization's single sign-on",
+    ),
+    _known(
+        "moved",
+        r"repository moved|moved permanently|base from redirection|returned error: 30[1278]",
+        "the repository has another name now: ask there, or bring the address up to date",
+    ),
+)
+
+_PUSH = (
+    _known(
+        "workflow_files",
+        r"refusing to allow an? .{0,80} to create or update workflow",
+        "give the token the permission `workflows: write` (the scope `workflow` of a classic "
+        "token; an Action's own GITHUB_TOKEN can't have it), or have .github/workflows left alone",
+    ),
+    _known(
+        "secret_scanning",
+        r"GH009|push protection|cannot contain secrets|secrets? detected",
+        "take the secret out of the change and revoke it; if it is none, allow it at the address "
+        "that GitHub names",
+    ),
+    _known(
+        "branch_protected",
+        r"GH006|protected (branch|ref)",
+        "let the bot push to branches that begin with agent/ (Settings > Branches: exempt them, or "
+        "add the bot to those who may push)",
+    ),
+    _known(
+        "large_files",
+        r"GH001|large files detected|exceeds GitHub'?s file size limit",
+        "have the large file left out of the change, or kept with Git LFS",
+    ),
+    _known(
+        "push_rule",
+        r"GH013|GH00[2-9]|rule violations|declined due to|pre-receive hook declined",
+        "look at the rule that GitHub names (Settings > Rules > Rulesets), and let the bot pass it "
+        "for branches that begin with agent/",
+    ),
+    _known(
+        "token",
+        r"authentication failed|invalid username or|could not read username|error: 401|HTTP 401",
+        "the token is wrong or has expired: set a valid one that may access this repository",
+    ),
+    _known(
+        "push_permission",
+        r"permission to .{0,200} denied|write access to repository not granted"
+        r"|error: 403|HTTP 403",
+        "check that the token is valid and may access this repository: it needs `contents: write`",
+    ),
+)
+
+_ANSWER = (
+    _known(
+        "pull_requests_off",
+        r"not permitted to create or approve pull requests",
+        "allow it under Settings > Actions > General > Workflow permissions "
+        "(Allow GitHub Actions to create and approve pull requests)",
+    ),
+    _known(
+        "locked",
+        r"\b(issue|conversation|pull request) (is|has been) locked|because issue is locked",
+        "unlock the conversation, or give the bot write access",
+    ),
+    _known(
+        "issues_off",
+        r"issues (are|has been|have been) disabled",
+        "switch issues on under Settings > General > Features",
+    ),
+)
+
+
+def of_push(said: str) -> Known | None:
+    """Why git was refused, by the words of git and of the server; None when they don't say."""
+    return _first((*_ANYWHERE, *_PUSH), said)
+
+
+def of_answer(said: str) -> Known | None:
+    """Why the API refused, by the message of its answer; None when that does not say."""
+    return _first((*_ANYWHERE, *_ANSWER), said)
+
+
+def _first(known: tuple[Known, ...], said: str) -> Known | None:
+    return next((each for each in known if each.pattern.search(said)), None)

@@ -1,0 +1,30 @@
+"""One line of what `resolver doctor` has found, and how it asks for one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from resolver.errors import ResolverError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was looked at. required: without it no run can start."""
+
+    good: bool
+    what: str
+    next_step: str = ""
+    required: bool = True
+
+    @property
+    def mark(self) -> str:
+        """In one word, how it is."""
+        return "ok" if self.good else ("missing" if self.required else "note")
+
+
+def asked(what: str, question: Callable[[], str | None], required: bool = True) -> Finding:
+    """What came of a question: its answer, None for no, or why it can't be answered."""
+    try:
+        answer = question()
+    except ResolverError as error:
+        return Finding(False, f"{what}: {error.what}", error.next_step, required)
+    return Finding(answer is not None, f"{what}: {answer or 'no'}", required=required)

@@ -1,0 +1,260 @@
+"""What `resolver doctor OWNER/NAME` looks at on GitHub: who we are there, what we may do, what the
+repository's settings and rules say, and whether CI looks at what the agent pushes.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from resolver.assembly.sandbox import Host
+from resolver.assembly.tokens import access_of
+from resolver.commands.finding import Finding, asked
+from resolver.doors import github_forge
+from resolver.errors import ResolverError
+from resolver.forge.github.app import EVENTS, PERMISSIONS, AppAccess
+from resolver.forge.github.forge import ACTIONS_LOGIN
+from resolver.forge.github.standing import Standing
+from resolver.forge.workflows import AgentJob, Workflow
+from resolver.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
+
+BRANCH = "agent/issue-1-doctor"
+"""Stands for the branches that are pushed."""
+
+NEEDED = ("contents", "issues", "pull_requests", "metadata")
+"""Permissions without which no run comes to its end; the others make runs better."""
+
+_LEVELS = ("none", "read", "write", "admin")
+
+_RULES: Mapping[str, tuple[str, str, bool]] = {
+    "creation": ("a rule forbids to create branches like agent/...", "let us bypass it", True),
+    "update": ("a rule forbids to push to branches like agent/...", "let us bypass it", True),
+    "pull_request": (
+        "a rule wants a pull request for each push to branches like agent/...",
+        "leave `agent/**` out of the ruleset's branches",
+        True,
+    ),
+    "required_signatures": (
+        "a rule wants signed commits on branches like agent/...",
+        "set `signed_commits: true`: commits made by the API as an App are signed",
+        True,
+    ),
+    "required_linear_history": (
+        "a rule wants a linear history on branches like agent/...",
+        "merges of the base into the agent's branch will be refused there",
+        False,
+    ),
+    "deletion": (
+        "a rule forbids to delete branches like agent/...",
+        "what a cut-off attempt has pushed stays until a person removes it",
+        False,
+    ),
+}
+"""What a rule on the agent's branches means: what, what to do, whether no run can do without."""
+
+
+def check_app(settings: Settings, host: Host) -> Iterator[Finding]:
+    """The GitHub App: that its key is good, what it may do, and what it is told of."""
+    try:
+        app = host.tokens.app(settings)
+        page = app.page()
+    except ResolverError as error:
+        yield Finding(False, f"GitHub App: {error.what}", error.next_step)
+        return
+    yield Finding(True, f"GitHub App: {page.login} (id {page.id})")
+    where = "on the App's page: Permissions & events; then its installations have to agree"
+    yield from _permissions("the App asks for", page.permissions, where)
+    missing = [event for event in EVENTS if event not in page.events]
+    yield Finding(
+        not missing,
+        f"events of the App: {'all' if not missing else 'not ' + ', '.join(missing)}",
+        f"for `resolver serve`, subscribe to them {where}",
+        required=False,
+    )
+    yield from _webhook(app)
+
+
+def _webhook(app: AppAccess) -> Iterator[Finding]:
+    try:
+        hook = app.webhook()
+    except ResolverError as error:
+        yield Finding(False, f"webhook of the App: {error.what}", error.next_step, required=False)
+        return
+    wrong = [
+        words
+        for is_wrong, words in (
+            (not hook.url, "it has no address"),
+            (hook.content_type != "json", "its content type is not application/json"),
+            (hook.insecure_ssl not in {"0", 0}, "it does not check the server's certificate"),
+            (hook.secret is None, "it has no secret"),
+        )
+        if is_wrong
+    ]
+    yield Finding(
+        not wrong,
+        f"webhook of the App: {'; '.join(wrong) if wrong else hook.url}",
+        "for `resolver serve`, correct it on the App's page; see docs/server.md",
+        required=False,
+    )
+
+
+def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Finding]:
+    for required in (True, False):
+        lacking = [
+            f"{name}: {level}"
+            for name, level in PERMISSIONS.items()
+            if (name in NEEDED) is required
+            and _LEVELS.index(given.get(name, "none")) < _LEVELS.index(level)
+        ]
+        kind = "what every run needs" if required else "what some features need (docs/action.md)"
+        yield Finding(
+            not lacking,
+            f"{what} {kind}" + (f", but not {', '.join(lacking)}" if lacking else ""),
+            f"add it {where}",
+            required,
+        )
+
+
+def check_repository_for(settings: Settings, host: Host, repository: str) -> Iterator[Finding]:
+    """Everything about one repository that a run on it depends on."""
+    try:
+        source = host.tokens.source(settings, repository)
+        assert source is not None
+        forge = github_forge(settings, repository, host)
+        login = forge.whoami()
+        standing = Standing(access_of(settings, source), repository)
+        page = standing.page
+    except ResolverError as error:
+        yield Finding(False, f"{repository}: {error.what}", error.next_step)
+        return
+    yield Finding(True, f"account: {login}")
+    if page.get("archived"):
+        yield Finding(False, f"{repository} is archived", "unarchive it: it is read-only")
+    yield from _rights(settings, host, standing, repository)
+    yield _settings_file(standing)
+    yield from _rules(standing, settings)
+    yield from _ci(standing, login)
+
+
+def _rights(
+    settings: Settings, host: Host, standing: Standing, repository: str
+) -> Iterator[Finding]:
+    """What the token may do, by the way in which a token of its kind can be asked."""
+    if settings.has_app:
+        try:
+            granted = host.tokens.app(settings).installation(repository).permissions
+        except ResolverError as error:
+            yield Finding(False, f"installation: {error.what}", error.next_step)
+            return
+        where = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
+        yield from _permissions(f"the installation on {repository} has", granted, where)
+        return
+    scopes = standing.scopes
+    if scopes is not None:
+        private = bool(standing.page.get("private"))
+        good = "repo" in scopes or (not private and "public_repo" in scopes)
+        yield Finding(
+            good,
+            f"scopes of the token: {', '.join(scopes) or 'none'}",
+            "give it `repo`, or better: use a fine-grained token or an App",
+        )
+    for permission, question in (
+        ("contents: write", standing.may_push),
+        ("pull-requests: write", standing.may_open_pulls),
+    ):
+        finding = asked(permission, lambda q=question: "allowed" if q() else None)  # type: ignore[misc]
+        fix = finding.next_step or (
+            f"give the token the permission `{permission}` on {repository}, and its account write "
+            "access there"
+        )
+        yield Finding(finding.good, finding.what, fix)
+
+
+def _settings_file(standing: Standing) -> Finding:
+    def read() -> str:
+        content = standing.file(REPOSITORY_FILE)
+        load_settings({}, {}, repository_settings(content))
+        return "good" if content is not None else "not there, so the defaults hold"
+
+    return asked(REPOSITORY_FILE, read)
+
+
+def _rules(standing: Standing, settings: Settings) -> Iterator[Finding]:
+    try:
+        found = standing.rules(BRANCH)
+    except ResolverError as error:
+        yield Finding(False, f"rules: {error.what}", error.next_step, required=False)
+        return
+    if settings.signed_commits:
+        found -= {"required_signatures"}
+    hindering = sorted(found & set(_RULES))
+    if not hindering:
+        yield Finding(True, "rules: none is in the way of branches like agent/...")
+    for name in hindering:
+        what, fix, required = _RULES[name]
+        yield Finding(False, f"rules: {what}", fix, required)
+
+
+def _ci(standing: Standing, login: str) -> Iterator[Finding]:
+    """Whether anything checks what the agent pushes, and the jobs in which it runs."""
+    try:
+        workflows = standing.workflows()
+    except ResolverError as error:
+        yield Finding(False, f"workflows: {error.what}", error.next_step, required=False)
+        return
+    checks = [w.path for w in workflows if w.checks_changes]
+    agents = [(w, job) for w in workflows for job in w.agents]
+    if login == ACTIONS_LOGIN:
+        yield _no_ci("this token is the job's own", checks)
+    elif not agents:
+        yield _seen(checks)
+    for workflow, job in agents:
+        yield from _agent_job(standing, workflow, job, checks)
+
+
+def _seen(checks: list[str]) -> Finding:
+    return Finding(
+        bool(checks),
+        f"CI on the agent's commits: {', '.join(checks) or 'no workflow starts on a pull request'}",
+        "a workflow with `on: pull_request` would check what the agent proposes",
+        required=False,
+    )
+
+
+def _no_ci(why: str, checks: list[str]) -> Finding:
+    what = f"{why}, so GitHub starts no workflow on what the agent pushes"
+    return Finding(
+        not checks,
+        f"CI on the agent's commits: {what}" if checks else "CI: there is none to start",
+        "give the Action an App (app-id, app-private-key) or a personal token (github-token); or "
+        "close and reopen each pull request",
+        required=False,
+    )
+
+
+def _agent_job(
+    standing: Standing, workflow: Workflow, job: AgentJob, checks: list[str]
+) -> Iterator[Finding]:
+    named = f"job {job.name} of {workflow.path}"
+    if job.own_token:
+        yield _seen(checks)
+        return
+    yield _no_ci(f"{named} works with the job's own token", checks)
+    lacking = [
+        f"{name}: write"
+        for name in ("contents", "issues", "pull-requests")
+        if job.permissions is not None
+        and job.permissions.get(name, job.permissions.get("*")) != "write"
+    ]
+    yield Finding(
+        not lacking,
+        f"permissions of {named}" + (f": not {', '.join(lacking)}" if lacking else ""),
+        "add them to the job's `permissions:`",
+    )
+
+    def may_open() -> str | None:
+        may = standing.actions_may_open_pulls()
+        return {True: "yes", False: None}.get(may, "unknown, only an administrator may ask")  # type: ignore[arg-type]
+
+    finding = asked("Actions may open pull requests", may_open)
+    fix = "tick it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
+        "pull requests"
+    )
+    yield Finding(finding.good, finding.what, finding.next_step or fix)

@@ -1,0 +1,117 @@
+"""Where a failing check is worked on: our own pull request, or an issue of ours about the default
+branch; and how often that was tried. What is counted is what we have published there, so that
+every run sees it.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from itertools import islice
+
+from github.Issue import Issue
+from github.PullRequest import PullRequest
+from github.Repository import Repository
+
+from resolver.forge.github import publishing
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.reading import login_of
+from resolver.forge.markers import check_marker, is_of_check, is_of_run, work_of
+from resolver.templates import render
+
+_SEARCHED = 300
+"""The newest open issues, and pull requests."""
+
+_COMMITS = 100
+"""The newest of a branch whose checks are counted."""
+
+
+@dataclass(frozen=True)
+class CheckPlaces:
+    """Those of one repository. own: our login. All methods raise ForgeError."""
+
+    access: GitHubAccess
+    repository: Repository
+    own: str
+
+    def tip(self, branch: str) -> str:
+        """The newest commit of the branch, "" when there is no such branch."""
+        with self.access.asking(f"look at {branch} of {self._name}", "contents: read"):
+            return publishing.branch_tips(self.repository, branch).get(branch, "")
+
+    def pull_of(self, branch: str) -> int | None:
+        """Number of the pull request that we have opened from this branch, while it is open."""
+        with self.access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
+            pull = publishing.open_pull_request_of(self.repository, branch)
+            return pull.number if pull and publishing.is_ours(pull, self.own) else None
+
+    def issues(self) -> dict[int, str]:
+        """Our open issues about checks, newest first: number and text."""
+        with self.access.asking(f"list the issues of {self._name}", "issues: read"):
+            issues = self.repository.get_issues(state="open", sort="created", direction="desc")
+            return {
+                issue.number: issue.body or ""
+                for issue in islice(issues, _SEARCHED)
+                if self._is_own(issue) and is_of_check(issue.body or "")
+            }
+
+    def issue_of(self, check: str) -> int | None:
+        """Number of our open issue about this check."""
+        return next((n for n, body in self.issues().items() if is_of_check(body, check)), None)
+
+    def told_on(self, key: str) -> int | None:
+        """Number of our open issue about a check on which a run of this key has told anything."""
+        for number in self.issues():
+            with self.access.asking(f"read {self._name}#{number}", "issues: read"):
+                bodies = self._own_words(number)
+            if any(is_of_run(body, key) for body in bodies):
+                return number
+        return None
+
+    def open_issue(self, check: str, branch: str, commit: str) -> int:
+        """Number of our issue about this check: the open one, else a new one."""
+        title, _, words = render(
+            "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
+        ).partition("\n")
+        body = f"{check_marker(check)}\n\n{words.strip()}\n"
+        found = self.issue_of(check)
+        if found is not None:
+            return found
+        with self.access.asking(f"open an issue of {self._name}", "issues: write"):
+            return self.repository.create_issue(title.strip(), body).number
+
+    def fix_of(self, issue: int) -> int | None:
+        """Number of our open pull request that came from this issue."""
+        with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
+            pulls = self.repository.get_pulls(state="open", sort="created", direction="desc")
+            return next((p.number for p in islice(pulls, _SEARCHED) if self._came(p, issue)), None)
+
+    def attempts(
+        self, number: int, branch: str, key_of: Callable[[str], str], apart_from: str
+    ) -> int:
+        """How many runs have told on this thread of checks of the branch's newest commits.
+
+        key_of: of a commit. apart_from: the commit whose own run is not counted.
+        """
+        with self.access.asking(f"read {self._name}#{number}", "issues: read"):
+            commits = self.repository.get_commits(sha=branch)
+            keys = {key_of(c.sha) for c in islice(commits, _COMMITS) if c.sha != apart_from}
+            bodies = self._own_words(number)
+        return sum(_is_of_any(body, keys) for body in bodies)
+
+    def _own_words(self, number: int) -> list[str]:
+        issue = self.repository.get_issue(number).complete()
+        return [c.body or "" for c in publishing.own_comments(issue, self.own, None)]
+
+    def _came(self, pull: PullRequest, issue: int) -> bool:
+        work = work_of(pull.body or "") if publishing.is_ours(pull, self.own) else None
+        return work is not None and work[0] == issue
+
+    def _is_own(self, issue: Issue) -> bool:
+        return login_of(issue).casefold() == self.own.casefold()
+
+    @property
+    def _name(self) -> str:
+        return self.repository.full_name
+
+
+def _is_of_any(body: str, keys: Collection[str]) -> bool:
+    return any(is_of_run(body, key) for key in keys)

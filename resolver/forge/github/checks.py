@@ -1,0 +1,276 @@
+"""The checks that had failed on a commit when the work was asked for: what they say, of which
+lines, and why the job ended, by its log.
+
+Sources: https://docs.github.com/en/rest/checks/runs https://docs.github.com/en/rest/commits/statuses
+https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import github
+import requests
+from github.Repository import Repository
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from resolver.forge.escape import shortened, visible
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.downloads import Download, Refusal, download
+from resolver.forge.github.moments import utc
+from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.joblog import cut_log
+from resolver.forge.picture_links import without_pictures
+from resolver.model import Trigger, TriggerKind
+from resolver.security.formats import find_credentials
+from resolver.surroundings import Annotation, FailedCheck
+
+MOST = 6
+"""Failed checks that are read; how many more there are is said."""
+
+MOST_LOG = 8_000
+"""Characters of one job's log that are kept."""
+
+MOST_SUMMARY = 2_000
+MOST_MESSAGE = 500
+MOST_ANNOTATIONS = 15
+
+LOG_BYTES = 64 * 1024 * 1024
+"""Of a log that are downloaded; what a longer one says after that is not read."""
+
+LOG_KEPT = 2 * 1024 * 1024
+"""Bytes of the end of those that are looked at, at least."""
+
+_PAGES = 5
+_FAILED = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
+_JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Named(_Answer):
+    slug: str | None = None
+
+
+class _Suite(_Answer):
+    id: int
+
+
+class _Output(_Answer):
+    title: str | None = None
+    summary: str | None = None
+    annotations_count: int = 0
+
+
+class _Run(_Answer):
+    id: int
+    name: str
+    conclusion: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    html_url: str | None = None
+    details_url: str | None = None
+    output: _Output = _Output()
+    check_suite: _Suite | None = None
+    app: _Named | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, int]:
+        """The same for all attempts of one check."""
+        app = (self.app.slug if self.app else None) or ""
+        return app, self.name, self.check_suite.id if self.check_suite else 0
+
+
+class _Status(_Answer):
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
+    created_at: datetime
+
+
+class _Annotation(_Answer):
+    path: str
+    start_line: int
+    annotation_level: str | None = None
+    message: str | None = None
+    title: str | None = None
+
+
+class _Step(_Answer):
+    name: str
+    conclusion: str | None = None
+
+
+class _Job(_Answer):
+    steps: list[_Step] = []
+
+
+_RUNS = TypeAdapter(list[_Run])
+_STATUSES = TypeAdapter(list[_Status])
+_ANNOTATIONS = TypeAdapter(list[_Annotation])
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks of one repository. What can't be read of them is said in `left_out`, and is no
+    reason not to work."""
+
+    access: GitHubAccess
+    repository: Repository
+    trigger: Trigger
+
+    def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
+        """Those that had failed at the request, the one that it is about first."""
+        try:
+            runs = [run for run in self._runs(commit) if run.conclusion in _FAILED]
+            statuses = [s for s in self._statuses(commit) if s.state in {"failure", "error"}]
+        except github.GithubException as error:
+            left_out.append(f"the checks of {commit[:12]}: GitHub answered {error.status}")
+            return ()
+        asked = self.trigger.check
+        runs.sort(key=lambda run: run.name != asked)
+        statuses.sort(key=lambda status: status.context != asked)
+        more = len(runs) + len(statuses) - MOST
+        if more > 0:
+            left_out.append(f"{more} more checks that failed")
+        read = [self._check(run, left_out) for run in runs[:MOST]]
+        read += [_status(status) for status in statuses[: MOST - len(read)]]
+        return tuple(sorted(read, key=lambda check: check.name != asked))
+
+    def _runs(self, commit: str) -> list[_Run]:
+        """The newest attempt of each check that had ended at the request."""
+        newest: dict[tuple[str, str, int], _Run] = {}
+        for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
+            for run in _RUNS.validate_python(page["check_runs"]):
+                if run.completed_at is None or self._is_late(run.completed_at):
+                    continue
+                known = newest.get(run.kind)
+                if known is None or (known.completed_at or run.completed_at) <= run.completed_at:
+                    newest[run.kind] = run
+        return list(newest.values())
+
+    def _statuses(self, commit: str) -> list[_Status]:
+        """The newest status of each context at the request."""
+        newest: dict[str, _Status] = {}
+        for page in self._pages(f"/commits/{commit}/statuses"):
+            for status in _STATUSES.validate_python(page):
+                if not self._is_late(status.created_at):
+                    newest.setdefault(status.context, status)
+        return list(newest.values())
+
+    def _is_late(self, moment: datetime) -> bool:
+        asked = self.trigger
+        return asked.kind is not TriggerKind.COMMAND_LINE and utc(moment) > asked.at
+
+    def _check(self, run: _Run, left_out: list[str]) -> FailedCheck:
+        said = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
+        cleaned = strip_hidden(said)
+        if cleaned.removed:
+            left_out.append(f"hidden in what {_line(run.name)} says: {', '.join(cleaned.removed)}")
+        is_job = run.app is not None and run.app.slug == "github-actions"
+        step, log = self._job(run, left_out) if is_job else ("", "")
+        return FailedCheck(
+            name=_line(run.name),
+            conclusion=run.conclusion or "",
+            url=run.html_url or run.details_url or "",
+            step=step,
+            summary=_words(said, MOST_SUMMARY),
+            annotations=self._annotations(run) if run.output.annotations_count else (),
+            log=log,
+        )
+
+    def _annotations(self, run: _Run) -> tuple[Annotation, ...]:
+        path = f"{self.repository.url}/check-runs/{run.id}/annotations"
+        try:
+            _, found = self.repository.requester.requestJsonAndCheck("GET", path, {"per_page": 100})
+        except github.GithubException:
+            return ()
+        order = {"failure": 0, "warning": 1}
+        said = sorted(
+            _ANNOTATIONS.validate_python(found),
+            key=lambda each: order.get(each.annotation_level or "", 2),
+        )
+        return tuple(
+            Annotation(
+                path=_line(each.path),
+                line=each.start_line,
+                level=_line(each.annotation_level or ""),
+                message=_words(f"{each.title or ''}\n{each.message or ''}", MOST_MESSAGE),
+            )
+            for each in said[:MOST_ANNOTATIONS]
+        )
+
+    def _job(self, run: _Run, left_out: list[str]) -> tuple[str, str]:
+        """The step that failed, and the log. A job has its check's number."""
+        found = _JOB.search(run.details_url or "")
+        path = f"{self.repository.url}/actions/jobs/{found[1] if found else run.id}"
+        try:
+            _, answer = self.repository.requester.requestJsonAndCheck("GET", path)
+        except github.GithubException as error:
+            left_out.append(f"the log of {_line(run.name)}: GitHub answered {error.status}")
+            return "", ""
+        failed = (s for s in _Job.model_validate(answer).steps if s.conclusion in _FAILED)
+        step = next(failed, _Step(name=""))
+        return _line(step.name), self._log(run, path, left_out)
+
+    def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
+        """The log lies elsewhere, behind an address that is good for a minute."""
+        want = Download(LOG_BYTES, self.access.timeout, end=LOG_KEPT)
+        try:
+            data = download(
+                f"{path}/logs",
+                want,
+                token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
+                # where the forge's own API says that it is
+                allows=lambda _: True,
+                retry=self.access.retry(),
+            )
+        except (Refusal, requests.RequestException, ValueError, github.GithubException) as error:
+            why = str(error) if isinstance(error, Refusal) else type(error).__name__
+            left_out.append(f"the log of {_line(run.name)}: {why}")
+            return ""
+        return _without_credentials(cut_log(data.decode("utf-8", "replace"), MOST_LOG))
+
+    def _pages(self, path: str, **query: Any) -> Iterator[Any]:
+        for number in range(1, _PAGES + 1):
+            asked = {**query, "per_page": 100, "page": number}
+            _, found = self.repository.requester.requestJsonAndCheck(
+                "GET", f"{self.repository.url}{path}", asked
+            )
+            yield found
+            rows = found["check_runs"] if isinstance(found, dict) else found
+            if len(rows) < 100:
+                return
+
+
+def _status(status: _Status) -> FailedCheck:
+    return FailedCheck(
+        name=_line(status.context),
+        conclusion=status.state,
+        url=status.target_url or "",
+        summary=_words(status.description or "", MOST_SUMMARY),
+    )
+
+
+def _line(text: str) -> str:
+    return shortened(" ".join(visible(text).split()), 200)
+
+
+def _words(text: str, most: int) -> str:
+    shown = without_pictures(strip_hidden(text).text.strip())
+    return _without_credentials(shortened(shown, most))
+
+
+def _without_credentials(text: str) -> str:
+    """What has a credential's form may be one that nobody knew to hide."""
+    kept, copied = [], 0
+    for found in sorted(find_credentials(text), key=lambda each: each.start):
+        if found.start >= copied:
+            kept += [text[copied : found.start], "[redacted]"]
+        copied = max(copied, found.end)
+    return "".join([*kept, text[copied:]])

@@ -1,0 +1,90 @@
+"""GitHub as a `Board`: the dashboard's issue, found by our own authorship and its marker, and who
+has spoken in a thread.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import github
+
+from resolver.forge.board import Posted, Voice
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.moments import utc
+from resolver.forge.github.publishing import once
+from resolver.forge.github.reading import login_of, newest_comments
+from resolver.forge.markers import DASHBOARD
+
+NEWEST = 100
+"""Comments of a thread that are looked at."""
+
+LISTED = 100
+"""Open issues of our own account that are looked through for the dashboard, the oldest."""
+
+_GONE = {404, 410}
+
+
+class GitHubBoard:
+    """A `Board` of OWNER/NAME. own: the login that we write as."""
+
+    def __init__(self, access: GitHubAccess, repository: str, own: str) -> None:
+        self._access = access
+        self._repository = access.client().get_repo(repository)
+        self._own = own.casefold()
+
+    def voices(self, number: int) -> Sequence[Voice]:
+        name = self._repository.full_name
+        with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
+            comments = newest_comments(self._repository.get_issue(number), NEWEST)
+            return [
+                Voice(
+                    author=login_of(comment),
+                    is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
+                    own=login_of(comment).casefold() == self._own,
+                    at=utc(comment.created_at),
+                    body=comment.body or "",
+                )
+                for comment in reversed(comments)
+            ]
+
+    def dashboard(self, number: int) -> Posted | None:
+        with self._access.asking(f"read the dashboard #{number}", "issues: read"):
+            try:
+                row = self._asked("GET", f"/{number}")
+            except github.GithubException as error:
+                if error.status not in _GONE:
+                    raise
+                return None
+            return self._ours(row)
+
+    def find(self) -> Posted | None:
+        query = {"creator": self._own, "state": "open", "sort": "created", "direction": "asc"}
+        with self._access.asking("look for the dashboard", "issues: read"):
+            rows = self._asked("GET", "", parameters={**query, "per_page": LISTED})
+            found = (self._ours(row) for row in rows)
+            return next((posted for posted in found if posted is not None), None)
+
+    def create(self, title: str, body: str) -> int:
+        made = once(
+            self._access,
+            "make the dashboard",
+            "issues: write",
+            self.find,
+            lambda: Posted(
+                int(self._asked("POST", "", input={"title": title, "body": body})["number"]), body
+            ),
+        )
+        return made.number
+
+    def rewrite(self, number: int, body: str) -> None:
+        with self._access.asking(f"write the dashboard #{number}", "issues: write"):
+            self._asked("PATCH", f"/{number}", input={"body": body})
+
+    def _ours(self, row: Any) -> Posted | None:
+        body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
+        ours = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
+        return Posted(int(row["number"]), body) if ours and "pull_request" not in row else None
+
+    def _asked(self, verb: str, path: str, **more: Any) -> Any:
+        url = f"{self._repository.url}/issues{path}"
+        _, data = self._repository.requester.requestJsonAndCheck(verb, url, **more)
+        return data

@@ -1,0 +1,48 @@
+"""Accounts: their numbers, what people may do with a repository, and which teams they are in.
+
+Source: https://docs.github.com/en/rest/collaborators/collaborators,
+https://docs.github.com/en/rest/teams/members
+"""
+
+from urllib.parse import quote
+
+import github
+from github.Repository import Repository
+
+from resolver.errors import ForgeError
+from resolver.forge.github.access import GitHubAccess
+from resolver.model import Actor
+from resolver.who_may import LEVELS
+
+
+def level_of(repository: Repository, login: str) -> str:
+    """One of LEVELS. A role of the organization's own counts as the level it is built on, as far
+    as GitHub tells it: triage as read, maintain as write."""
+    path = f"{repository.url}/collaborators/{quote(login, safe='')}/permission"
+    _, answer = repository.requester.requestJsonAndCheck("GET", path)
+    role = str(answer.get("role_name") or "")
+    return role if role in LEVELS else str(answer["permission"])
+
+
+def is_member(repository: Repository, team: str, login: str) -> bool:
+    """Whether the membership is active: who is only invited is no member, and neither is somebody
+    of a team that the token can't see."""
+    organization, _, slug = team.partition("/")
+    path = f"/orgs/{quote(organization)}/teams/{quote(slug)}/memberships/{quote(login, safe='')}"
+    try:
+        _, answer = repository.requester.requestJsonAndCheck("GET", path)
+    except github.GithubException as error:
+        if error.status == 404:
+            return False
+        raise
+    return bool(answer.get("state") == "active")
+
+
+def account_of(access: GitHubAccess, client: github.Github, login: str) -> Actor:
+    """The account of a login, with its number where GitHub tells it."""
+    try:
+        with access.asking(f"read the account {login}"):
+            _, answer = client.requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
+            return Actor(login=login, id=int(answer["id"]), is_bot=answer.get("type") == "Bot")
+    except ForgeError:
+        return Actor(login=login)

@@ -1,0 +1,115 @@
+"""Progress: what is told of a run while it is at work, in the comment that will say how it ended.
+
+Data and its words; who writes it when is in `resolver.forge.telling`.
+"""
+
+import re
+from datetime import datetime
+
+from pydantic import Field
+
+from resolver.forge.escape import code_span, one_line, shortened
+from resolver.forge.fitting import MAX_BODY
+from resolver.forge.markers import AtWork, at_work_marker, died_marker
+from resolver.model import Command, Noun, PlanItem, Trigger
+from resolver.templates import render
+from resolver.trace.markdown import utf16_length
+from resolver.trace.plain import money
+
+MOST_PLANNED = 30
+"""Lines of a plan that are shown."""
+
+_URL = re.compile(r"https?://[^\s<>()]+")
+
+
+class Progress(Noun):
+    """How far a run is. Made by `Telling`, read by the forge.
+
+    until: when it has ended for sure, whatever comments grant it. replies, most_replies: of the
+    model. cost: US dollars; None when a price is unknown.
+    """
+
+    trigger: Trigger
+    run: str
+    since: datetime
+    until: datetime
+    mention: str = "@agent"
+    job: str = Field(default="", description="As in AtWork.")
+    log_url: str = Field(default="", description="Page where the run can be followed, if any.")
+    waits: str = Field(default="", description="What it waits for before it can begin.")
+    read: bool = False
+    base: str = Field(default="", description="Commit that was cloned.")
+    answers: bool = Field(default=False, description="True when nothing will be changed.")
+    sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
+    replies: int = 0
+    most_replies: int = 0
+    cost: float | None = 0.0
+    paused: bool = False
+    plan: tuple[PlanItem, ...] = ()
+    failed: str = Field(default="", description="A check that the agent has seen fail.")
+    passed: str = Field(default="", description="A check that the agent has seen pass since.")
+    worked: bool = Field(default=False, description="True when the agent's work has ended.")
+    checked: bool = Field(default=False, description="True when the change may be published.")
+    published: bool = False
+
+    @property
+    def at_work(self) -> AtWork:
+        """What its marker says."""
+        return AtWork(self.run, self.since, self.until, self.job)
+
+
+def progress_body(progress: Progress) -> str:
+    """The comment of a run at work."""
+    trigger = progress.trigger
+    reviews = trigger.command is Command.REVIEW
+    text = render(
+        "comments/progress.md.j2",
+        login=one_line(trigger.actor.login, 100),
+        mention=code_span(progress.mention),
+        stop=code_span(f"{progress.mention} stop"),
+        run=code_span(progress.run),
+        since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
+        asked=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
+        thing="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
+        waits=one_line(progress.waits, 300),
+        paused=progress.paused,
+        resume=code_span(f"{progress.mention} resume"),
+        read=progress.read,
+        base=code_span(progress.base[:12]),
+        sandbox=progress.sandbox,
+        replies=progress.replies,
+        most=progress.most_replies,
+        spent="" if progress.cost is None else money(progress.cost),
+        plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
+        most_planned=MOST_PLANNED,
+        failed=code_span(shortened(" ".join(progress.failed.split()), 150)),
+        passed=code_span(shortened(" ".join(progress.passed.split()), 150)),
+        kind="review" if reviews else "answer" if progress.answers else "change",
+        worked=progress.worked,
+        checked=progress.checked,
+        published=progress.published,
+        log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
+    )
+    marker = at_work_marker(trigger.key, progress.at_work)
+    text = re.sub(r"\n{3,}", "\n\n", text.strip())
+    body = f"{marker}\n\n{text}\n"
+    if utf16_length(body) > MAX_BODY:
+        return progress_body(progress.model_copy(update={"plan": (), "failed": "", "passed": ""}))
+    return body
+
+
+def died_body(body: str, work: AtWork, mention: str, page: str) -> str:
+    """What takes the place of `body`, the comment of a run at work that was killed.
+
+    page: the address that the number of a run of GitHub Actions is put behind.
+    """
+    url = f"{page}/{work.job.partition('.')[0]}"
+    text = render(
+        "comments/died.md.j2",
+        run=code_span(work.run),
+        since=f"{work.since:%Y-%m-%d %H:%M} UTC",
+        mention=code_span(mention),
+        go_on=code_span(f"{mention} continue"),
+        log_url=url if work.job and _URL.fullmatch(url) else "",
+    )
+    return f"{died_marker(body)}\n\n{text.strip()}\n"

@@ -1,0 +1,95 @@
+"""What the workflows of a repository say, as far as it matters to an agent's pull requests.
+
+The files are the repository's: anything may be in them, and what is no workflow is none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+FOLDER = ".github/workflows"
+
+_OURS = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
+"""How a step or a job names the Action, wherever its repository's owner is."""
+
+_CHECKS = frozenset({"pull_request", "pull_request_target", "push", "merge_group"})
+"""Events by which a workflow looks at a change."""
+
+
+@dataclass(frozen=True)
+class AgentJob:
+    """A job that runs Resolver's Action.
+
+    own_token: it works with an App or with a token that is not the job's own.
+    permissions: of the job's token; None where the repository's default holds.
+    """
+
+    name: str
+    own_token: bool
+    permissions: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """One file. events: that start it."""
+
+    path: str
+    events: frozenset[str]
+    agents: tuple[AgentJob, ...] = ()
+
+    @property
+    def checks_changes(self) -> bool:
+        """Whether it starts on a pull request or a push, and is not the agent itself."""
+        return bool(self.events & _CHECKS) and not self.agents
+
+
+def read_workflow(path: str, content: bytes) -> Workflow | None:
+    """The workflow in a file, None when it is none."""
+    try:
+        data = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("jobs"), dict):
+        return None
+    # YAML 1.1 reads the word `on` as true.
+    events = _events(data.get("on", data.get(True)))
+    jobs = [(str(n), j) for n, j in data["jobs"].items() if isinstance(j, dict)]
+    found = [_agent_job(name, job, data.get("permissions")) for name, job in jobs]
+    return Workflow(path, events, tuple(job for job in found if job is not None))
+
+
+def _events(on: Any) -> frozenset[str]:
+    if isinstance(on, str):
+        return frozenset({on})
+    if isinstance(on, list | dict):
+        return frozenset(each for each in on if isinstance(each, str))
+    return frozenset()
+
+
+def _agent_job(name: str, job: Mapping[Any, Any], around: Any) -> AgentJob | None:
+    steps = job.get("steps")
+    for step in (job, *(steps if isinstance(steps, list) else ())):
+        used = step.get("uses") if isinstance(step, dict) else None
+        if isinstance(used, str) and (any(o in used for o in _OURS) or used == "./"):
+            given = {**_table(step.get("with")), **_table(step.get("secrets"))}
+            return AgentJob(
+                name,
+                own_token=bool({"github-token", "app-id"} & {str(key) for key in given}),
+                permissions=_permissions(job.get("permissions", around)),
+            )
+    return None
+
+
+def _table(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _permissions(value: Any) -> Mapping[str, str] | None:
+    """By name; of `read-all` and the like the level is that of every name."""
+    if isinstance(value, str):
+        return {"*": value.removesuffix("-all")}
+    if isinstance(value, dict):
+        return {str(name): str(level) for name, level in value.items()}
+    return None

@@ -1,0 +1,64 @@
+"""A stop that was asked for on the dashboard, taken from the ledger by the run that it is for."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from resolver.controller.control import Control, Stop
+from resolver.errors import ResolverError
+from resolver.forge.base import Forge
+from resolver.guards.admission import ledger_of, show_at_work
+from resolver.guards.keeping import LedgerRef
+from resolver.record import Record
+
+logger = logging.getLogger("resolver.guards")
+
+LEAST_SECONDS = 1.0
+"""Between two looks; each is two small requests of git."""
+
+
+@dataclass(frozen=True)
+class StopWatch:
+    """Looks for the stop of the run with this key. seconds: between two looks."""
+
+    keep: LedgerRef
+    key: str
+    control: Control
+    seconds: float
+
+    def run(self, ended: threading.Event) -> None:
+        """Look until `ended`, or until the run was stopped. Errors are logged."""
+        last = ""
+        while not ended.wait(self.seconds):
+            try:
+                tip = self.keep.tip()
+                run = self.keep.read().run_of(self.key) if tip != last else None
+            except ResolverError as error:
+                logger.warning("%s", error.what)
+                continue
+            last = tip
+            if run is not None and run.stop_by:
+                self.control.send(Stop(by=run.stop_by))
+                return
+
+
+@contextmanager
+def heeding_stops(record: Record, forge: Forge) -> Iterator[None]:
+    """Show the run on the dashboard, and watch for its box while the block runs."""
+    settings = record.settings
+    show_at_work(record, forge)
+    if record.booked is None or not settings.dashboard or not settings.control_poll:
+        yield
+        return
+    seconds = max(settings.control_poll, LEAST_SECONDS)
+    watch = StopWatch(ledger_of(record), record.booked.key, record.job.control, seconds)
+    ended = threading.Event()
+    thread = threading.Thread(target=watch.run, args=(ended,), name="stops", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)

@@ -1,0 +1,134 @@
+"""The run's commits, made in the host's clone: the change, and merges, with who made them, who
+asked for them and which run it was.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from resolver.errors import PolicyViolation
+from resolver.forge.base import Forge
+from resolver.forge.escape import title
+from resolver.forge.pull_words import commit_message
+from resolver.model import Patch, Task, Trigger, TriggerKind
+from resolver.record import Record
+from resolver.templates import render
+from resolver.workspace.merging import is_ancestor, merge, replay
+from resolver.workspace.policy import PatchPolicy, check
+from resolver.workspace.publish import Identity
+from resolver.workspace.tree import read_patch
+from resolver.workspace.workspace import Workspace
+
+KNOWN_IDS = {"github-actions[bot]": 41898282}
+"""The account that an Action's own token writes as; it may not ask for its number."""
+
+
+@dataclass(frozen=True)
+class Making:
+    """What a run's commits are made of, and where they are made public."""
+
+    record: Record
+    forge: Forge
+    task: Task
+    workspace: Workspace
+
+    def commit(self, tree: str, parent: str, merged: str = "") -> str:
+        """Id of a commit of ours. The same run gives the same commit each time.
+
+        merged: a second parent: then it is a merge, and named so.
+        """
+        record, patch = self.record, self._patch
+        made = self.workspace.commit(
+            patch.model_copy(update={"tree": tree}),
+            message=self._merge_message(merged) if merged else self._message(),
+            author=self._author,
+            at=record.log.ended_at if record.log else record.job.trigger.at,
+            co_authors=co_authors(record.job.trigger),
+            parent=parent,
+            merged=merged,
+        ).commit
+        assert made is not None
+        return made
+
+    @cached_property
+    def _author(self) -> Identity:
+        account = self.forge.account()
+        return identity(account.login, account.id)
+
+    def _message(self) -> str:
+        return commit_message(self.record.report())
+
+    def _merge_message(self, merged: str) -> str:
+        pull = self.workspace.pull
+        if pull is None or merged != pull.base:
+            return render("run/merge.j2", base="", head="", run=self.record.job.run)
+        # names that people gave: a commit's message notifies and links as a comment does
+        base, head = title(pull.base_branch), title(pull.head_branch)
+        return render("run/merge.j2", base=base, head=head, run=self.record.job.run)
+
+    @property
+    def _patch(self) -> Patch:
+        assert self.record.patch is not None
+        return self.record.patch
+
+    def onto(self, known: str, tip: str) -> str | None:
+        """Id of a commit that brings the change to `known`, the commit that it was made on, on top
+        of what its branch holds by now; None where git alone can't. `tip` itself where all of it is
+        there.
+
+        What comes of the two together is held against the policy. Raises PolicyViolation.
+        """
+        git, tree = self.workspace.git, self._patch.tree
+        made = self.commit(tree, known)
+        if tip == known:
+            return made
+        if is_ancestor(git, made, tip):
+            return tip
+        if not is_ancestor(git, known, tip):
+            return None
+        merges = self.record.settings.base_moved == "merge"
+        found = merge(git, tip, made) if merges else replay(git, known, tree, tip)
+        if found.conflicts:
+            return None
+        if found.tree == self.workspace.tree(tip):
+            return tip
+        self._check(tip, found.tree)
+        if merges:
+            return self.commit(found.tree, tip, made)
+        return self.commit(found.tree, tip)
+
+    def _check(self, base: str, tree: str) -> None:
+        """As the change was judged by itself: what it comes to elsewhere may be something else."""
+        settings = self.record.settings
+        patch = read_patch(self.workspace.git, base, tree, settings.max_patch_bytes)
+        try:
+            check(self.workspace, patch, policy_of(self.record))
+        except PolicyViolation as violation:
+            raise PolicyViolation(
+                f"on top of what was pushed meanwhile, {violation.what}", violation.next_step
+            ) from violation
+
+
+def policy_of(record: Record) -> PatchPolicy:
+    """What a change of this run may be."""
+    settings = record.settings
+    return PatchPolicy(
+        protected_paths=settings.protected_paths,
+        max_bytes=settings.max_patch_bytes,
+        max_files=settings.max_patch_files,
+    )
+
+
+def identity(login: str, id: int | None) -> Identity:
+    """How a commit names an account, so that GitHub links it."""
+    login = login or "resolver"
+    id = id or KNOWN_IDS.get(login)
+    user = f"{id}+{login}" if id is not None else login
+    return Identity(login, f"{user}@users.noreply.github.com")
+
+
+def co_authors(trigger: Trigger) -> tuple[Identity, ...]:
+    """The person who asked, where the forge knows them; nobody has asked for a failing check."""
+    nobody = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
+    if trigger.kind in nobody:
+        return ()
+    return (identity(trigger.actor.login, trigger.actor.id),)

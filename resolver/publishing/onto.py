@@ -1,0 +1,256 @@
+"""The change to a pull request made public: a commit on the branch that it comes from, for whoever
+it is of. Where that can't be, a pull request beside it, or the patch in words.
+"""
+
+from dataclasses import replace
+
+from resolver.errors import ForgeError, LogError, PushRefused, Refused, WorkspaceError
+from resolver.forge.invisible import with_invisible_shown
+from resolver.model import How, Publication, PullRequest
+from resolver.publishing.making import Making
+from resolver.publishing.placing import ATTEMPTS, move_on, new_branch
+from resolver.pull import Pull, PullSource
+from resolver.record import Record
+from resolver.templates import render
+from resolver.workspace.merging import is_ancestor, mail
+from resolver.workspace.pushing import fetch_tip, require_push
+
+MOST_PATCH = 30_000
+"""Bytes of a patch that a comment shows; a longer one is only kept."""
+
+
+class Missed(Exception):
+    """The pull request's branch is not to be had for the change.
+
+    why: the end of a sentence that begins with "because". is_there: it can still be merged into.
+    """
+
+    def __init__(self, why: str, *, is_there: bool = True) -> None:
+        super().__init__(why)
+        self.why = why
+        self.is_there = is_there
+
+
+def require_branch(pull: Pull) -> None:
+    """Raise Refused for a pull request that comes from a branch which is never pushed to."""
+    kept = {pull.default_branch, pull.base_branch} - {""}
+    if not pull.is_fork and pull.head_branch in kept:
+        raise Refused(
+            f"#{pull.number} comes from {pull.head_branch}, which is the default branch or the one "
+            "it is to be merged into, and I never push there",
+            "open a pull request from another branch and ask there; questions and reviews are fine",
+        )
+
+
+def as_now(making: Making) -> Making:
+    """With the branch that the pull request comes from by now. Raises Missed when there is none to
+    push to, Refused as `require_branch`."""
+    pull = pull_of(making)
+    if pull.number != making.record.job.trigger.subject:
+        raise LogError(
+            f"the log is about #{pull.number}, and not about where it was asked to go on",
+            "make the request anew",
+        )
+    source = making.forge.heads().source(pull.number)
+    now = pull.model_copy(
+        update={
+            "head_repository": source.repository,
+            "head_branch": source.branch,
+            "is_fork": source.is_fork,
+        }
+    )
+    require_branch(now)
+    if not source.is_open:
+        raise Missed("it is merged or closed by now", is_there=False)
+    if source.is_protected:
+        raise Missed(f"its branch {source.branch} is protected")
+    if source.is_fork:
+        _require_fork(making.record, source)
+    return replace(making, workspace=replace(making.workspace, pull=now))
+
+
+def require_way(making: Making) -> None:
+    """Raise Missed where nothing can be pushed to the branch that the pull request comes from, as
+    far as is known before it is tried. Raises Refused as `require_branch`."""
+    making = as_now(making)
+    pull = pull_of(making)
+    if not pull.is_fork:
+        return
+    git, credential = making.workspace.git, making.record.credential()
+    try:
+        require_push(git, pull.head, pull.head_branch, url_of(making), credential)
+    except PushRefused as refused:
+        raise _not_taken(pull, refused) from refused
+
+
+def _not_taken(pull: Pull, refused: PushRefused) -> Missed:
+    where = f"{pull.head_branch} of {pull.head_repository}"
+    return Missed(f"GitHub did not take the push to {where}: {refused.why}")
+
+
+def _require_fork(record: Record, source: PullSource) -> None:
+    if not source.repository:
+        raise Missed("its repository is gone", is_there=False)
+    if record.settings.fork_changes != "push":
+        raise Missed("nothing is pushed to forks here")
+    if not source.can_modify:
+        raise Missed("its author does not let maintainers edit the fork's branch")
+
+
+def url_of(making: Making) -> str:
+    """Where the branch of the pull request is fetched from and pushed to."""
+    pull = pull_of(making)
+    server = making.record.settings.github_server_url.rstrip("/")
+    return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.task.source
+
+
+def publish_on_pull(making: Making) -> Publication:
+    """The change, as one commit on top of what the pull request's branch holds."""
+    pull, patch = pull_of(making), making.record.patch
+    assert patch is not None
+    known = pull.head
+    try:
+        making = as_now(making)
+        known = start_of(making)
+        if known != pull.head and making.workspace.tree(known) == patch.tree:
+            return published(making, known, "unchanged")
+        return _push(making, known)
+    except Missed as missed:
+        return beside(making, making.commit(patch.tree, known), missed)
+
+
+def _push(making: Making, known: str) -> Publication:
+    pull = pull_of(making)
+    for _ in range(ATTEMPTS):
+        tip = tip_of(making)
+        made = making.onto(known, tip)
+        if made is None:
+            raise Missed(
+                f"somebody has pushed to {pull.head_branch} meanwhile, and that does not go "
+                "together with the change by itself"
+            )
+        if made == tip:
+            return _there(making, known, tip)
+        if placed := push(making, made, tip):
+            return published(making, placed, "pushed")
+    raise ForgeError(
+        f"{pull.head_branch} was pushed to again and again", "try again when it is quiet there"
+    )
+
+
+def _there(making: Making, known: str, tip: str) -> Publication:
+    """The branch holds all of the change: by a push of ours, or because somebody else has made the
+    same one, which is theirs."""
+    patch = making.record.patch
+    assert patch is not None
+    own = making.commit(patch.tree, known)
+    if is_ancestor(making.workspace.git, own, tip):
+        return published(making, own, "pushed")
+    return published(making, tip, "unchanged")
+
+
+def pull_of(making: Making) -> Pull:
+    """The pull request that the work is on."""
+    pull = making.workspace.pull
+    assert pull is not None
+    return pull
+
+
+def start_of(making: Making) -> str:
+    """The commit that the change is made on: an earlier one of the same work where the branch has
+    one, else what was checked out."""
+    continuation, head = making.record.job.continuation, pull_of(making).head
+    earlier = continuation.publication.commit if continuation else None
+    git = making.workspace.git
+    if not earlier or not is_ancestor(git, earlier, tip_of(making)):
+        return head
+    return earlier if is_ancestor(git, head, earlier) else head
+
+
+def tip_of(making: Making) -> str:
+    """What the branch holds now. Raises Missed where it is gone, or a fork can't be read."""
+    pull = pull_of(making)
+    try:
+        credential = making.record.credential()
+        tip = fetch_tip(making.workspace.git, url_of(making), pull.head_branch, credential)
+    except WorkspaceError as error:
+        if not pull.is_fork:
+            raise
+        raise Missed(f"the fork can't be read ({error.what})") from error
+    if tip is None:
+        raise Missed(f"its branch {pull.head_branch} is gone", is_there=False)
+    return tip
+
+
+def push(making: Making, commit: str, tip: str) -> str:
+    """Move the pull request's branch on from `tip`; the commit that it then holds, "" when it was
+    moved meanwhile. Raises Missed where the server does not take it, and it may be taken
+    elsewhere."""
+    pull = pull_of(making)
+    try:
+        return move_on(making, commit, pull.head_branch, url_of(making), tip)
+    except PushRefused as refused:
+        if not (pull.is_fork or refused.of_branch):
+            raise
+        raise _not_taken(pull, refused) from refused
+
+
+def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False) -> Publication:
+    """The commit elsewhere: as a pull request of its own, or as a patch. merges: a patch can't say
+    what a merge is."""
+    record, task, pull = making.record, making.task, pull_of(making)
+    if pull.is_fork and record.settings.fork_changes != "branch":
+        if merges:
+            raise ForgeError(
+                f"#{pull.number} can't be brought up to date from here, because {missed.why}",
+                f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
+            )
+        patch = mail(making.workspace.git, commit, MOST_PATCH)
+        return Publication(
+            pull_request=described(making),
+            how="patch",
+            patch=_shown(patch),
+            why=missed.why,
+        )
+    onto = not pull.is_fork and missed.is_there
+    base = pull.head_branch if onto else pull.base_branch
+    told = render("run/beside.md.j2", pull=pull, why=missed.why, base=base, onto=onto)
+    record.warnings.append(told.strip())
+    branch, placed = new_branch(making, commit)
+    record.publication = Publication(branch=branch, commit=placed, how="beside", why=missed.why)
+    report = record.report()
+    proposed = task.model_copy(update={"base_branch": base})
+    opened = making.forge.open_pull_request(report.model_copy(update={"task": proposed}), branch)
+    return record.publication.model_copy(update={"pull_request": opened})
+
+
+def _shown(patch: bytes | None) -> str:
+    """The patch as a comment can carry it without a change, "" where it can't."""
+    try:
+        text = (patch or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    return "" if with_invisible_shown(text) != text or "\r" in text else text
+
+
+def published(making: Making, commit: str, how: How) -> Publication:
+    """What is told of a commit on the pull request's branch."""
+    record, pull = making.record, pull_of(making)
+    where = pull.head_repository or making.task.trigger.repository
+    server = record.settings.github_server_url.rstrip("/")
+    return Publication(
+        branch=pull.head_branch,
+        commit=commit,
+        pull_request=described(making),
+        how=how,
+        repository=where if pull.is_fork else "",
+        commit_url=f"{server}/{where}/commit/{commit}",
+    )
+
+
+def described(making: Making) -> PullRequest:
+    """The pull request that the work is on. Its own text is not ours, and is not told."""
+    task, pull = making.task, pull_of(making)
+    return PullRequest(
+        title=task.title, body="", number=pull.number, url=task.url or None, draft=pull.is_draft
+    )

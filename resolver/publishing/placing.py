@@ -1,0 +1,71 @@
+"""Commits of ours on branches: a new branch of its own, or the end of one that is there."""
+
+from pathlib import Path
+
+from resolver.errors import BranchTaken, ForgeError
+from resolver.model import TriggerKind
+from resolver.publishing.making import Making
+from resolver.publishing.signing import put_signed
+from resolver.runlog import BRANCH_STAGE
+from resolver.workspace.naming import branch_name, free_branch
+from resolver.workspace.pushing import push_onto
+
+ATTEMPTS = 5
+"""How often it is tried again when somebody writes a branch at the same moment."""
+
+
+def new_branch(making: Making, commit: str) -> tuple[str, str]:
+    """Publish the commit under a free branch name; the name, and the commit as it is there.
+
+    The name is in the log before anything is pushed: a killed attempt's branch is found again.
+    """
+    record, forge, task = making.record, making.forge, making.task
+    number, kind = task.trigger.subject, "pull" if task.pull else "issue"
+    wanted = branch_name(task.title, number, of=kind)
+    intended = record.log.intended_branch(record.job.run) if record.log else None
+    if intended and (placed := _create(making, commit, intended)):
+        return intended, placed
+    forge.discard_abandoned(wanted, record.job.run)
+    earlier = record.job.continuation
+    if earlier is not None and earlier.publishes:
+        forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
+    taken = forge.branches(wanted)
+    for _ in range(ATTEMPTS):
+        branch = free_branch(taken, wanted)
+        if record.log:
+            record.log.stage(BRANCH_STAGE, branch, 0.0)
+        if placed := _create(making, commit, branch):
+            return branch, placed
+        taken = {*taken, branch}
+    raise ForgeError(f"no free branch name like {wanted} was found", "delete old agent/ branches")
+
+
+def _create(making: Making, commit: str, branch: str) -> str:
+    """Make `branch` hold the commit; the one that it then holds, "" when that is something else."""
+    record, workspace, source = making.record, making.workspace, making.task.source
+    try:
+        if record.job.trigger.kind is TriggerKind.LOCAL:
+            workspace.write_branch(Path(source), branch, commit)
+        elif signed := put_signed(making, commit, branch, ""):
+            return signed
+        else:
+            workspace.push(commit, branch, source, record.credential())
+    except BranchTaken:
+        return ""
+    return commit
+
+
+def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -> str:
+    """Move `branch` at `url` on from `previous` to the commit, which builds on that; the one that
+    it then holds, "" when it holds something else by now. Raises PushRefused where the server does
+    not take it."""
+    credential = making.record.credential()
+    try:
+        # nobody but a fork's owner makes commits there by the API
+        own = url == making.task.source
+        if own and (signed := put_signed(making, commit, branch, previous)):
+            return signed
+        push_onto(making.workspace.git, commit, branch, url, credential, previous)
+    except BranchTaken:
+        return ""
+    return commit

@@ -1,0 +1,58 @@
+"""Says on the thread that a run has begun: the reaction, and the comment that is edited from then
+on. Only of a run that may begin and that publishes.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from resolver.forge.base import Forge
+from resolver.forge.progress import Progress
+from resolver.forge.telling import Telling
+from resolver.model import CheckedCommand, Command, TriggerKind
+from resolver.record import Record
+from resolver.verify.claims import claimed_evidence
+
+SLACK = timedelta(hours=1)
+"""Cloning, starting and publishing, beyond the time that the agent may take."""
+
+
+def begin_telling(record: Record, forge: Forge) -> None:
+    """React to the request, and begin the run's comment. Returns at once; never raises."""
+    job, settings = record.job, record.settings
+    if not job.publish:
+        return
+    forge.acknowledge(job.trigger)
+    # a question in a conversation on lines is answered there, and in no second place
+    told = record.publication.comment_url is not None or job.trigger.in_thread
+    if told or not settings.progress_comments or job.trigger.kind is TriggerKind.LOCAL:
+        return
+    now = job.now()
+    longest = timedelta(seconds=settings.ceiling.max_time + settings.setup_timeout) + SLACK
+    redact = record.redactor().redact_text
+    record.telling = Telling(
+        forge.apart,
+        Progress(
+            trigger=job.trigger,
+            run=job.run,
+            since=now,
+            until=now + longest,
+            mention=settings.mention,
+            job=job.actions_run,
+            log_url=job.log_url,
+            answers=job.trigger.command is Command.QUESTION,
+        ),
+        settings.progress_interval,
+        _checks,
+        redact,
+    )
+    record.telling.start()
+
+
+def show(record: Record, **known: object) -> None:
+    """Tell what is known of the run now, where its progress is told; fields of Progress."""
+    if record.telling is not None:
+        record.telling.show(**known)
+
+
+def _checks(commands: Sequence[CheckedCommand]) -> Sequence[CheckedCommand]:
+    return claimed_evidence(commands).commands

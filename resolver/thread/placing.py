@@ -1,0 +1,69 @@
+"""Where a request is worked on and told whose event does not say it: a dispatch, which knows a
+number alone, and a check that has failed.
+"""
+
+import logging
+from functools import partial
+
+from resolver.errors import ForgeError
+from resolver.forge.github.check_places import CheckPlaces
+from resolver.forge.github.forge import GitHubForge
+from resolver.model import Trigger, TriggerKind
+from resolver.settings import Settings
+from resolver.triggers.checks import check_key
+from resolver.triggers.ignored import Ignored
+
+logger = logging.getLogger("resolver.thread.placing")
+
+
+def placed(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, again: bool = False
+) -> Trigger | Ignored:
+    """The trigger with its place, or why there is nothing to do. Others come back as they are.
+
+    again: a run of it was cut off, which may have pushed to the branch.
+    Raises ForgeError for a check that can't be placed: nobody waits for its end.
+    """
+    if trigger.kind is TriggerKind.DISPATCHED and trigger.number is not None:
+        try:
+            pull = forge.is_pull_request(trigger.number)
+        except ForgeError as error:
+            logger.warning("%s", error.what)  # the run meets the same trouble, and tells of it
+            return trigger
+        return trigger.model_copy(update={"is_pull_request": pull})
+    if trigger.kind is TriggerKind.CHECK_FAILED:
+        places = forge.check_places()
+        number = _place_of(trigger, places)
+        why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
+        if why or (number is None and trigger.is_pull_request):
+            return Ignored(why or f"no pull request of ours is open from {trigger.branch}")
+        if number is None:
+            number = places.open_issue(trigger.check, trigger.branch, trigger.head)
+        return trigger.model_copy(update={"number": number})
+    return trigger
+
+
+def _place_of(trigger: Trigger, places: CheckPlaces) -> int | None:
+    """The pull request, or the open issue about this check."""
+    if trigger.is_pull_request:
+        return places.pull_of(trigger.branch)
+    return places.issue_of(trigger.check)
+
+
+def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, most: int) -> str:
+    """Why no run is begun for the check, "" when one is."""
+    if places.tip(trigger.branch) != trigger.head:
+        return "the branch has a newer commit: its own checks count"
+    if not trigger.is_pull_request:
+        elsewhere = places.told_on(trigger.key)
+        if elsewhere is not None and elsewhere != number:
+            return f"all that fails on this commit is looked at on #{elsewhere}"
+        fix = places.fix_of(number) if number is not None else None
+        if fix is not None:
+            return f"#{fix} is open and fixes it"
+    if number is not None:
+        key_of = partial(check_key, trigger.repository)
+        done = places.attempts(number, trigger.branch, key_of, trigger.head)
+        if done >= most:
+            return f"it was tried {done} times on #{number} (max_check_fixes)"
+    return ""

@@ -1,0 +1,59 @@
+"""Folds the log of a GitHub Actions job into groups, one for each phase of a run.
+
+The runner takes a line that begins with `::` for a command. Only the lines that open and close a
+group are such: what comes from outside is printed by `Progress`, which breaks it up.
+Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
+from resolver.model import RunState
+from resolver.trace.progress import Progress
+from resolver.trace.steps import is_step
+
+PREPARING = "Read the request, clone, start the sandbox"
+WORKING = "The agent works"
+PUBLISHING = "Check and publish"
+
+_AT_WORK = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+
+
+class Groups:
+    """A subscriber of the stream, beside which `during` says when the run begins and ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(console)
+        self._open = ""
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """One run; whatever becomes of it, no group stays open."""
+        self._turn_to(PREPARING)
+        try:
+            yield
+        finally:
+            self._turn_to("")
+
+    def __call__(self, event: Event) -> None:
+        """Print what there is to say about `event`, in the group that it belongs to."""
+        if is_step(event):
+            self._turn_to(WORKING)
+        self._progress(event)
+        if isinstance(event, AgentStateChanged) and event.state not in _AT_WORK:
+            self._turn_to(PUBLISHING)
+
+    def _turn_to(self, title: str) -> None:
+        if title == self._open:
+            return
+        if self._open:
+            self._console.print(Text("::endgroup::"))
+        if title:
+            self._console.print(Text(f"::group::{title}"))
+        self._open = title

@@ -1,0 +1,191 @@
+"""From a check that has failed to a Trigger: on the default branch, or on a branch of our own.
+
+A workflow of GitHub Actions is told of by `workflow_run`, every other check by its suite (and by
+`check_run`, which counts when it is the suite's last). One commit is one request, however many
+checks fail on it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from resolver.forge.escape import one_line
+from resolver.model import Actor, Trigger, TriggerKind
+from resolver.templates import render
+from resolver.triggers.ignored import Ignored, Listening
+from resolver.triggers.payloads import Moment, Payload, Repository, User
+
+CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run"})
+
+OWN_BRANCHES = "agent/"
+"""What the names of our branches begin with."""
+
+FAILED = frozenset({"failure", "timed_out"})
+"""Conclusions that somebody can do something about by a change."""
+
+OF_CHANGES = frozenset({"push", "pull_request", "merge_group"})
+"""What starts the workflows that check changes. Others fail for other reasons; our own workflow is
+one of those."""
+
+ACTIONS = "github-actions"
+
+
+class CheckedRepository(Repository):
+    default_branch: str
+
+
+class Place(Payload):
+    full_name: str | None = None
+
+
+class PullBranch(Payload):
+    ref: str
+
+
+class CheckedPull(Payload):
+    """A pull request that the checked commit belongs to."""
+
+    number: int = Field(gt=0)
+    head: PullBranch
+
+
+class CheckApp(Payload):
+    slug: str | None = None
+    name: str = ""
+
+
+class Checked(Payload):
+    """What a suite and a workflow's run have. conclusion: None while it runs."""
+
+    head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
+    head_branch: str | None = None
+    conclusion: str | None = None
+    updated_at: Moment
+    pull_requests: tuple[CheckedPull, ...] | None = None
+
+
+class Suite(Checked):
+    status: str | None = None
+    app: CheckApp | None = None
+
+
+class CheckRun(Payload):
+    name: str
+    conclusion: str | None = None
+    check_suite: Suite
+
+
+class Workflow(Checked):
+    name: str | None = None
+    event: str
+    head_repository: Place | None = None
+
+
+class CheckEvent(Payload):
+    action: str
+    repository: CheckedRepository
+    sender: User
+
+
+class WorkflowRunEvent(CheckEvent):
+    workflow_run: Workflow
+
+
+class SuiteEvent(CheckEvent):
+    check_suite: Suite
+
+
+class CheckRunEvent(CheckEvent):
+    check_run: CheckRun
+
+
+@dataclass(frozen=True)
+class _Failed:
+    name: str
+    checked: Checked
+    conclusion: str | None
+
+
+def check_key(repository: str, commit: str) -> str:
+    """The key of all that fails on a commit."""
+    return f"check_failed:{repository.casefold()}:{commit}"
+
+
+def from_check(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
+    """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
+
+    Whether a pull request of our own stands behind the branch, and how often it was tried before,
+    is asked of the forge later; `number` is None where the event does not name it.
+    """
+    if listening.checks == "none":
+        return Ignored("failing checks start no work here (fix_failing_checks)")
+    event: CheckEvent
+    if name == "workflow_run":
+        event = run = WorkflowRunEvent.model_validate(payload)
+        failed = _of_workflow(run)
+    elif name == "check_suite":
+        event = suited = SuiteEvent.model_validate(payload)
+        suite = suited.check_suite
+        failed = _of_suite(suite, "", suite.conclusion, listening.bot_login)
+    else:
+        event = single = CheckRunEvent.model_validate(payload)
+        suite = single.check_run.check_suite
+        ended = single.check_run.conclusion
+        failed = _of_suite(suite, single.check_run.name, ended, listening.bot_login)
+        if suite.status != "completed" and event.action == "completed":
+            return Ignored("other checks of its suite are not through")
+    if event.action != "completed":
+        return Ignored(f"the check was {event.action}, only one that is through starts work")
+    if isinstance(failed, Ignored):
+        return failed
+    if failed.conclusion not in FAILED:
+        return Ignored(f"the check's conclusion is {failed.conclusion}")
+    return _on_branch(event, failed, listening)
+
+
+def _of_workflow(event: WorkflowRunEvent) -> _Failed | Ignored:
+    run = event.workflow_run
+    if run.event not in OF_CHANGES:
+        return Ignored(f"the workflow was started by {run.event}, which checks no change")
+    place = run.head_repository.full_name if run.head_repository else None
+    if (place or "").casefold() != event.repository.full_name.casefold():
+        return Ignored("the branch is a fork's")
+    return _Failed(run.name or "workflow", run, run.conclusion)
+
+
+def _of_suite(suite: Suite, name: str, conclusion: str | None, bot_login: str) -> _Failed | Ignored:
+    app = suite.app or CheckApp()
+    if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
+        return Ignored("it's our own")
+    if app.slug == ACTIONS:
+        return Ignored("what a workflow of GitHub Actions came to is told by workflow_run")
+    return _Failed(name or app.name or "check", suite, conclusion)
+
+
+def _on_branch(event: CheckEvent, failed: _Failed, listening: Listening) -> Trigger | Ignored:
+    branch = failed.checked.head_branch
+    if not branch:
+        return Ignored("the check is of no branch")
+    is_default = branch == event.repository.default_branch
+    if not is_default and not branch.startswith(OWN_BRANCHES):
+        return Ignored("the branch is neither the default branch nor one of ours")
+    if listening.checks not in {"all", "default-branch" if is_default else "own"}:
+        return Ignored("checks of this branch start no work here (fix_failing_checks)")
+    pulls = [p for p in failed.checked.pull_requests or () if p.head.ref == branch]
+    sender, sha = event.sender, failed.checked.head_sha
+    name = one_line(failed.name, 100)
+    return Trigger(
+        key=check_key(event.repository.full_name, sha),
+        kind=TriggerKind.CHECK_FAILED,
+        repository=event.repository.full_name,
+        number=None if is_default or not pulls else pulls[0].number,
+        is_pull_request=not is_default,
+        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        instruction=render("run/check_failed.md.j2", check=name, commit=sha, branch=branch).strip(),
+        at=failed.checked.updated_at,
+        head=sha,
+        check=name,
+        branch=branch,
+    )

@@ -1,0 +1,128 @@
+"""From a dispatch, made by hand on GitHub's page or by another program, to a Trigger.
+
+Its inputs say what a comment would say: `issue`, the number; `instruction`, the words that follow
+a mention; `agent`, the name that follows a slash.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from resolver.model import Actor, Command, Trigger, TriggerKind
+from resolver.triggers.commands import read_instruction
+from resolver.triggers.ignored import Ignored, Listening
+from resolver.triggers.mention import find_instruction
+from resolver.triggers.payloads import Payload, Repository, User
+
+DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
+
+DISPATCH_TYPE = "agent"
+"""The `event_type` of a repository_dispatch that is for us."""
+
+ASKED_BY_DISPATCH = frozenset(
+    {
+        Command.FIX,
+        Command.QUESTION,
+        Command.REVIEW,
+        Command.UPDATE,
+        Command.CONTINUE,
+        Command.PUBLISH,
+    }
+)
+"""What can be asked without a comment that a run at work would find."""
+
+_NAME = re.compile(r"/?([A-Za-z0-9][\w-]{0,63})", re.A)
+_NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How a dispatch came. id: the same when the same is done again, like the id of the job's run;
+    at: when it came."""
+
+    id: str
+    at: datetime
+
+
+class DispatchEvent(Payload):
+    """Both events. action: the `event_type` of a repository_dispatch."""
+
+    action: str | None = None
+    inputs: dict[str, Any] | None = None
+    client_payload: dict[str, Any] | None = None
+    repository: Repository
+    sender: User
+
+
+class Inputs(Payload):
+    """What a dispatch says, as text whatever it came as."""
+
+    issue: str = Field(default="", max_length=20)
+    instruction: str = Field(default="", max_length=65_536)
+    agent: str = Field(default="", max_length=65)
+
+
+def from_dispatch(
+    name: str, payload: Mapping[str, Any], listening: Listening, arrival: Arrival | None
+) -> Trigger | Ignored:
+    """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
+
+    arrival: None where it is not for us: a server is told of every workflow that is started.
+    """
+    event = DispatchEvent.model_validate(payload)
+    if name == "repository_dispatch" and event.action != DISPATCH_TYPE:
+        return Ignored(f"the dispatch is of another type than {DISPATCH_TYPE}")
+    if arrival is None:
+        return Ignored("the dispatch is for the job that it starts")
+    ignored = listening.ignores(event.sender)
+    if ignored:
+        return ignored
+    inputs = Inputs.model_validate(_plain(event.inputs or event.client_payload or {}))
+    number = _NUMBER.fullmatch(inputs.issue)
+    if number is None:
+        return Ignored(f"the input `issue` is no number of an issue: {inputs.issue[:20]!r}")
+    words = find_instruction(inputs.instruction, listening.mention)
+    words = inputs.instruction if words is None else words
+    if inputs.agent:
+        named = _NAME.fullmatch(inputs.agent)
+        if named is None:
+            return Ignored(f"the input `agent` is no name: {inputs.agent!r}")
+        words = f"/{named[1]} {words}"
+    asked = read_instruction(words, pull_request=True)
+    if asked.command not in ASKED_BY_DISPATCH:
+        return Ignored(f"{asked.command.value} is said in a comment, not by a dispatch")
+    sender = event.sender
+    return Trigger(
+        key=f"{name}:{arrival.id}",
+        kind=TriggerKind.DISPATCHED,
+        repository=event.repository.full_name,
+        number=int(number[1]),
+        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        instruction=asked.words,
+        command=asked.command,
+        named=asked.named,
+        extension=asked.extension,
+        at=arrival.at,
+    )
+
+
+def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether a job's event asks for a sweep: a schedule, or a dispatch that names nothing."""
+    if name == "schedule":
+        return True
+    given = {"workflow_dispatch": "inputs", "repository_dispatch": "client_payload"}.get(name)
+    if given is None or (name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE):
+        return False
+    said = payload.get(given)
+    return not said or (isinstance(said, Mapping) and not any(_plain(said).values()))
+
+
+def _plain(said: Mapping[str, Any]) -> dict[str, str]:
+    """Those of the inputs that are ours, without what is neither a text nor a number."""
+    found = {name: said.get(name) for name in Inputs.model_fields}
+    plain = {n: v for n, v in found.items() if isinstance(v, str) or type(v) is int}
+    return {name: str(value).strip() for name, value in plain.items()}

@@ -1,0 +1,143 @@
+"""Puts a commit at the end of a branch: only forward from what is known to be there, never by
+force. What a server says when it does not take it is told in words.
+"""
+
+import re
+
+from resolver.errors import BranchTaken, PushRefused, WorkspaceError
+from resolver.workspace.clone import check_branch, check_commit, check_url, fetch, list_refs
+from resolver.workspace.git import Credential, Finished, HostGit, failure
+from resolver.workspace.merging import is_ancestor
+
+TIP_REF = "refs/resolver/tip"
+
+_REFUSALS = (
+    (r"refusing to allow .* (?:create or update|update or create) workflow|without `?workflows?`?",
+     "it holds a change to a workflow file, which this token may not make",
+     "give the token the permission `workflows: write` (the scope `workflow` of a classic token; "
+     "the job's own GITHUB_TOKEN never has it), or make that change by hand"),
+    (r"GH006|GH013|[Pp]rotected branch|[Rr]epository rule violations",
+     "the branch is protected",
+     "let the account that pushes pass the branch's rules, or take the change over by hand"),
+    (r"archived",
+     "the repository is archived",
+     "unarchive it first"),
+    (r"returned error: 403|[Pp]ermission to .* denied|[Ww]rite access to repository not granted",
+     "the token may not push there",
+     "give the token the permission `contents: write` for that repository"),
+)  # fmt: skip
+
+
+def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None) -> str | None:
+    """The newest commit of a branch, taken into the clone; None when there is no such branch.
+
+    Raises WorkspaceError when the repository can't be read.
+    """
+    ref = check_branch(git, branch)
+    refs, _ = list_refs(HostGit(), check_url(url), [ref], credential)
+    if ref not in refs:
+        return None
+    fetch(git, url, [f"+{ref}:{TIP_REF}"], [], credential)
+    return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
+
+
+def push_onto(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    previous: str,
+) -> None:
+    """Move `branch` on from `previous`, which it holds now, to `commit`, which builds on that.
+
+    Again is a no-op. Raises BranchTaken when the branch holds something else by now, PushRefused
+    when the server does not take it, WorkspaceError for all else.
+    """
+    if not is_ancestor(git, previous, commit):
+        raise WorkspaceError(
+            f"{commit[:12]} does not build on {previous[:12]}, so it was not pushed to {branch}"
+        )
+    push_ref(git, commit, branch, url, credential, previous)
+
+
+def push_ref(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    previous: str,
+) -> None:
+    """Put `branch` to `commit` where it holds `previous`, or isn't there and `previous` is "".
+
+    Again is a no-op. Raises as `push_onto`.
+    """
+    ref = check_branch(git, branch)
+    check_commit(commit)
+    check_url(url)
+    # A lease on what is there, or on "not there": nobody's work is ever left behind.
+    args = (
+        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
+        url, f"{commit}:{ref}",
+    )  # fmt: skip
+    done = git.attempt(*args, credential=credential)
+    if done.status == 0:
+        return
+    # Whatever the reason was, what the server holds now decides (the answer may have been lost).
+    listed = git.attempt("ls-remote", "--", url, ref, credential=credential)
+    lines = listed.stdout.decode("utf-8", "replace").splitlines()
+    there = [line.partition("\t")[0] for line in lines if line.endswith(f"\t{ref}")]
+    if there == [commit]:
+        return
+    if there and there != [previous]:
+        raise taken(branch, url)
+    raise _refused(args, done, f"pushing {branch} to {url}", credential)
+
+
+def require_push(
+    git: HostGit, commit: str, branch: str, url: str, credential: Credential | None
+) -> None:
+    """Ask the server whether it lets `branch` be written, with a commit that it may hold already.
+    Nothing is sent. Raises PushRefused where it says no; what else goes wrong shows when it counts.
+    """
+    ref = check_branch(git, branch)
+    args = (
+        "push", "--dry-run", "--porcelain", "--no-verify", "--",
+        check_url(url), f"{check_commit(commit)}:{ref}",
+    )  # fmt: skip
+    done = git.attempt(*args, credential=credential)
+    if done.status == 0:
+        return
+    error = _refused(args, done, f"asking whether {branch} at {url} can be pushed to", credential)
+    if isinstance(error, PushRefused):
+        raise error
+
+
+def _refused(
+    args: tuple[str, ...], done: Finished, doing: str, credential: Credential | None
+) -> WorkspaceError:
+    """What the server said, with the step that helps where its words are known."""
+    lines = [
+        line.split("\t")[-1]
+        for line in done.stdout.decode("utf-8", "replace").splitlines()
+        if line.startswith("!")
+    ]
+    said = "\n".join([done.stderr, *lines])
+    words = credential.redact(said) if credential else said
+    error = failure(args, Finished(done.status, b"", words), doing)
+    for pattern, why, next_step in _REFUSALS:
+        if re.search(pattern, words):
+            of_branch = why == "the branch is protected"
+            refused = PushRefused(f"{error.what} ({why})", next_step, why, of_branch=of_branch)
+            refused.cause = error.cause
+            return refused
+    return error
+
+
+def taken(branch: str, where: str) -> BranchTaken:
+    """The error of a branch that holds something else."""
+    return BranchTaken(
+        f"the branch {branch} exists in {where} with something else on it",
+        "delete it there, or let another name be chosen",
+    )

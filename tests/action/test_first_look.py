@@ -1,0 +1,169 @@
+"""The `if:` of the example workflow lets through what starts work, and not what costs a job for
+nothing. The expression is evaluated as GitHub does, as far as it goes.
+
+Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.action.image import ROOT
+from tests.parts.events import Payload, example
+
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
+FIRST_LOOK = WORKFLOW["jobs"]["resolve"]["if"]
+AGENT = "helpful-machine"
+_TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][\w.]*|&&|\|\||==|[(),]|\s+")
+
+
+def passes(name: str, payload: Payload, login: str = AGENT) -> bool:
+    """Whether GitHub starts the job for the event. login: the variable AGENT_LOGIN."""
+    context = {
+        "github": {"event_name": name, "event": payload, "repository": "octo/calc"},
+        "vars": {"AGENT_LOGIN": login} if login else {},
+    }
+    functions = {
+        "contains": lambda where, what: _contains(where, what),
+        "startsWith": lambda where, what: str(where or "").lower().startswith(what.lower()),
+        "fromJSON": json.loads,
+        "same": lambda one, two: _folded(one) == _folded(two),
+        "of": lambda path: _of(context, path),
+    }
+    return bool(eval(_python(FIRST_LOOK), {"__builtins__": {}}, functions))
+
+
+def _python(expression: str) -> str:
+    tokens = _TOKEN.findall(expression)
+    assert "".join(tokens) == expression
+    words = [_word(token) for token in tokens if token.strip()]
+    text = " ".join(words)
+    value = r"(?:of\('[^']*'\)|'(?:[^']|'')*')"
+    return re.sub(rf"({value}) == ({value})", r"same(\1, \2)", text)
+
+
+def _word(token: str) -> str:
+    if token in {"&&", "||"}:
+        return {"&&": "and", "||": "or"}[token]
+    is_path = token[0].isalpha() and "." in token
+    return f"of('{token}')" if is_path else token
+
+
+def _of(context: Any, path: str) -> Any:
+    for part in path.split("."):
+        context = context.get(part) if isinstance(context, dict) else None
+    return context
+
+
+def _contains(where: Any, what: Any) -> bool:
+    if isinstance(where, list):
+        return any(_folded(each) == _folded(what) for each in where)
+    return str(what).lower() in str(where or "").lower()
+
+
+def _folded(value: Any) -> Any:
+    """As == compares: texts without case, and nothing at all as the empty text."""
+    return str(value or "").lower()
+
+
+def pull(action: str, number: int = 0, **changes: Any) -> Payload:
+    payload = example("pull_request", action, number)
+    payload["pull_request"] |= {"body": "", **changes}
+    payload["pull_request"]["head"]["repo"] = {"full_name": "octo/calc"}
+    return payload
+
+
+def issue(action: str, **changes: Any) -> Payload:
+    payload = example("issues", action)
+    payload["issue"] |= {"body": "", **changes}
+    return payload
+
+
+ASKING = {"body": "please, @Agent fix"}
+LABEL = {"label": {"name": "agent"}}
+ASSIGNED = {"assignee": {"login": AGENT}}
+
+
+def said(name: str, action: str, part: str, body: str) -> Payload:
+    payload = example(name, action)
+    payload[part]["body"] = body
+    if "pull_request" in payload:
+        payload["pull_request"]["head"]["repo"] = {"full_name": "octo/calc"}
+        payload["pull_request"]["body"] = "@agent in a text that is long known"
+    return payload
+
+
+LET_THROUGH = [
+    ("issue_comment", said("issue_comment", "created", "comment", "@agent fix")),
+    ("issues", issue("opened", **ASKING)),
+    ("issues", issue("labeled") | LABEL),
+    ("issues", issue("assigned") | ASSIGNED),
+    ("pull_request", pull("opened", **ASKING)),
+    ("pull_request", pull("labeled") | LABEL),
+    ("pull_request", pull("assigned") | ASSIGNED),
+    ("pull_request", pull("review_requested") | {"requested_reviewer": {"login": AGENT}}),
+    ("pull_request_review", said("pull_request_review", "submitted", "review", "@agent fix")),
+    (
+        "pull_request_review_comment",
+        said("pull_request_review_comment", "created", "comment", "@agent fix"),
+    ),
+    ("workflow_dispatch", {"inputs": {"issue": "3"}}),
+    ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}),
+    ("schedule", {"schedule": "17 3 * * *"}),
+    (
+        "workflow_run",
+        {"workflow_run": {"conclusion": "failure", "head_repository": {"full_name": "octo/calc"}}},
+    ),
+]
+STOPPED = [
+    ("issue_comment", said("issue_comment", "created", "comment", "fix it")),
+    ("issues", issue("opened", body="nothing for anybody")),
+    ("issues", issue("opened") | LABEL),
+    ("issues", issue("labeled", **ASKING) | {"label": {"name": "bug"}}),
+    ("issues", issue("assigned", **ASKING) | {"assignee": {"login": "zoe"}}),
+    ("pull_request", pull("opened", body=None)),
+    ("pull_request", pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}),
+    ("pull_request", pull("review_requested") | {"requested_reviewer": None}),
+    ("pull_request_review", said("pull_request_review", "submitted", "review", "fine")),
+    (
+        "workflow_run",
+        {"workflow_run": {"conclusion": "success", "head_repository": {"full_name": "octo/calc"}}},
+    ),
+    (
+        "workflow_run",
+        {"workflow_run": {"conclusion": "failure", "head_repository": {"full_name": "eve/calc"}}},
+    ),
+]
+
+
+def ids(cases: list[tuple[str, Payload]]) -> list[str]:
+    return [f"{name}-{payload.get('action')}" for name, payload in cases]
+
+
+@pytest.mark.parametrize(("name", "payload"), LET_THROUGH, ids=ids(LET_THROUGH))
+def test_what_starts_work_gets_a_job(name: str, payload: Payload) -> None:
+    assert passes(name, payload)
+
+
+@pytest.mark.parametrize(("name", "payload"), STOPPED, ids=ids(STOPPED))
+def test_what_starts_nothing_costs_no_job(name: str, payload: Payload) -> None:
+    assert not passes(name, payload)
+
+
+def test_without_the_variable_nobody_is_assigned() -> None:
+    for payload in (issue("assigned") | ASSIGNED, issue("assigned") | {"assignee": {"login": "x"}}):
+        assert not passes("issues", payload, login="")
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_review"])
+def test_a_fork_gets_no_job(name: str) -> None:
+    payload = pull("opened", **ASKING)
+    payload["review"] = ASKING
+    assert passes(name, payload)
+    payload["pull_request"]["head"]["repo"]["full_name"] = "eve/calc"
+    assert not passes(name, payload)
+    payload["pull_request"]["head"]["repo"] = None
+    assert not passes(name, payload)

@@ -1,0 +1,172 @@
+"""Work as a GitHub App: its key and its tokens stay out of everything, no token of one repository
+is shown for another, and a run that outlives its first token comes to its end.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.model import Trigger
+from resolver.server.deliveries import Runs
+from resolver.triggers.parse import parse_event
+from tests.attacks.canaries import leaks
+from tests.attacks.stage import Stage
+from tests.parts.git_http import token_of
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.exchange import Exchange
+from tests.parts.github_server.state import App, Issue
+from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.runs import MODEL_KEY, bash, finish
+from tests.server.serving import Forge, Plans, Server, until
+
+NAME, TWIN = "octo/calc", "evil/calc"
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
+BOT = "our-agent[bot]"
+FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+HUNT = """
+env; cat /proc/*/environ; cat .git/config; git config --list --show-origin; ls -la ~ /run/secrets
+cat ~/app.pem ~/.netrc; find / -xdev -name '*.pem' -newer calc.py 2>/dev/null | head | xargs cat
+git push origin HEAD:main
+sed -i 's/a - b/a + b/' calc.py
+"""
+
+
+@pytest.fixture
+def app(github: GitHubServer) -> App:
+    """An App on two repositories of one name, on which `mona` may write."""
+    for name in (NAME, TWIN):
+        github.create_repository(name, FILES, private=True)
+        github.grant("mona", name, "write")
+    return github.add_app("our-agent", NAME, TWIN)
+
+
+def addresses(github: GitHubServer) -> dict[str, str]:
+    return {
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_SERVER_URL": github.server_url,
+        "GITHUB_GRAPHQL_URL": github.graphql_url,
+    }
+
+
+def shown(github: GitHubServer) -> Iterator[tuple[str, Exchange]]:
+    """Every token that was shown, with where."""
+    for each in list(github.requests):
+        if "authorization" in each.headers:
+            yield token_of(each.headers["authorization"]), each
+
+
+def secrets(github: GitHubServer, app: App) -> list[str]:
+    """The lines of the key, and each token and each signature that was used."""
+    key = [line for line in app.private_key.splitlines() if "-----" not in line and len(line) > 40]
+    return [*key, *{token for token, _ in shown(github)}]
+
+
+def objects(github: GitHubServer, name: str) -> bytes:
+    command = ["git", "-C", github.repository(name).git.path, "cat-file"]
+    read = [*command, "--batch-all-objects", "--batch"]
+    return subprocess.run(read, capture_output=True, check=True).stdout
+
+
+def words(github: GitHubServer, name: str) -> str:
+    issues = github.repository(name).issues.values()
+    return "\n".join(
+        str(text) for i in issues for text in (i.title, i.body, *(c.body for c in i.comments))
+    )
+
+
+def test_neither_the_key_nor_a_token_of_the_app_is_anywhere(
+    stage: Stage, github: GitHubServer, app: App
+) -> None:
+    issue = github.create_issue(NAME, "add() subtracts", "2 + 2", author="mona")
+    stage.line.environment |= {
+        **addresses(github),
+        "RESOLVER_APP_ID": str(app.id),
+        "RESOLVER_APP_PRIVATE_KEY": app.private_key,
+    }
+    del stage.line.environment["GITHUB_TOKEN"]
+    line = app.private_key.splitlines()[5]
+    stage.endpoint.script(bash(HUNT), finish(f"Make add add\n\nThe key holds {line}."))
+    done = stage.line.run("resolve", f"{NAME}#{issue.number}")
+    assert done.exit_code == 0, done.stderr
+    assert [c.author.login for c in issue.comments] == [BOT]
+    assert "starts no workflow" not in words(github, NAME), "said where it is not so"
+    asked = json.dumps([request.body for request in stage.endpoint.requests])
+    public = f"{words(github, NAME)}\n{asked}".encode() + objects(github, NAME)
+    assert leaks(public + done.everything, secrets(github, app)) == []
+    assert len(github.repository(NAME).git.text("for-each-ref", "refs/heads").splitlines()) == 2
+
+
+def test_no_token_of_one_repository_is_shown_for_another(
+    tmp_path: Path, github: GitHubServer, app: App, model_endpoint: ModelEndpoint
+) -> None:
+    forge, plans = Forge(github), Plans(model_endpoint)
+    plans.add("twins", FIX, finish("Make add add"))
+    key = tmp_path / "app.pem"
+    key.write_text(app.private_key)
+    named = {"RESOLVER_APP_ID": app.client_id, "RESOLVER_APP_PRIVATE_KEY": str(key)}
+    server = Server(tmp_path, forge, model_endpoint, GITHUB_TOKEN="", **named)
+    server.start()
+    try:
+        issues = [forge.issue(name, "twins") for name in (NAME, TWIN)]
+        for issue in issues:
+            payload = forge.mention(issue)
+            # What a delivery says of its installation is not what decides.
+            server.deliver({**payload, "installation": {"id": 1, "node_id": "x"}})
+        for issue in issues:
+            until(lambda i=issue: _is_done(i))
+    finally:
+        server.close()
+    seen = set()
+    for token, each in shown(github):
+        for name in (NAME, TWIN):
+            if f"/{name}" in each.path and not each.path.endswith("/installation"):
+                assert github.world.tokens[token].repositories == frozenset({name}), each.path
+                seen.add(name)
+    assert seen == {NAME, TWIN}
+    left = b"".join(p.read_bytes() for p in server.runs.rglob("*") if p.is_file())
+    assert leaks(left + server.log.encode(), secrets(github, app)) == []
+    assert leaks((words(github, NAME) + words(github, TWIN)).encode(), secrets(github, app)) == []
+
+
+def _is_done(issue: Issue) -> bool:
+    pulls = [i for i in list(issue.repository.issues.values()) if i.pull is not None]
+    return bool(pulls) and any("I opened" in c.body for c in list(issue.comments))
+
+
+def test_a_run_outlives_its_first_token(
+    tmp_path: Path, github: GitHubServer, app: App, model_endpoint: ModelEndpoint
+) -> None:
+    issue = github.create_issue(NAME, "add() subtracts", "2 + 2", author="mona")
+    comment = github.add_comment(issue, "@agent please fix this", "mona")
+    asked = parse_event(
+        "issue_comment", github.event_issue_comment(comment), mention="@agent", label="agent"
+    )
+    assert isinstance(asked, Trigger)
+    steps = iter((FIX, bash("true"), finish("Make add add")))
+
+    def an_hour_later(_: dict[str, Any]) -> Answer:
+        github.advance(70 * 60)
+        return next(steps)
+
+    model_endpoint.answer_with(an_hour_later)
+    environment = {
+        **addresses(github),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "LLM_MODEL": "openai/scripted",
+        "LLM_API_KEY": MODEL_KEY,
+        "LLM_BASE_URL": model_endpoint.url,
+        "RESOLVER_RUNTIME": "local",
+        "RESOLVER_APP_ID": str(app.id),
+        "RESOLVER_APP_PRIVATE_KEY": app.private_key,
+    }
+    runs = Runs(environment, {}, tmp_path / "runs", now=github.world.now)
+    done = runs.work_on(asked, 1)
+    assert done["exit_code"] == 0, done
+    assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []
+    used = {token for token, each in shown(github) if f"/{NAME}" in each.path}
+    assert len(used & set(github.world.tokens)) > 1

@@ -1,0 +1,54 @@
+"""`resolver app`: the form and the manifest of the GitHub App."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from resolver.cli import run
+from resolver.forge.github.app import EVENTS, PERMISSIONS
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: str, **environment: str) -> str:
+    assert run(["app", *args], environment) == 0
+    return capsys.readouterr().out
+
+
+def form_in(text: str) -> tuple[str, dict[str, list[str]]]:
+    [line] = [each.strip() for each in text.splitlines() if "/apps/new?" in each]
+    parts = urlsplit(line)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}", parse_qs(parts.query)
+
+
+def test_the_form_has_everything_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "https://agent.example.org/", "--owner", "acme")
+    address, fields = form_in(text)
+    assert address == "https://github.com/organizations/acme/settings/apps/new"
+    assert fields["webhook_url"] == ["https://agent.example.org/webhook"]
+    assert fields["events[]"] == list(EVENTS)
+    assert {name: fields[name] for name in PERMISSIONS} == {n: [p] for n, p in PERMISSIONS.items()}
+    assert "RESOLVER_APP_PRIVATE_KEY" in text
+    assert "resolver serve" in text
+
+
+def test_without_a_server_it_is_for_the_action(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, GITHUB_SERVER_URL="https://git.example.org")
+    address, fields = form_in(text)
+    assert address == "https://git.example.org/settings/apps/new"
+    assert fields["webhook_active"] == ["false"]
+    assert "events[]" not in fields
+    assert "app-private-key: ${{ secrets.AGENT_APP_PRIVATE_KEY }}" in text
+
+
+def test_the_manifest_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(said(capsys, "https://a.example/hooks", "--json", "--name", "fixer"))
+    assert found["name"] == "fixer"
+    assert found["hook_attributes"] == {"url": "https://a.example/hooks/webhook", "active": True}
+    assert found["default_permissions"] == PERMISSIONS
+    assert found["default_events"] == list(EVENTS)
+    assert found["public"] is False
+
+
+@pytest.mark.parametrize("url", ["http://a.example", "a.example", "https://"])
+def test_a_server_without_tls_is_refused(url: str) -> None:
+    assert run(["app", url], {}) == 2

@@ -1,0 +1,231 @@
+"""`resolver doctor OWNER/NAME`: what we may do there, what is in the way, and whether CI starts."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from resolver.cli import run
+from resolver.forge.github.app import EVENTS, PERMISSIONS
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import App
+
+NAME = "octo/demo"
+CI = "on: [push, pull_request]\njobs:\n  test:\n    runs-on: x\n    steps: []\n"
+AGENT = """\
+on:
+  issue_comment:
+jobs:
+  resolve:
+    permissions: {contents: write, issues: write, pull-requests: write}
+    steps:
+      - uses: octo/resolver@v1
+"""
+LACKING = AGENT.replace("contents: write, ", "contents: read, ")
+WITH_APP = AGENT + "        with: {app-id: 1, app-private-key: x}\n"
+WORKFLOWS = ".github/workflows"
+
+
+@pytest.fixture
+def doctor(github: GitHubServer, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Examines the repository: the exit code, the findings that are not good, the words of all."""
+
+    def call(token: str = "", **environment: str) -> tuple[int, dict[str, Any], list[str]]:
+        given = {
+            "DOCKER_HOST": "tcp://127.0.0.1:1",
+            "PATH": os.environ["PATH"],
+            "LLM_MODEL": "openai/x",
+            "LLM_API_KEY": "k" * 20,
+            "GITHUB_TOKEN": token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **environment,
+        }
+        code = run(["doctor", NAME, "--runtime", "local", "--json"], given)
+        found = json.loads(capsys.readouterr().out)
+        bad = {f["what"]: f for f in found if not f["good"] and "Docker" not in f["what"]}
+        assert all(f["next_step"] for f in bad.values()), bad
+        return code, bad, [f["what"] for f in found]
+
+    return call
+
+
+def repository(github: GitHubServer, role: str = "write", **files: str) -> None:
+    github.create_repository(NAME, {"README.md": "x\n", **files}, private=True)
+    github.grant("mona", NAME, role)
+
+
+def workflow(name: str, text: str) -> dict[str, str]:
+    return {f"{WORKFLOWS}/{name}.yml": text}
+
+
+def test_a_good_classic_token_is_enough(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **workflow("ci", CI))
+    code, bad, seen = doctor(github.token_for("mona", scopes=("repo", "workflow")))
+    assert (code, bad) == (0, {})
+    assert "account: mona" in seen
+    assert "scopes of the token: repo, workflow" in seen
+    assert "contents: write: allowed" in seen
+    assert "CI on the agent's commits: .github/workflows/ci.yml" in seen
+    assert ".github/resolver.yml: not there, so the defaults hold" in seen
+
+
+def test_nothing_is_changed(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **workflow("ci", CI))
+    before = github.repository(NAME).git.text("for-each-ref")
+    doctor(github.token_for("mona", scopes=("repo",)))
+    assert github.repository(NAME).git.text("for-each-ref") == before
+    assert github.repository(NAME).issues == {}
+
+
+def test_a_token_without_the_scope_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github)
+    code, bad, _ = doctor(github.token_for("mona", scopes=("gist",)))
+    assert code == 1
+    assert "`repo`" in bad["scopes of the token: gist"]["next_step"]
+
+
+@pytest.mark.parametrize("lacking", ["contents", "pull_requests"])
+def test_a_permission_that_a_fine_grained_token_lacks_is_told(
+    github: GitHubServer, doctor: Any, lacking: str
+) -> None:
+    repository(github)
+    given = {"metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write"}
+    token = github.token_for("mona", permissions={**given, lacking: "read"})
+    code, bad, _ = doctor(token)
+    assert code == 1
+    name = lacking.replace("_", "-")
+    assert f"`{name}: write`" in bad[f"{name}: write: no"]["next_step"]
+
+
+def test_who_may_only_read_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github, "read")
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    assert any(what.startswith("contents: write") for what in bad)
+
+
+def test_a_repository_that_is_not_there_is_told(github: GitHubServer, doctor: Any) -> None:
+    github.add_user("mona")
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    assert any("could not read octo/demo" in what for what in bad)
+
+
+def test_a_broken_settings_file_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **{".github/resolver.yml": "max_budget: many\n"})
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    assert any(".github/resolver.yml, max_budget" in what for what in bad)
+
+
+def test_the_actions_own_token_starts_no_ci(github: GitHubServer, doctor: Any) -> None:
+    repository(github, "admin", **workflow("ci", CI), **workflow("agent", AGENT))
+    code, bad, seen = doctor(github.token_for("mona"))
+    assert code == 0
+    [told] = [f for what, f in bad.items() if what.startswith("CI on the agent's commits: job")]
+    assert "app-id" in told["next_step"]
+    assert not told["required"]
+    assert "Actions may open pull requests: yes" in seen
+
+
+def test_an_action_that_works_as_an_app_starts_ci(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **workflow("ci", CI), **workflow("agent", WITH_APP))
+    code, bad, seen = doctor(github.token_for("mona"))
+    assert (code, bad) == (0, {})
+    assert "CI on the agent's commits: .github/workflows/ci.yml" in seen
+
+
+def test_a_job_without_its_permissions_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **workflow("agent", LACKING))
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    assert any(what.endswith("agent.yml: not contents: write") for what in bad)
+
+
+def test_actions_that_may_not_open_pull_requests_are_told(
+    github: GitHubServer, doctor: Any
+) -> None:
+    repository(github, "admin", **workflow("agent", AGENT))
+    github.repository(NAME).actions_may_create_pulls = False
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    assert "Settings, Actions" in bad["Actions may open pull requests: no"]["next_step"]
+
+
+def test_a_rule_in_the_way_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github)
+    github.repository(NAME).rules = [("agent/*", "required_signatures"), ("main", "creation")]
+    code, bad, _ = doctor(github.token_for("mona"))
+    assert code == 1
+    [told] = [f for what, f in bad.items() if what.startswith("rules:")]
+    assert "signed_commits: true" in told["next_step"]
+    code, bad, _ = doctor(github.token_for("mona"), RESOLVER_SIGNED_COMMITS="true")
+    assert code == 0, bad
+
+
+def by_app(app: App) -> dict[str, str]:
+    return {"RESOLVER_APP_ID": str(app.id), "RESOLVER_APP_PRIVATE_KEY": app.private_key}
+
+
+def test_an_app_that_may_do_all_is_good(github: GitHubServer, doctor: Any) -> None:
+    repository(github, **workflow("ci", CI))
+    app = github.add_app("our-agent", NAME, permissions=dict(PERMISSIONS))
+    app.events = EVENTS
+    code, bad, seen = doctor(**by_app(app))
+    assert (code, bad) == (0, {})
+    assert f"GitHub App: our-agent[bot] (id {app.id})" in seen
+    assert "events of the App: all" in seen
+    assert "webhook of the App: https://agent.example/webhook" in seen
+
+
+def test_what_an_app_lacks_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github)
+    app = github.add_app("our-agent", NAME, permissions={"metadata": "read", "contents": "write"})
+    app.hook.update(content_type="form", insecure_ssl="1")
+    del app.hook["secret"]
+    code, bad, _ = doctor(**by_app(app))
+    assert code == 1
+    said = "\n".join(bad)
+    assert "the App asks for what every run needs, but not issues: write, pull_requests" in said
+    assert "the installation on octo/demo has what every run needs, but not issues" in said
+    assert "checks: read" in said
+    assert "events of the App: not pull_request" in said
+    assert "its content type is not application/json" in said
+    assert "it has no secret" in said
+
+
+def test_a_key_that_is_refused_is_told(github: GitHubServer, doctor: Any) -> None:
+    repository(github)
+    app, other = github.add_app("our-agent"), github.add_app("another")
+    code, bad, _ = doctor(**{**by_app(app), "RESOLVER_APP_PRIVATE_KEY": other.private_key})
+    assert code == 1
+    assert any(what.startswith("GitHub App: could not read the page") for what in bad)
+
+
+def test_the_findings_are_lines_with_their_fix(
+    github: GitHubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository(github, "read")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DOCKER_HOST": "tcp://127.0.0.1:1",
+        "LLM_MODEL": "openai/x",
+        "GITHUB_TOKEN": github.token_for("mona"),
+        "GITHUB_API_URL": github.api_url,
+    }
+    assert run(["doctor", NAME, "--runtime", "local"], environment) == 1
+    shown = capsys.readouterr().out
+    assert "ok       account: mona\n" in shown
+    assert "missing  contents: write" in shown
+    assert "         -> " in shown
+
+
+def test_without_a_token_a_repository_cannot_be_looked_at(
+    github: GitHubServer, doctor: Any
+) -> None:
+    code, bad, _ = doctor()
+    assert code == 1
+    assert "GITHUB_TOKEN" in bad["GitHub token or App"]["next_step"]

@@ -1,0 +1,100 @@
+"""What a repository's workflows say to somebody who wants to know whether CI starts."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.forge.workflows import Workflow, read_workflow
+
+AGENT = """\
+on: {issue_comment: {types: [created]}}
+permissions: {}
+jobs:
+  resolve:
+    permissions: {contents: write, issues: write}
+    steps:
+      - uses: actions/checkout@v4
+      - uses: %s
+        with: {%s}
+"""
+
+
+def read(text: str) -> Workflow:
+    found = read_workflow("ci.yml", text.encode())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "on", ["pull_request", "[push, pull_request]", "{pull_request: {branches: [main]}}"]
+)
+def test_events_are_read_in_each_of_their_forms(on: str) -> None:
+    found = read(f"on: {on}\njobs:\n  a: {{runs-on: x}}\n")
+    assert "pull_request" in found.events
+    assert found.checks_changes
+
+
+@pytest.mark.parametrize("on", ["schedule", "workflow_dispatch", "{issues: }"])
+def test_others_check_no_change(on: str) -> None:
+    assert not read(f"on: {on}\njobs:\n  a: {{runs-on: x}}\n").checks_changes
+
+
+@pytest.mark.parametrize(
+    ("uses", "given", "own"),
+    [
+        ("octo/resolver@v1", "model: x", False),
+        ("octo/resolver@v1", "app-id: 1, app-private-key: x", True),
+        ("./", "github-token: x", True),
+    ],
+)
+def test_the_job_of_the_agent_is_found(uses: str, given: str, own: bool) -> None:
+    [job] = read(AGENT % (uses, given)).agents
+    assert (job.name, job.own_token) == ("resolve", own)
+    assert job.permissions == {"contents": "write", "issues": "write"}
+
+
+def test_a_called_workflow_is_the_agents_job_too() -> None:
+    used = "octo/resolver/.github/workflows/resolve.yml@v1"
+    text = f"on: issues\npermissions: write-all\njobs:\n  a:\n    uses: {used}\n"
+    [job] = read(text).agents
+    assert (job.own_token, job.permissions) == (False, {"*": "write"})
+
+
+@pytest.mark.parametrize("uses", ["octo/resolver-tools@v1", "octo/other@v1", "1"])
+def test_other_actions_are_not_the_agent(uses: str) -> None:
+    assert read(AGENT % (uses, "model: x")).agents == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a: [", "[]", "jobs: 3", "on: push", "\x00", "&a [*a]", "jobs: &a {b: *a}", "- " * 500],
+)
+def test_what_is_no_workflow_is_none(text: str) -> None:
+    found = read_workflow("x.yml", text.encode())
+    assert found is None or found.agents == ()
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_workflow_or_none(data: bytes) -> None:
+    read_workflow("x.yml", data)
+
+
+yaml_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["on", "jobs", "steps", "uses", "with", "permissions", "secrets", "a"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(yaml_like)
+def test_any_structure_is_a_workflow_or_none(data: object) -> None:
+    read_workflow("x.yml", json.dumps({"on": data, "jobs": {"a": data}}).encode())

@@ -1,0 +1,158 @@
+"""scripts/release.sh against a real engine, a registry and a forge: the image, and its tag."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import docker
+import pytest
+import yaml
+
+from tests.parts.github import GitHubServer
+from tests.parts.runs import git
+from tests.parts.wsgi import serve
+
+ROOT = Path(__file__).parents[2]
+BASE = "resolver-test/busybox:latest"
+DOCKERFILE = 'ARG BASE=none\nFROM ${BASE}\nENTRYPOINT ["/bin/sh", "-c", "echo 9.8.7"]\n'
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+
+class Registry:
+    """As much of an image registry as a push needs.
+
+    Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
+    """
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.manifests: dict[str, bytes] = {}
+        self._uploads: dict[str, bytes] = {}
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        body = environ["wsgi.input"].read()
+        status, headers, answer = self._answer(method, path, environ["QUERY_STRING"], body)
+        start(status, [("Content-Length", str(len(answer))), *headers.items()])
+        return [b""] if method == "HEAD" else [answer]
+
+    def _answer(
+        self, method: str, path: str, query: str, body: bytes
+    ) -> tuple[str, dict[str, str], bytes]:
+        what = path.rsplit("/", 1)[-1]
+        if path in {"/v2", "/v2/"}:
+            return "200 OK", {}, b"{}"
+        if method == "POST":
+            where = f"{path}{uuid.uuid4()}"
+            self._uploads[where] = b""
+            return "202 Accepted", {"Location": where, "Range": "0-0"}, b""
+        if path in self._uploads:
+            self._uploads[path] += body
+            if method == "PATCH":
+                last = len(self._uploads[path]) - 1
+                return "202 Accepted", {"Location": path, "Range": f"0-{last}"}, b""
+            [digest] = parse_qs(query)["digest"]
+            self.blobs[digest] = self._uploads.pop(path)
+            return "201 Created", {"Docker-Content-Digest": digest, "Location": path}, b""
+        if "/manifests/" in path and method == "PUT":
+            digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+            self.manifests[what] = self.manifests[digest] = body
+            return "201 Created", {"Docker-Content-Digest": digest}, b""
+        found = (self.manifests if "/manifests/" in path else self.blobs).get(what)
+        return ("404 Not Found", {}, b"{}") if found is None else ("200 OK", {}, found)
+
+
+@pytest.fixture
+def registry() -> Iterator[tuple[str, Registry]]:
+    """Where it is, and what it holds."""
+    app = Registry()
+    with serve(app, "127.0.0.1") as address:
+        yield f"127.0.0.1:{address.port}", app
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, github: GitHubServer) -> Path:
+    """A repository like ours, with a small image, as a job of octo/Resolver has checked it out."""
+    files = {
+        "action.yml": (ROOT / "action.yml").read_text(),
+        "Dockerfile": DOCKERFILE,
+        "resolver/__init__.py": '__version__ = "9.8.7"\n',
+    }
+    github.create_repository("octo/Resolver", files)
+    folder = tmp_path / "checkout"
+    git(tmp_path, "clone", "-q", str(github.repository("octo/Resolver").git_dir), str(folder))
+    (folder / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/release.sh", folder / "scripts")
+    return folder
+
+
+def release(
+    checkout: Path, github: GitHubServer, registry: str, version: str = "9.8.7"
+) -> "subprocess.CompletedProcess[str]":
+    token = github.token_for("octo")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(checkout.parent),
+        "GITHUB_REPOSITORY": "octo/Resolver",
+        "GITHUB_SERVER_URL": github.server_url,
+        "REGISTRY": registry,
+        "TOKEN": token,
+        "ACTOR": "octo",
+        "BASE": BASE,
+        "DOCKER_BUILDKIT": "0",
+        **{n: v for n, v in os.environ.items() if n == "DOCKER_HOST"},
+    }
+    done = subprocess.run(
+        ["scripts/release.sh", version],
+        cwd=checkout, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert token not in done.stdout + done.stderr
+    return done
+
+
+def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
+    checkout: Path,
+    github: GitHubServer,
+    registry: tuple[str, Registry],
+    engine: docker.DockerClient,
+    busybox_image: str,
+) -> None:
+    address, pushed = registry
+    try:
+        done = release(checkout, github, address)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        for image in engine.images.list(f"{address}/octo/resolver"):
+            engine.images.remove(image.id, force=True)
+    bare = github.repository("octo/Resolver").git
+    action = yaml.safe_load(bare.text("show", "v9.8.7:action.yml"))
+    found = re.fullmatch(rf"docker://{address}/octo/resolver@(sha256:\w+)", action["runs"]["image"])
+    assert found and found[1] in pushed.manifests
+    assert pushed.manifests["9.8.7"] == pushed.manifests[found[1]]
+    changed = bare.text("diff", "--name-only", "main", "v9.8.7").split()
+    assert changed == ["action.yml"]
+    assert "Dockerfile" in bare.text("show", "main:action.yml"), "the branch has changed"
+
+    again = release(checkout, github, address)
+    assert again.returncode == 2
+    assert "v9.8.7 is there already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [("9.8", "is not like"), ("1.0.0", "does not say 1.0.0")]
+)
+def test_a_version_that_does_not_fit_is_refused(
+    checkout: Path, github: GitHubServer, version: str, told: str
+) -> None:
+    done = release(checkout, github, "127.0.0.1:9", version)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert github.repository("octo/Resolver").git.text("tag") == ""

@@ -1,0 +1,124 @@
+"""The task's pictures in a conversation: with the first words, always sent, and the same after a
+restart.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
+from resolver.events.log import parse_line
+from resolver.memory.condensers.view import PICTURE
+from resolver.memory.condensers.view import Log as CondenserLog
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.pictures import MOST
+from resolver.model import Actor, Limits, Task, Trigger, TriggerKind
+from resolver.surroundings import Picture
+from tests.memory.logs import Log, task
+from tests.memory.test_pictures import looked, sent, url, words
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def started(*pictures: Picture) -> Log:
+    trigger = Trigger(
+        key="k", kind=TriggerKind.LOCAL, repository="/r", actor=Actor(login="ann"), at=NOW
+    )
+    opening = RunStarted(
+        run="r",
+        version="1",
+        task=Task(
+            trigger=trigger, title="t", body="b", base_branch="main", source="/r", pictures=pictures
+        ),
+        base="a" * 40,
+        agent="CodeActAgent",
+        model="m",
+        runtime="local",
+        limits=Limits(),
+    )
+    return Log(opening, SystemPrompt(content="rules"), task())
+
+
+def picture(number: int, data: str = "") -> Picture:
+    return Picture(number=number, where="in the description", data=data)
+
+
+def told(log: Log, sees: bool = True, dialect: Dialect = "tools") -> list[dict[str, Any]]:
+    return ConversationMemory(dialect, sees_images=sees).messages(log.state)
+
+
+def test_fetched_pictures_follow_the_task_with_their_own_numbers() -> None:
+    log = started(picture(1), picture(2, url(2)), picture(3, url(3)))
+    (_, first) = told(log)
+    assert first["content"][0]["text"] == (
+        "fix it\n[picture 2: shown below]\n[picture 3: shown below]"
+    )
+    assert [p["text"] for p in first["content"] if p["type"] == "text"][1:] == [
+        "Picture 2:",
+        "Picture 3:",
+    ]
+    assert sent(told(log)) == [url(2), url(3)]
+
+
+def test_a_model_that_does_not_see_is_told_so_in_words() -> None:
+    (_, first) = told(started(picture(2, url(2))), sees=False)
+    assert first["content"] == "fix it\n[picture 2: not shown, since you can't see images here]"
+
+
+def test_a_task_without_pictures_is_plain_text() -> None:
+    assert told(started(picture(1)))[1]["content"] == "fix it"
+
+
+def test_what_is_no_picture_is_not_sent() -> None:
+    assert sent(told(started(picture(1, "https://evil.example/a.png")))) == []
+
+
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
+def test_they_are_neither_counted_nor_dropped_with_the_others(dialect: Dialect) -> None:
+    log = started(picture(1, url(9000)))
+    for number in range(MOST + 1):
+        looked(log, url(number))
+    messages = told(log, dialect=dialect)
+    assert sent(messages)[0] == url(9000)
+    assert "[image 1: no longer shown" in words(messages)
+    assert len(sent(messages)) < MOST + 1
+
+
+def test_only_the_first_words_of_a_person_bring_them() -> None:
+    log = started(picture(1, url(1)))
+    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
+    log.add(task("and this"))
+    assert sent(told(log)) == [url(1)]
+
+
+def test_what_was_sent_stays_as_it_is() -> None:
+    log = started(picture(1, url(1)))
+    memory = ConversationMemory(sees_images=True)
+    before = json.dumps(memory.messages(log.state))
+    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
+    assert json.dumps(memory.messages(log.state)).startswith(before[:-1])
+
+
+def test_they_stay_when_the_rest_is_forgotten() -> None:
+    log = started(picture(1, url(1)))
+    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
+    forgotten = tuple(range(3, len(log.state.events)))
+    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="y", exit_code=0))
+    log.add(Condensation(forgotten=forgotten, summary="did things"))
+    assert sent(told(log)) == [url(1)]
+
+
+def test_a_log_that_is_read_again_gives_the_same_conversation() -> None:
+    log = started(picture(1, url(1)))
+    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
+    again = Log(*(parse_line(e.model_dump_json()) for e in log.state.events))
+    assert told(again) == told(log)
+
+
+def test_they_weigh_in_the_size_of_the_conversation() -> None:
+    size = CondenserLog().view(started(picture(1, url(1))).state).size
+    assert size - CondenserLog().view(started().state).size == PICTURE

@@ -1,0 +1,94 @@
+"""Every event that can start work: GitHub's published example of it, told of what stands on the
+test GitHub.
+"""
+
+import copy
+from typing import Any
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import documents_git
+from tests.parts.github_server.exchange import Site
+from tests.parts.github_server.state import Issue
+from tests.parts.published import WEBHOOK_EXAMPLES, _examples, require
+
+Payload = dict[str, Any]
+
+
+def published() -> dict[str, list[Payload]]:
+    """All examples, by event."""
+    return _examples(require(WEBHOOK_EXAMPLES))
+
+
+def example(name: str, action: str | None = None, number: int = 0) -> Payload:
+    """A copy of the example of this event and action."""
+    fitting = [e for e in published()[name] if e.get("action") == action]
+    return copy.deepcopy(fitting[number])
+
+
+class Events:
+    """The events of one repository, which has the issue or pull request that they are about."""
+
+    def __init__(self, github: GitHubServer, repository: str) -> None:
+        self.github, self.repository = github, github.repository(repository)
+
+    def subject(self, issue: Issue, action: str, sender: str, **more: Any) -> Payload:
+        """What is done to it: an event of `issues`, or of `pull_request`."""
+        name = "pull_request" if issue.pull else "issues"
+        payload = example(name, action) | self._around(sender)
+        with self.github.world.lock:
+            site = self._site
+            if issue.pull:
+                payload["pull_request"] |= documents_git.pull_short(site, issue)
+            else:
+                payload["issue"] = core.issue(site, issue)
+        return payload | more
+
+    def account(self, login: str) -> Payload:
+        return core.account(self._site, self.github.world.account(login))
+
+    def by_hand(self, sender: str, **inputs: str) -> Payload:
+        """A `workflow_dispatch`."""
+        return example("workflow_dispatch") | self._around(sender) | {"inputs": inputs}
+
+    def by_program(self, sender: str, **given: Any) -> Payload:
+        """A `repository_dispatch`."""
+        named = {"action": "agent", "client_payload": given}
+        return example("repository_dispatch", "on-demand-test") | self._around(sender) | named
+
+    def workflow_failed(self, branch: str, sender: str, name: str = "CI") -> Payload:
+        """A `workflow_run` for the branch's newest commit."""
+        payload = example("workflow_run", "completed", 1) | self._around(sender)
+        payload["workflow_run"] |= {
+            "name": name,
+            "event": "push",
+            "head_branch": branch,
+            "head_sha": self.repository.git.tip(branch),
+            "conclusion": "failure",
+            "updated_at": core.stamp(self.github.world.now()),
+            "head_repository": {"full_name": self.repository.full_name},
+            "pull_requests": [],
+        }
+        return payload
+
+    def suite_failed(self, branch: str, sender: str) -> Payload:
+        """A `check_suite` of another App for the branch's newest commit."""
+        payload = example("check_suite", "completed") | self._around(sender)
+        payload["check_suite"] |= {
+            "head_branch": branch,
+            "head_sha": self.repository.git.tip(branch),
+            "conclusion": "failure",
+            "updated_at": core.stamp(self.github.world.now()),
+            "app": {"slug": "circleci", "name": "CircleCI"},
+            "pull_requests": [],
+        }
+        return payload
+
+    def _around(self, sender: str) -> Payload:
+        with self.github.world.lock:
+            found = core.repository(self._site, self.repository)
+            return {"repository": found, "sender": self.account(sender)}
+
+    @property
+    def _site(self) -> Site:
+        return Site(self.github.server_url)

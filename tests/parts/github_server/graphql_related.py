@@ -1,0 +1,90 @@
+"""What the GraphQL API shows of how issues and pull requests belong together."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server.graphql_fields import Fields, QueryError
+from tests.parts.github_server.state import Issue, IssueEvent
+
+
+def related_fields(issue: Issue) -> Fields:
+    """What issue and pull request have beside the rest."""
+    pull = issue.pull
+    fields: Fields = {
+        "authorAssociation": lambda _: core.association(issue.repository, issue.author),
+        "closedAt": lambda _: core.maybe_stamp(issue.closed_at),
+        "timelineItems": lambda arguments: {"nodes": lambda _: _timeline(issue, arguments)},
+        "closedByPullRequestsReferences": lambda _: {
+            "nodes": lambda _: [_named(each) for each in _closers(issue)]
+        },
+    }
+    if pull is None:
+        return fields
+    return {**fields, "mergedAt": lambda _: core.maybe_stamp(pull.merged_at)}
+
+
+def _closers(issue: Issue) -> list[Issue]:
+    words = re.compile(rf"(?i)\b(?:fix|fixes|closes|resolves) #{issue.number}\b")
+    others = issue.repository.issues.values()
+    return [each for each in others if each.pull and words.search(each.body or "")]
+
+
+def _named(issue: Issue) -> Fields:
+    name = issue.repository.full_name
+    return {
+        "__typename": lambda _: "PullRequest" if issue.pull else "Issue",
+        "number": lambda _: issue.number,
+        "repository": lambda _: {"nameWithOwner": lambda _: name},
+    }
+
+
+def _timeline(issue: Issue, arguments: Mapping[str, Any]) -> list[Fields]:
+    match arguments.get("itemTypes"):
+        case "CROSS_REFERENCED_EVENT":
+            nodes = [_reference(issue, other, at) for other, at in _naming(issue)]
+        case "RENAMED_TITLE_EVENT":
+            nodes = [_renamed(each) for each in issue.events if _is_wanted(each, arguments)]
+        case _:
+            raise QueryError("Argument 'itemTypes' is missing or has an invalid value")
+    if "first" in arguments:
+        return nodes[: arguments["first"]]
+    return nodes[-arguments["last"] :]
+
+
+def _naming(issue: Issue) -> list[tuple[Issue, datetime]]:
+    """Who has named it, and when."""
+    word = re.compile(rf"(?<![\w/])#{issue.number}\b")
+    found = list(issue.named_by)
+    for other in issue.repository.issues.values():
+        if other is issue:
+            continue
+        texts = [(other.body or "", other.created_at)]
+        texts += [(each.body, each.created_at) for each in other.comments]
+        at = next((at for text, at in texts if word.search(text)), None)
+        if at is not None:
+            found.append((other, at))
+    return sorted(found, key=lambda each: each[1])
+
+
+def _reference(issue: Issue, other: Issue, at: datetime) -> Fields:
+    return {
+        "__typename": lambda _: "CrossReferencedEvent",
+        "createdAt": lambda _: core.stamp(at),
+        "isCrossRepository": lambda _: other.repository is not issue.repository,
+        "source": lambda _: _named(other),
+    }
+
+
+def _is_wanted(event: IssueEvent, arguments: Mapping[str, Any]) -> bool:
+    since = datetime.fromisoformat(arguments["since"])
+    return event.event == "renamed" and event.at >= since
+
+
+def _renamed(event: IssueEvent) -> Fields:
+    return {
+        "__typename": lambda _: "RenamedTitleEvent",
+        "previousTitle": lambda _: event.words[0],
+    }

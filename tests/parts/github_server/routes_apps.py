@@ -1,0 +1,156 @@
+"""REST endpoints of GitHub Apps: their page, their installations, and the tokens that they mint."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
+from tests.parts.github_server.state import App, Repository, Token, World
+from tests.parts.github_server.tokens import new_token
+
+
+def _app_of(call: Call) -> App:
+    if call.caller.app is None:
+        raise ApiError(401, "A JSON web token could not be decoded")
+    return call.caller.app
+
+
+def get_app(call: Call) -> Answer:
+    app = _app_of(call)
+    now = core.stamp(call.world.now())
+    return Answer(
+        200,
+        {
+            "id": app.id,
+            "slug": app.slug,
+            "node_id": core.node_id("App", app.id),
+            "owner": core.account(call.site, app.account),
+            "name": app.slug,
+            "description": None,
+            "external_url": call.site.server_url,
+            "html_url": f"{call.site.server_url}/apps/{app.slug}",
+            "created_at": now,
+            "updated_at": now,
+            "permissions": dict(app.permissions),
+            "events": list(app.events),
+            "installations_count": max(1, len(app.installations)),
+        },
+    )
+
+
+def get_hook(call: Call) -> Answer:
+    app = _app_of(call)
+    hidden = {"secret": "********"} if app.hook.get("secret") else {}
+    return Answer(200, {**app.hook, **hidden})
+
+
+def installation_id(world: World, app: App, owner: str) -> int:
+    """The id of the App's installation on that owner's account."""
+    known = app.installations
+    if owner.lower() not in known:
+        known[owner.lower()] = next(world.ids) if known else app.installation_id
+    return known[owner.lower()]
+
+
+def get_installation(call: Call) -> Answer:
+    app = _app_of(call)
+    full_name = f"{call.at['owner']}/{call.at['repo']}".lower()
+    outside = app.repositories is not None and full_name not in app.repositories
+    if outside or full_name not in call.world.repositories:
+        raise not_found()
+    owner = call.world.repositories[full_name].owner
+    id = installation_id(call.world, app, owner.login)
+    now, api = core.stamp(call.world.now()), call.site.api_url
+    return Answer(
+        200,
+        {
+            "id": id,
+            "account": core.account(call.site, owner),
+            "repository_selection": "all" if app.repositories is None else "selected",
+            "access_tokens_url": f"{api}/app/installations/{id}/access_tokens",
+            "repositories_url": f"{api}/installation/repositories",
+            "html_url": f"{call.site.server_url}/settings/installations/{id}",
+            "app_id": app.id,
+            "app_slug": app.slug,
+            "target_id": owner.id,
+            "target_type": owner.type,
+            "permissions": dict(app.permissions),
+            "events": list(app.events),
+            "created_at": now,
+            "updated_at": now,
+            "single_file_name": None,
+            "suspended_by": core.account(call.site, owner) if app.suspended else None,
+            "suspended_at": now if app.suspended else None,
+        },
+    )
+
+
+def create_installation_token(call: Call) -> Answer:
+    """Good for an hour of the world's clock."""
+    app = _app_of(call)
+    id = call.number("installation_id")
+    owners = [owner for owner, each in app.installations.items() if each == id]
+    if not owners and id != app.installation_id:
+        raise not_found()
+    if app.suspended:
+        raise ApiError(403, "This installation has been suspended")
+    sent = call.body()
+    wanted = sent.get("permissions") or app.permissions
+    for name, level in wanted.items():
+        given = app.permissions.get(name, "none")
+        if access.LEVELS.index(level) > access.LEVELS.index(given):
+            raise ApiError(422, "The permissions requested are not granted to this installation.")
+    chosen = _chosen(call, app, owners, sent)
+    repositories = app.repositories if chosen is None else _names(chosen)
+    expires = call.world.now() + timedelta(hours=1)
+    value = new_token("ghs_", long=True)
+    token = Token(value, app.account, dict(wanted), repositories, expires_at=expires)
+    call.world.tokens[value] = token
+    document: dict[str, Any] = {
+        "token": value,
+        "expires_at": core.stamp(expires),
+        "permissions": dict(wanted),
+        "repository_selection": "all" if repositories is None else "selected",
+    }
+    if chosen is not None:
+        document["repositories"] = [core.repository(call.site, each) for each in chosen]
+    return Answer(201, document)
+
+
+def _names(repositories: list[Repository]) -> frozenset[str]:
+    return frozenset(each.full_name.lower() for each in repositories)
+
+
+def _chosen(
+    call: Call, app: App, owners: list[str], sent: dict[str, Any]
+) -> list[Repository] | None:
+    """The repositories that the token is asked for; None for all of the installation."""
+    names = {str(name).lower() for name in sent.get("repositories", ())}
+    ids = set(sent.get("repository_ids", ()))
+    if not names and not ids:
+        return None
+    chosen = [
+        repository
+        for repository in call.world.repositories.values()
+        if (repository.name.lower() in names or repository.id in ids)
+        and (not owners or repository.owner.login.lower() in owners)
+    ]
+    outside = app.repositories is not None and not _names(chosen) <= app.repositories
+    if outside or len(chosen) < len(names | ids):
+        raise ApiError(
+            422,
+            "There is at least one repository that does not exist or is not accessible "
+            "to the parent installation.",
+        )
+    return chosen
+
+
+def add_routes(routes: Routes) -> None:
+    for operation, endpoint in (
+        ("GET /app", get_app),
+        ("GET /app/hook/config", get_hook),
+        ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
+        ("GET /repos/{owner}/{repo}/installation", get_installation),
+    ):
+        routes.add(operation, endpoint)

@@ -1,0 +1,57 @@
+"""REST endpoints that ask people to look at a pull request, and assign them."""
+
+from tests.parts.github_server import access
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import documents_git as documents
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes
+from tests.parts.github_server.routes_issues import issue_of, permission_for
+from tests.parts.github_server.routes_pulls import pull_of
+from tests.parts.github_server.state import Account, Repository
+
+
+def _collaborator(repository: Repository, account: Account | None) -> bool:
+    if account is None:
+        return False
+    return account is repository.owner or account.login.lower() in repository.roles
+
+
+def request_reviewers(call: Call) -> Answer:
+    repository = access.repository_of(call)
+    issue = pull_of(call, repository)
+    assert issue.pull is not None
+    access.may_write(call, repository, "pull_requests", role_needed="write")
+    sent = call.body()
+    people = [call.world.accounts.get(str(name).lower()) for name in sent.get("reviewers", ())]
+    teams = [str(name).lower() for name in sent.get("team_reviewers", ())]
+    if issue.author in people:
+        raise ApiError(422, "Review cannot be requested from pull request author.")
+    owner = repository.owner.login.lower()
+    known = all(f"{owner}/{team}" in call.world.teams for team in teams)
+    if not known or not all(_collaborator(repository, person) for person in people):
+        raise ApiError(
+            422,
+            "Reviews may only be requested from collaborators. One or more of the users or teams "
+            f"you specified is not a collaborator of the {repository.full_name} repository.",
+        )
+    issue.pull.reviewers.extend(p for p in people if p and p not in issue.pull.reviewers)
+    issue.pull.teams.extend(team for team in teams if team not in issue.pull.teams)
+    return Answer(201, documents.pull_short(call.site, issue))
+
+
+def add_assignees(call: Call) -> Answer:
+    """Who can't be assigned is left out without a word, as on GitHub."""
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_write(call, repository, *permission_for(issue), role_needed="write")
+    names = [str(name).lower() for name in call.body().get("assignees", ())]
+    people = [call.world.accounts.get(name) for name in names]
+    issue.assignees.extend(
+        p for p in people if p and p not in issue.assignees and _collaborator(repository, p)
+    )
+    return Answer(201, core.issue(call.site, issue))
+
+
+def add_routes(routes: Routes) -> None:
+    repo = "/repos/{owner}/{repo}"
+    routes.add(f"POST {repo}/pulls/{{pull_number}}/requested_reviewers", request_reviewers)
+    routes.add(f"POST {repo}/issues/{{issue_number}}/assignees", add_assignees)

@@ -1,0 +1,231 @@
+"""The one comment of a request: made at once, edited while the run is at work, and the same one
+that says at the end what came of it."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
+from tests.parts.runs import CommandLine, bash, finish
+from tests.pipeline.test_github import FIX, SUMMARY, Scene
+from tests.server.serving import until
+
+
+@pytest.fixture
+def scene(
+    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> Iterator[Scene]:
+    made = Scene(github, command_line, model_endpoint)
+    made.line.environment["RESOLVER_PROGRESS_INTERVAL"] = "1"
+    yield made
+
+
+class Begun:
+    """`resolver action` in a process of its own, at work until it is ended."""
+
+    def __init__(self, scene: Scene, event: dict[str, Any], **more: str) -> None:
+        folder = scene.line.folder / f"begun-{time.monotonic_ns()}"
+        folder.mkdir()
+        (folder / "event.json").write_text(json.dumps(event))
+        self.environment = {
+            **scene.line.environment,
+            "GITHUB_EVENT_NAME": "issue_comment",
+            "GITHUB_EVENT_PATH": str(folder / "event.json"),
+            "GITHUB_WORKSPACE": str(folder),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+            "GITHUB_RUN_ID": "123",
+            "GITHUB_RUN_ATTEMPT": "2",
+            **more,
+        }
+        self.process = subprocess.Popen(
+            scene.line.command("action"),
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+def at_work(scene: Scene) -> bool:
+    """Whether the comment says that the model was asked for a command, which is running."""
+    return any("Work: 1 of at most" in body for body in scene.bot_comments())
+
+
+def answered(answers: list[Answer], seen: Callable[[], None]) -> Callable[[dict[str, Any]], Answer]:
+    def answer(body: dict[str, Any]) -> Answer:
+        seen()
+        said: int = sum(m["role"] == "assistant" for m in body["messages"])
+        return answers[said]
+
+    return answer
+
+
+def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
+    scene: Scene,
+) -> None:
+    seen: list[str] = []
+    plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
+    answers = [plan, bash("pytest -q; exit 1"), bash("sleep 1.3"), FIX, finish(SUMMARY)]
+    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    last = seen[-1]
+    assert "working on this" in last and "- [x] Read the issue" in last
+    assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
+    assert "- [x] Start the sandbox" in last and "- [ ] Open a pull request" in last
+    assert "Find `@mona`'s bug (now)" in last
+    assert "/octo/calc/actions/runs/77" in last and "`@agent stop` ends it" in last
+    [told] = scene.bot_comments()
+    assert told.partition("\n")[0].endswith("ending=pull_request -->") and "I opened" in told
+
+
+def test_without_the_setting_there_is_one_comment_at_the_end(scene: Scene) -> None:
+    seen: list[str] = []
+    answers = [bash("sleep 0.5"), FIX, finish(SUMMARY)]
+    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+    scene.line.environment["RESOLVER_PROGRESS_COMMENTS"] = "false"
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert (done.exit_code, seen, len(scene.bot_comments())) == (0, [], 1)
+
+
+def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scene: Scene) -> None:
+    counts: list[int] = []
+
+    def delete() -> None:
+        own = [c for c in scene.issue.comments if c.author.login == "resolver-bot"]
+        counts.append(len(own))
+        for comment in own:
+            scene.issue.comments.remove(comment)
+
+    answers = [bash("sleep 1.5"), bash("sleep 1.5"), FIX, finish(SUMMARY)]
+    scene.endpoint.answer_with(answered(answers, delete))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    assert sum(counts) == 1, counts
+    [told] = scene.bot_comments()
+    assert "I opened" in told
+
+
+def test_a_comment_that_a_person_edits_is_written_over(scene: Scene) -> None:
+    def edit() -> None:
+        for comment in scene.issue.comments:
+            if comment.author.login == "resolver-bot":
+                scene.github.edit_comment(comment, "all mine now")
+
+    scene.endpoint.answer_with(answered([bash("sleep 1"), FIX, finish(SUMMARY)], edit))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    [told] = scene.bot_comments()
+    assert "I opened" in told
+
+
+def test_edits_that_fail_fail_no_run(scene: Scene) -> None:
+    scene.github.fail_next("PATCH", r"/issues/comments/", 502, times=2)
+    scene.endpoint.script(bash("sleep 1.2"), FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    [told] = scene.bot_comments()
+    assert "I opened" in told
+
+
+def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scene: Scene) -> None:
+    scene.endpoint.script(bash("sleep 600"))
+    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()))
+    until(lambda: at_work(scene))
+    assert begun.end(signal.SIGTERM) == 1
+    [told] = scene.bot_comments()
+    assert "ending=stopped -->" in told and "SIGTERM" in told
+
+
+def killed(scene: Scene) -> Begun:
+    """A run that is killed at work, and leaves its comment as it was then."""
+    scene.endpoint.script(bash("sleep 600"))
+    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()))
+    until(lambda: at_work(scene))
+    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
+    [told] = scene.bot_comments()
+    assert "ending=progress" in told and "job=123.2" in told
+    return begun
+
+
+def test_a_step_after_a_killed_run_says_that_it_died(scene: Scene) -> None:
+    begun = killed(scene)
+    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
+    done = scene.line.call("close", **kept)
+    assert (done.exit_code, "says so now" in done.stdout) == (0, True), done.stderr
+    [told] = scene.bot_comments()
+    assert "**died**" in told and "ending=died -->" in told and "/actions/runs/123" in told
+    again = scene.line.call("action", **kept, INPUT_CLOSE="true")
+    assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
+
+
+def test_the_step_leaves_what_another_job_says_alone(scene: Scene) -> None:
+    begun = killed(scene)
+    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
+    done = scene.line.call("close", **{**kept, "GITHUB_RUN_ID": "124"})
+    assert "Nothing to close" in done.stdout
+    assert "ending=progress" in scene.bot_comments()[0]
+
+
+def test_the_next_request_closes_what_a_lost_job_has_left(scene: Scene) -> None:
+    killed(scene)  # GitHub knows of no such job
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    first, second = scene.bot_comments()
+    assert "**died**" in first and "I opened" in second
+
+
+def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scene: Scene) -> None:
+    begun = killed(scene)
+    event = json.loads(Path(begun.environment["GITHUB_EVENT_PATH"]).read_text())
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.action(event)
+    assert done.exit_code == 0, done.stderr
+    [told] = scene.bot_comments()
+    assert "I opened" in told
+
+
+def test_a_refused_push_is_kept_and_published_by_a_comment(scene: Scene) -> None:
+    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 1
+    [told] = scene.bot_comments()
+    assert "my token may not push it" in told and "contents: write" in told
+    asked = len(scene.endpoint.requests)
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    assert done.exit_code == 0, done.stderr
+    assert len(scene.endpoint.requests) == asked
+    assert len(scene.pulls()) == 1 and "I opened" in scene.bot_comments()[-1]
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    assert "nothing to publish" in scene.bot_comments()[-1]
+    assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 3)
+
+
+def test_publish_without_an_earlier_run_starts_none(scene: Scene) -> None:
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    assert (done.exit_code, scene.outputs()["state"]) == (0, "nothing")
+    [told] = scene.bot_comments()
+    assert "nothing to publish" in told and not scene.work_done()
+
+
+def test_a_locked_issue_is_told_of_in_the_summary(scene: Scene) -> None:
+    locked = {"message": "Unable to create comment because issue is locked."}
+    scene.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert (done.exit_code, len(scene.pulls()), scene.bot_comments()) == (0, 1, []), done.stderr
+    assert "The thread could not be told" in scene.summary() and "I opened" in scene.summary()

@@ -1,0 +1,64 @@
+"""What is said in the conversations that a request was about."""
+
+from typing import Any
+
+import pytest
+
+from resolver.publishing.threads import replies_to
+from resolver.pull import AskedThread, ReviewThread, ThreadAnswer
+from tests.forge import reports
+
+ASKED = tuple(
+    AskedThread(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
+    for n in (1, 2, 3)
+)
+
+
+def said(
+    *answers: ThreadAnswer, asked: int = 3, public: bool = True, **outcome: Any
+) -> list[tuple[str, bool, str]]:
+    replies = replies_to(
+        ASKED[:asked], answers, reports.outcome("Closing words.", **outcome), public
+    )
+    return [(each.asked.label, each.done, each.words) for each in replies]
+
+
+def answer(id: str, words: str = "", addressed: bool = True) -> ThreadAnswer:
+    return ThreadAnswer(id=id, addressed=addressed, answer=words)
+
+
+def test_only_what_the_agent_names_is_answered_in_the_order_of_the_review() -> None:
+    named = said(answer("T3", "Split."), answer("T1", "No.", addressed=False))
+    assert named == [("T1", False, "No."), ("T3", True, "Split.")]
+
+
+def test_what_was_done_needs_no_words_and_what_was_not_does() -> None:
+    assert said(answer("T1"), answer("T2", "  ", addressed=False)) == [("T1", True, "")]
+
+
+def test_nothing_is_done_where_nothing_is_public() -> None:
+    named = said(answer("T1", "Renamed."), answer("T2"), public=False)
+    assert named == [("T1", False, "Renamed.")]
+
+
+def test_made_up_conversations_are_passed_over() -> None:
+    assert said(answer("T9", "x"), answer("", "x")) == []
+
+
+@pytest.mark.parametrize(
+    ("public", "completed", "change", "reply"),
+    [
+        (True, True, "`half` is `halve`.", ("T1", True, "`half` is `halve`.")),
+        (True, True, "", ("T1", True, "Closing words.")),
+        (True, False, "", ("T1", False, "Closing words.")),
+        (False, True, "x", ("T1", False, "Closing words.")),
+    ],
+)
+def test_the_only_conversation_gets_the_closing_words(
+    public: bool, completed: bool, change: str, reply: tuple[str, bool, str]
+) -> None:
+    assert said(asked=1, public=public, task_completed=completed, change=change) == [reply]
+
+
+def test_of_several_conversations_none_gets_the_closing_words() -> None:
+    assert said() == []

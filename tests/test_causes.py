@@ -1,0 +1,75 @@
+"""Why a push or a request was refused, by GitHub's own words as they were seen."""
+
+import pytest
+
+from resolver.causes import of_answer, of_push
+from resolver.errors import Cause
+
+PUSHES: list[tuple[str, Cause]] = [
+    ("remote: Permission to o/r.git denied to github-actions[bot].\nfatal: unable to access "
+     "'https://github.com/o/r/': The requested URL returned error: 403", "push_permission"),
+    ("remote: Write access to repository not granted.\nfatal: unable to access "
+     "'https://github.com/o/r.git/': The requested URL returned error: 403", "push_permission"),
+    ("! [remote rejected] a -> a (refusing to allow a GitHub App to create or update workflow "
+     "`.github/workflows/ci.yml` without `workflows` permission)", "workflow_files"),
+    ("! [remote rejected] a -> a (refusing to allow a Personal Access Token to create or update "
+     "workflow `.github/workflows/ci.yml` without `workflow` scope)", "workflow_files"),
+    ("! [remote rejected] a -> a (refusing to allow an OAuth App to create or update workflow "
+     "`.github/workflows/ci.yml` without `workflow` scope)", "workflow_files"),
+    ("remote: error: GH006: Protected branch update failed for refs/heads/agent/x.\nremote: error: "
+     "Changes must be made through a pull request.\n ! [remote rejected] (protected branch hook "
+     "declined)", "branch_protected"),
+    ("remote: error: GH013: Repository rule violations found for refs/heads/agent/x.\nremote: - "
+     "Cannot create ref due to creations being restricted.\n (push declined due to repository rule "
+     "violations)", "push_rule"),
+    ("remote: error: GH013: Repository rule violations found for refs/heads/x.\nremote: - GITHUB "
+     "PUSH PROTECTION\nremote: - Push cannot contain secrets", "secret_scanning"),
+    ("remote: error: GH001: Large files detected. You may want to try Git Large File Storage\n"
+     "remote: error: File a.bin is 120.00 MB; this exceeds GitHub's file size limit",
+     "large_files"),
+    ("remote: This repository was archived so it is read-only.\nfatal: unable to access "
+     "'https://github.com/o/r/': The requested URL returned error: 403", "archived"),
+    ("remote: Repository 'o/r' is disabled.\nremote: Please ask the owner to check their account.\n"
+     "fatal: unable to access: The requested URL returned error: 403", "disabled"),
+    ("remote: Invalid username or token. Password authentication is not supported for Git "
+     "operations.\nfatal: Authentication failed for 'https://github.com/o/r.git/'", "token"),
+    ("remote: The 'x' organization has enabled or enforced SAML SSO.\nfatal: The requested URL "
+     "returned error: 403", "sso"),
+    ("fatal: unable to access 'https://github.com/o/r/': The requested URL returned error: 301",
+     "moved"),
+    ("! [remote rejected] a -> a (pre-receive hook declined)", "push_rule"),
+    ("remote: error: GH007: Your push would publish a private email address.", "push_rule"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "cause"), PUSHES)
+def test_what_a_push_was_refused_for_is_known(said: str, cause: Cause) -> None:
+    known = of_push(said)
+    assert known is not None and known.cause == cause
+    assert known.next_step[0].islower() and not known.next_step.endswith(".")
+
+
+def test_a_network_that_is_down_is_none_of_them() -> None:
+    assert of_push("fatal: unable to access 'https://x/': Could not resolve host: x") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("GitHub Actions is not permitted to create or approve pull requests.",
+         "pull_requests_off"),
+        ("Repository was archived so is read-only.", "archived"),
+        ("Unable to create comment because issue is locked.", "locked"),
+        ("Issues are disabled for this repo", "issues_off"),
+        ("Resource protected by organization SAML enforcement. You must grant access", "sso"),
+        ("Repository access blocked", "disabled"),
+        ("Moved Permanently", "moved"),
+    ],
+)  # fmt: skip
+def test_what_the_api_refused_is_known(said: str, cause: Cause) -> None:
+    known = of_answer(said)
+    assert known is not None and known.cause == cause
+
+
+def test_a_missing_permission_is_named_by_who_asked() -> None:
+    assert of_answer("Resource not accessible by integration") is None

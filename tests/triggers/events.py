@@ -1,0 +1,29 @@
+"""What GitHub's payloads ask for, with the settings of these tests."""
+
+from typing import Any
+
+from resolver.model import Trigger
+from resolver.triggers.ignored import Ignored
+from resolver.triggers.parse import parse_event
+from tests.parts.events import Payload, example, published
+
+__all__ = ["BOT", "Payload", "example", "parsed", "published", "reason", "started"]
+
+BOT = "resolver-bot"
+
+
+def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | Ignored:
+    values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": BOT}
+    return parse_event(name, payload, **{**values, **changes})
+
+
+def started(name: str, payload: Payload, **changes: Any) -> Trigger:
+    found = parsed(name, payload, **changes)
+    assert isinstance(found, Trigger), found
+    return found
+
+
+def reason(name: str, payload: Payload, **changes: Any) -> str:
+    found = parsed(name, payload, **changes)
+    assert isinstance(found, Ignored), found
+    return found.reason
