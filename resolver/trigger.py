@@ -69,8 +69,8 @@ class Extension(Recorded):
 class Ticked(Recorded):
     """A box that a person has ticked: on the dashboard with this number, for this run."""
 
-    dashboard: int
-    run: str
+    dashboard: int = Field(description="Number of the issue that is the dashboard.")
+    run: str = Field(description="Id of the run that the box stands for.")
 
 
 class Trigger(Recorded):

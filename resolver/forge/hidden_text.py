@@ -89,7 +89,7 @@ def strip_hidden(text: str) -> Cleaned:
     return Cleaned(seen, tuple(_counted(n, thing) for thing, n in found.items() if n))
 
 
-def _end_of_readable(text: str) -> int:
+def end_of_readable(text: str) -> int:
     """Where too many brackets are open for the parser to come to an end soon."""
     code = code_regions(text)
     starts = [region[0] for region in code]
@@ -283,7 +283,7 @@ def _is_plain_picture(tag: re.Match[str]) -> bool:
 
 def _strip_definitions(text: str, found: Counter[str]) -> str:
     """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
-    readable = _end_of_readable(text)
+    readable = end_of_readable(text)
     found["text behind too many open brackets"] += readable < len(text)
     text = text[:readable]
     environment: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import re
 
 from markdown_it.token import Token
 
-from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.hidden_text import end_of_readable, strip_hidden
 from resolver.forge.markdown import markdown_parser
 
 _NUMBERED = re.compile("\ue000([0-9]+)\ue001")
@@ -39,7 +39,7 @@ def find_instruction(body: str, mention: str) -> str | None:
     numbered, ends = _number(body, mention)
     if not ends:
         return None
-    index = _first_in_prose(numbered)
+    index = _first_in_prose(numbered[: end_of_readable(numbered)])
     if index is None:
         return None
     end = ends[index]

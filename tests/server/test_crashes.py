@@ -122,7 +122,7 @@ def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
     scene.plans.add("stuck", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scene.forge.told(issue))
-    until(lambda: not ledger.totals(utc_now())[0].at_work, 10)
+    until(lambda: not ledger.totals(utc_now())[0].at_work)
     (total,) = ledger.totals(utc_now())
     [log] = server.runs.glob("*/events.jsonl")
     assert total.runs == 1

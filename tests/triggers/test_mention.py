@@ -79,6 +79,13 @@ def test_another_word_can_be_the_mention() -> None:
     assert find_instruction("http://x/fix it", "/fix") is None
 
 
+def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
+    hostile = "![" * 20_000
+    found = find_instruction(f"@agent fix this {hostile}", "@agent")
+    assert found is not None and found.startswith("fix this")
+    assert find_instruction(f"{hostile} @agent fix this", "@agent") is None
+
+
 def test_one_long_word_of_mentions_takes_no_minutes() -> None:
     """Anybody can write it, and it is read before anybody is asked who they are."""
     begun = time.process_time()
