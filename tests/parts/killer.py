@@ -29,6 +29,7 @@ from resolver.events.store import JsonlStore
 LOADED_ONCE = (
     "litellm",
     "litellm.responses.mcp.chat_completions_handler",
+    "litellm.proxy.openai_files_endpoints.common_utils",
     "openai.resources.chat",
     "resolver.commands.resolve",
 )

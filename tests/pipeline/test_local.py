@@ -137,7 +137,7 @@ def test_the_same_work_in_either_dialect_gives_the_same_tree(
     assert git(checkout, "show", f"{branch}:calc.py").endswith("return a + b")
     assert done.outcome["tree"] == "9cf455574e73578b2abd0743d7bf0a7b2cca7c62"
     assert done.outcome["pull_request"]["title"] == "Make add add"
-    assert "**What was wrong**\n\nIt subtracted." in done.outcome["pull_request"]["body"]
+    assert "### What was wrong\n\nIt subtracted." in done.outcome["pull_request"]["body"]
     assert all(("tools" in r.body) is (dialect == "tools") for r in model_endpoint.requests)
 
 
