@@ -63,7 +63,12 @@ def test_a_stranger_is_refused_once_and_the_maintainer_is_not(town: Town) -> Non
 
 def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts", "And half is odd.")
-    town.script(FIX, FIXED, bash("cat calc.py"), finish("It rounds down, in calc.py:6."))
+    answers = iter([bash("cat calc.py"), finish("It rounds down, in calc.py:6.")])
+    fixes = iter([FIX, FIXED])
+    asked = "why does half round down"
+    town.endpoint.answer_with(
+        lambda body: next(answers if asked in str(body["messages"]) else fixes)
+    )
     town.says("mona", issue, "@agent fix add")
     town.says("mona", issue, "@agent why does half round down?")
     fixed, answered = sorted(town.answered(issue, 2), key=lambda told: "rounds down" in told)

@@ -108,6 +108,7 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     until(thread.pulls)
     assert len(answers(thread)) == 1
     until(lambda: not asks(thread))
+    until(thread.told)
     assert len(thread.told()) == 1
 
 

@@ -110,11 +110,11 @@ def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
     ledger = Ledger(database(f"sqlite:///{server.folder}/resolver.db"))
-    sleeping = bash("sleep 4713.5", timeout=2)
+    sleeping = bash("sleep 4714.5", timeout=2)
     scene.plans.add("stuck", sleeping)
     server.start()
     issue = scene.ask("stuck")
-    until(lambda: processes("4713.5"))
+    until(lambda: processes("4714.5"))
     server.end(signal.SIGKILL)
     (killed,) = ledger.totals(utc_now())
     assert (killed.at_work, killed.reserved, killed.cost) == (1, 5.0, 0.0)
