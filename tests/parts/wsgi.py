@@ -45,6 +45,8 @@ def serve(app: WsgiApp, bind: str = "127.0.0.1", threads: int = 8) -> Iterator[A
         port=0,
         threads=threads,
         max_request_body_size=1 << 31,
+        # beyond this it keeps an answer in a file, and leaves that open for a client that goes
+        outbuf_overflow=1 << 26,
         asyncore_loop_timeout=1,
         clear_untrusted_proxy_headers=True,
     )
