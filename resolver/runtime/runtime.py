@@ -58,9 +58,11 @@ BROWSE_GRACE: Final = 120.0
 """What the server gets on top of it to start the browser, and to end a page that does not answer
 and show what is left."""
 
-INTERRUPTS: Final = 4
 INTERRUPT_SECONDS: Final = 0.5
-"""How often, and how far apart, what runs is told to end. From the second time on it is killed."""
+"""Between two times that what runs is told to end. From the second time on it is killed."""
+
+INTERRUPT_PATIENCE: Final = 30.0
+"""Seconds in which it has ended; a shell that was only just being started takes its time."""
 
 MOST_CHANGED: Final = 1 << 30
 """Bytes of a change's bundle unless the caller names fewer."""
@@ -146,7 +148,8 @@ class Runtime:
     def interrupt(self) -> None:
         """End the command or cell that runs, if any, because nobody waits for it any more: first
         with Ctrl-C, then the hard way."""
-        for _ in range(INTERRUPTS):
+        until = time.monotonic() + INTERRUPT_PATIENCE
+        while time.monotonic() < until:
             result = _fatal(self._running, "interrupt", {}, wire.InterruptResult, START_SECONDS)
             if not result["interrupted"]:
                 return

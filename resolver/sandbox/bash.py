@@ -99,7 +99,7 @@ class Bash:
         """Ctrl-C for the running command, the second time the end of its shell; False when there
         is none."""
         shell = self._shell
-        if shell is None or not self._running:
+        if shell is None or not self._running or shell.pump.ended:
             return False
         if self._interrupted:
             end_session(shell.process.pid)

@@ -23,6 +23,7 @@ from .turns import Turns
 from .wire import (
     ACTION_FAILED,
     INTERNAL_ERROR,
+    INTERRUPTIBLE,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_FRAME,
@@ -108,6 +109,7 @@ class Server:
         self._worker = ThreadPoolExecutor(1)
         self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # one each may read, write, end
         self._places = threading.BoundedSemaphore(MAX_WAITING)
+        self._interruptible: set[Future[dict[str, Any]]] = set()
 
     def serve(self) -> None:
         """Read requests until the end of stdin, `shutdown`, or a frame that is too long."""
@@ -143,18 +145,27 @@ class Server:
         elif method == "ping":
             self._reply(message, {})
         elif method == "interrupt":
-            self._reply(message, {"interrupted": self._actions.interrupt()})
+            self._reply(message, {"interrupted": self._interrupt()})
         elif method == "shutdown":
             self._reply(message, {})
             return False
         elif self._places.acquire(blocking=False):
             threads = self._beside if method in PROGRAM_METHODS else self._worker
             running = threads.submit(self._actions.run, method, message.get("params", {}))
+            if method in INTERRUPTIBLE:
+                self._interruptible.add(running)
             running.add_done_callback(lambda done: self._conclude(message, done))
         else:
             busy = WireError(ACTION_FAILED, f"{MAX_WAITING} requests are waiting already")
             self._fail(message.get("id"), busy)
         return True
+
+    def _interrupt(self) -> bool:
+        """What has only just begun can't be interrupted yet, but is told of: to be tried again."""
+        under_way = list(self._interruptible)
+        for waiting in under_way:
+            waiting.cancel()
+        return self._actions.interrupt() or bool(under_way)
 
     def _to_proxy(self, message: dict[str, Any]) -> None:
         if self._proxy is None:
@@ -165,6 +176,10 @@ class Server:
 
     def _conclude(self, message: dict[str, Any], done: "Future[dict[str, Any]]") -> None:
         self._places.release()
+        self._interruptible.discard(done)
+        if done.cancelled():
+            self._fail(message.get("id"), WireError(ACTION_FAILED, "interrupted before it began"))
+            return
         error = done.exception()
         if error is None:
             self._reply(message, done.result())

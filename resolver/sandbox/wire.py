@@ -69,10 +69,11 @@ class CommandResult(TypedDict):
 
 
 class InterruptResult(TypedDict):
-    """Result of `interrupt` {}: Ctrl-C for the command or cell that runs now. `ping` {} and
-    `shutdown` {} have an empty result."""
+    """Result of `interrupt` {}: Ctrl-C for the command, cell or page that runs now, the second
+    time its end; those that wait for it are not begun. `ping` {} and `shutdown` {} have an empty
+    result."""
 
-    interrupted: bool  # false when nothing ran
+    interrupted: bool  # false when none was under way
 
 
 class CellResult(TypedDict):
@@ -174,6 +175,9 @@ PROGRAM_CHUNK: Final = 64 * 1024
 
 MAX_PROGRAMS: Final = 8
 """Programs at once."""
+
+INTERRUPTIBLE: Final = {"run_command", "run_cell", "browse"}
+"""What `interrupt` ends."""
 
 METHODS: Final = PROGRAM_METHODS | {
     "hello", "ping", "interrupt", "shutdown",

@@ -74,6 +74,34 @@ def test_an_interrupt_reaches_what_runs(
     assert server.call("interrupt") == {"interrupted": False}
 
 
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("run_command", {"command": "sleep 600"}),
+        ("run_cell", {"code": "import time; time.sleep(600)"}),
+    ],
+)
+def test_an_interrupt_reaches_what_is_only_just_beginning(
+    server: Connection, method: str, params: dict[str, str]
+) -> None:
+    """The first command starts a shell before it runs: an interrupt that comes meanwhile is told
+    to try again, and what waits in line is never begun."""
+    first = server.send(method, **params, timeout=900)
+    second = server.send("run_command", command="touch begun", timeout=900)
+    answers, interrupted = {}, True
+    begun = time.monotonic()
+    while interrupted and time.monotonic() - begun < 60:
+        asked = server.send("interrupt")
+        while asked not in answers:
+            answer = server.receive()
+            answers[answer["id"]] = answer
+        interrupted = answers[asked]["result"]["interrupted"]
+        time.sleep(0.1)
+    assert not interrupted
+    assert answers[first]["result"] and "before it began" in answers[second]["error"]["message"]
+    assert "begun" not in server.shell("ls")["output"]
+
+
 def test_the_end_of_stdin_ends_every_process(server: Connection) -> None:
     number = f"97.25{os.getpid()}"
     sleep = f"sleep {number}"

@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -220,9 +221,13 @@ class Server:
             connection.close()
 
     def everything(self) -> bytes:
-        """All that it wrote: log, database, runs."""
-        files = sorted(p for p in self.folder.rglob("*") if p.is_file())
-        return b"".join(p.read_bytes() for p in files)
+        """All that it wrote: log, database, runs. A git that outlives the server may still be
+        tidying up: what vanishes meanwhile is left out."""
+        found = []
+        for path in sorted(self.folder.rglob("*")):
+            with suppress(FileNotFoundError):
+                found.append(path.read_bytes() if path.is_file() else b"")
+        return b"".join(found)
 
     def check(self) -> None:
         """No secret anywhere, and nothing in the log that an operator would have to look into."""
