@@ -8,6 +8,7 @@ knobs marked `repository`), defaults.
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Literal, get_origin
 
 import yaml
@@ -229,6 +230,12 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
             max_budget=self.max_budget * self.max_extension,
             max_time=self.max_time * self.max_extension,
         )
+
+    @property
+    def longest_run(self) -> timedelta:
+        """When a run has ended for sure, whatever comments grant it: an hour is for cloning,
+        starting and publishing."""
+        return timedelta(seconds=self.ceiling.max_time + self.setup_timeout, hours=1)
 
     @property
     def secrets(self) -> tuple[str, ...]:

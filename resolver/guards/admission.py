@@ -24,12 +24,8 @@ logger = logging.getLogger("resolver.guards")
 BOOKED = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE, Command.PUBLISH}
 """What a model is asked for; the rest costs nothing and is never refused for what others cost."""
 
-SLACK = timedelta(hours=1)
-"""How much longer than a run may take its money stays set aside, should it never come back."""
-
 MOST_TIME = timedelta(days=7)
 
-_JOB = re.compile(r"/actions/runs/([0-9]{1,15})(?:/|$)")
 _TOLD_TODAY = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
 
 
@@ -191,8 +187,6 @@ def _entry(record: Record, asked: Asked, decision: Admitted, ledger: Ledger, now
     """The run's entry; begun again, it keeps what it has cost before."""
     job, settings = record.job, record.settings
     known = ledger.run_of(asked.key)
-    longest = timedelta(seconds=settings.ceiling.max_time + settings.setup_timeout) + SLACK
-    found = _JOB.search(job.log_url)
     again = known is not None and not (known.run == job.run and job.resume)
     # A request that is begun again on another day counts for that day.
     began = known.at if known and day_of(known.at) == day_of(now) else now
@@ -205,12 +199,12 @@ def _entry(record: Record, asked: Asked, decision: Admitted, ledger: Ledger, now
         user=asked.user,
         bot=asked.bot,
         at=began,
-        until=min(now + longest, began + MOST_TIME),
+        until=min(now + settings.longest_run, began + MOST_TIME),
         reserved=min(decision.reserve, 1_000_000.0),
         cost=known.cost if known and again else 0.0,
         unpriced=known.unpriced if known and again else 0,
         attempts=min(known.attempts + 1, 10**6) if known else 1,
-        job=int(found[1]) if found else 0,
+        job=int(job.actions_run.partition(".")[0] or 0),
     )
 
 

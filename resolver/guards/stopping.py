@@ -12,6 +12,7 @@ from resolver.forge.base import Forge
 from resolver.guards.admission import ledger_of, show_at_work
 from resolver.guards.keeping import LedgerRef
 from resolver.record import Record
+from resolver.watcher import watching
 
 logger = logging.getLogger("resolver.guards")
 
@@ -54,11 +55,5 @@ def heeding_stops(record: Record, forge: Forge) -> Iterator[None]:
         return
     seconds = max(settings.control_poll, LEAST_SECONDS)
     watch = StopWatch(ledger_of(record), record.booked.key, record.job.control, seconds)
-    ended = threading.Event()
-    thread = threading.Thread(target=watch.run, args=(ended,), name="stops", daemon=True)
-    thread.start()
-    try:
+    with watching(watch.run, "stops"):
         yield
-    finally:
-        ended.set()
-        thread.join(5)

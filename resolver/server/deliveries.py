@@ -5,6 +5,7 @@ as every other door does.
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,6 @@ from resolver.thread.commands import (
 from resolver.thread.placing import placed
 from resolver.triggers.ignored import Ignored
 from resolver.triggers.permission import authorize
-
-SLACK_HOURS = 1.0
-"""How much longer than a run may take money stays set aside for it, should it never end."""
 
 logger = logging.getLogger("resolver.server")
 
@@ -208,14 +206,13 @@ class Runs:
         if self.ledger is None:
             return bottomless(settings)
         bounds = Bounds(settings.max_monthly_budget, settings.max_daily_budget)
-        longest = settings.ceiling.max_time + settings.setup_timeout
         return self.ledger.reserve(
             run,
             trigger.repository,
             settings.max_budget,
             bounds,
             self.now(),
-            longest / 3600 + SLACK_HOURS,
+            settings.longest_run / timedelta(hours=1),
         )
 
     def _settle(self, trigger: Trigger, run: str) -> None:

@@ -3,7 +3,6 @@ on. Only of a run that may begin and that publishes.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from resolver.forge.base import Forge
 from resolver.forge.progress import Progress
@@ -11,9 +10,6 @@ from resolver.forge.telling import Telling
 from resolver.model import CheckedCommand, Command, TriggerKind
 from resolver.record import Record
 from resolver.verify.claims import claimed_evidence
-
-SLACK = timedelta(hours=1)
-"""Cloning, starting and publishing, beyond the time that the agent may take."""
 
 
 def begin_telling(record: Record, forge: Forge) -> None:
@@ -27,7 +23,6 @@ def begin_telling(record: Record, forge: Forge) -> None:
     if told or not settings.progress_comments or job.trigger.kind is TriggerKind.LOCAL:
         return
     now = job.now()
-    longest = timedelta(seconds=settings.ceiling.max_time + settings.setup_timeout) + SLACK
     redact = record.redactor().redact_text
     record.telling = Telling(
         forge.apart,
@@ -35,7 +30,7 @@ def begin_telling(record: Record, forge: Forge) -> None:
             trigger=job.trigger,
             run=job.run,
             since=now,
-            until=now + longest,
+            until=now + settings.longest_run,
             mention=settings.mention,
             job=job.actions_run,
             log_url=job.log_url,

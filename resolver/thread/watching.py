@@ -16,6 +16,7 @@ from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.settings import Settings
 from resolver.thread.steering import STEERS, authorize_steering, steer
 from resolver.triggers.parse import command_of
+from resolver.watcher import watching
 
 logger = logging.getLogger("resolver.thread.watching")
 
@@ -122,11 +123,5 @@ def watched(watch: Watch) -> Iterator[None]:
     if watch.seconds <= 0:
         yield
         return
-    ended = threading.Event()
-    thread = threading.Thread(target=watch.run, args=(ended,), name="watch", daemon=True)
-    thread.start()
-    try:
+    with watching(watch.run, "watch"):
         yield
-    finally:
-        ended.set()
-        thread.join(5)

@@ -95,24 +95,6 @@ def push(
     push_ref(git, commit, branch, url, credential, previous)
 
 
-def fetch_branch(
-    git: HostGit, branch: str, commit: str, url: str, credential: Credential | None
-) -> str | None:
-    """Fetch one of our branches; its newest commit, None when it does not hold `commit` (any
-    more), or is gone."""
-    ref, mine = _our_branch(git, branch), "refs/resolver/earlier"
-    check_commit(commit)
-    args = (
-        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-        "--no-recurse-submodules", "--update-shallow", "--", check_url(url), f"+{ref}:{mine}",
-    )  # fmt: skip
-    if git.attempt(*args, credential=credential).status != 0:
-        return None
-    if git.attempt("merge-base", "--is-ancestor", commit, mine).status != 0:
-        return None
-    return git.text("rev-parse", mine)
-
-
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:
     """Create `branch` with `commit` in a person's repository at `path`.
 

@@ -25,7 +25,6 @@ from resolver.workspace.gitdir import git_dir_tar
 from resolver.workspace.numbered import numbered_diff
 from resolver.workspace.publish import (
     Identity,
-    fetch_branch,
     list_branches,
     push,
     write_branch,
@@ -171,13 +170,6 @@ class Workspace:
         onto = patch.base if parent is None else check_commit(parent)
         made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors, merged)
         return patch.model_copy(update={"commit": made})
-
-    def fetch_branch(
-        self, branch: str, commit: str, url: str, credential: Credential | None = None
-    ) -> str | None:
-        """Newest commit of our branch at `url`, taken into the clone; None when the branch is gone
-        or no longer holds `commit`."""
-        return fetch_branch(self.git, branch, commit, url, credential)
 
     def tree(self, commit: str) -> str:
         """Id of the tree of a commit in the clone."""
