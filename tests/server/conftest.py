@@ -11,5 +11,5 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each module a group of its own: starting a server takes longer than most of its tests."""
     for item in items:
-        if item.path.parent == HERE:
+        if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

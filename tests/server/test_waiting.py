@@ -84,12 +84,14 @@ def test_a_refused_push_is_published_by_a_comment(scene: Scene) -> None:
     forge.github.fail_next("*", r"git-receive-pack", 403, times=1)
     until(lambda: forge.told(scene.sleeper))
     assert "`@agent publish`" in scene.first(scene.sleeper)
+    scene.ask(scene.sleeper, "@agent /ask what does it say?")
+    until(lambda: len(forge.told(scene.sleeper)) == 2)
     asked = len(scene.plans.times("long"))
     scene.ask(scene.sleeper, "@agent publish")
-    until(lambda: len(forge.told(scene.sleeper)) == 2)
+    until(lambda: len(forge.told(scene.sleeper)) == 3)
     assert "I opened" in forge.told(scene.sleeper)[-1].body
     scene.ask(scene.sleeper, "@agent publish")
-    until(lambda: len(forge.told(scene.sleeper)) == 3)
+    until(lambda: len(forge.told(scene.sleeper)) == 4)
     assert "nothing to publish" in forge.told(scene.sleeper)[-1].body
     assert len(forge.pulls(scene.sleeper.repository)) == 1
     assert len(scene.plans.times("long")) == asked

@@ -2,52 +2,19 @@
 
 import threading
 import time
-from collections.abc import Iterator
-
-import pytest
 
 from tests.parts.events import Events, published
-from tests.parts.github import GitHubServer, github_server
 from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash, finish
 from tests.pipeline.test_reviews import comment, submit
 from tests.server.serving import BOT, Forge, Plans, Server, plan_of_a_fix, until
 
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with github_server(tmp_path_factory.mktemp("github")) as running:
-        yield running
-        running.validate_everything()
-
-
-@pytest.fixture(scope="module")
-def forge(github: GitHubServer) -> Forge:
-    return Forge(github)
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[Plans]:
-    with ModelEndpoint() as endpoint:
-        made = Plans(endpoint)
-        for name in ("opened", "assigned", "labelled", "dispatched"):
-            made.add(name, *plan_of_a_fix())
-        made.add("review", comment(2, "Name it."), submit())
-        made.add("round", bash("echo '# done' >> calc.py"), finish("Note it\n\nAs asked."))
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, forge: Forge, plans: Plans
-) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("serve")
-    started = Server(folder, forge, plans.endpoint, RESOLVER_FIX_FAILING_CHECKS="all")
-    started.start()
-    yield started
-    started.close()
-    started.check()
+PLANS = {
+    **dict.fromkeys(("opened", "assigned", "labelled", "dispatched"), plan_of_a_fix()),
+    "review": (comment(2, "Name it."), submit()),
+    "round": (bash("echo '# done' >> calc.py"), finish("Note it\n\nAs asked.")),
+}
+SETTINGS = {"RESOLVER_FIX_FAILING_CHECKS": "all"}
 
 
 def events(forge: Forge, name: str) -> Events:

@@ -1,53 +1,23 @@
 """Comments that steer runs, over one running server: real deliveries, git, sandbox and model."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.github import GitHubServer, github_server
+from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
-from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash, finish
 from tests.server.serving import FIX, SUMMARY, Forge, Plans, Server, until
 
 SLEEP = bash("echo begun; sleep 301.5", timeout=400)
 
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with github_server(tmp_path_factory.mktemp("github")) as running:
-        yield running
-        running.validate_everything()
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[Plans]:
-    with ModelEndpoint() as endpoint:
-        yield Plans(endpoint)
-
-
-@pytest.fixture(scope="module")
-def forge(github: GitHubServer) -> Forge:
-    return Forge(github)
-
-
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, forge: Forge, plans: Plans
-) -> Iterator[Server]:
-    prices = {
-        "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
-        "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
-        "RESOLVER_MAX_ITERATIONS": "4",
-    }
-    started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **prices)
-    started.start()
-    yield started
-    started.close()
-    started.check()
+SETTINGS = {
+    "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_MAX_ITERATIONS": "4",
+}
 
 
 class Thread:

@@ -2,52 +2,19 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from tests.parts.github import GitHubServer, github_server
-from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash, finish
+from tests.server.running.test_commands import Thread, reactions
 from tests.server.serving import SUMMARY, Forge, Plans, Server, until
-from tests.server.test_commands import Thread, reactions
 
 RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
 
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with github_server(tmp_path_factory.mktemp("github")) as running:
-        yield running
-        running.validate_everything()
-
-
-@pytest.fixture(scope="module")
-def forge(github: GitHubServer) -> Forge:
-    return Forge(github)
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[Plans]:
-    with ModelEndpoint() as endpoint:
-        yield Plans(endpoint)
-
-
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, forge: Forge, plans: Plans
-) -> Iterator[Server]:
-    more = {
-        "RESOLVER_CONFIRMATION": "high",
-        "RESOLVER_ON_HIGH": "wait",
-        "RESOLVER_CONFIRMATION_WAIT": "12",
-    }
-    started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **more)
-    started.start()
-    yield started
-    started.close()
-    started.check()
+SETTINGS = {
+    "RESOLVER_CONFIRMATION": "high",
+    "RESOLVER_ON_HIGH": "wait",
+    "RESOLVER_CONFIRMATION_WAIT": "12",
+}
 
 
 def asks(thread: Thread) -> bool:

@@ -1,44 +1,9 @@
 """What is asked of a running server and is no fix: help, questions, agents by name."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.parts.github import GitHubServer, github_server
 from tests.parts.github_server.state import Comment, Issue
-from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import finish
 from tests.pipeline.test_agents import AGENTS
 from tests.server.serving import FILES, FIX, Forge, Plans, Server, until
-
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with github_server(tmp_path_factory.mktemp("github")) as running:
-        yield running
-        running.validate_everything()
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[Plans]:
-    with ModelEndpoint() as endpoint:
-        yield Plans(endpoint)
-
-
-@pytest.fixture(scope="module")
-def forge(github: GitHubServer) -> Forge:
-    return Forge(github)
-
-
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, forge: Forge, plans: Plans
-) -> Iterator[Server]:
-    started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint)
-    started.start()
-    yield started
-    started.close()
-    started.check()
 
 
 def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:

@@ -1,12 +1,9 @@
 """From a signed delivery to a pull request, over one running server, with all parts real."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.parts.github import GitHubServer, github_server
-from tests.parts.model_endpoint import ModelEndpoint
 from tests.server.serving import (
     BOT,
     SECRET,
@@ -17,38 +14,11 @@ from tests.server.serving import (
     until,
 )
 
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    with github_server(tmp_path_factory.mktemp("github")) as running:
-        yield running
-        running.validate_everything()
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[Plans]:
-    with ModelEndpoint() as endpoint:
-        made = Plans(endpoint)
-        made.add("fix", *plan_of_a_fix())
-        made.add("slow", *plan_of_a_fix(delay=0.7))
-        made.add("slower", *plan_of_a_fix(delay=0.7))
-        yield made
-
-
-@pytest.fixture(scope="module")
-def forge(github: GitHubServer) -> Forge:
-    return Forge(github)
-
-
-@pytest.fixture(scope="module")
-def server(
-    tmp_path_factory: pytest.TempPathFactory, forge: Forge, plans: Plans
-) -> Iterator[Server]:
-    started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint)
-    started.start()
-    yield started
-    started.close()
-    started.check()
+PLANS = {
+    "fix": plan_of_a_fix(),
+    "slow": plan_of_a_fix(delay=0.7),
+    "slower": plan_of_a_fix(delay=0.7),
+}
 
 
 def nothing_runs(server: Server) -> bool:
