@@ -21,6 +21,9 @@ QUIET: Final = 1.5
 PATIENCE: Final = 0.4
 """Seconds that an interrupted command gets to end by itself before it is killed."""
 
+SHELL_PATIENCE: Final = 2.0
+"""Seconds that the shell then gets to come back: with it go its functions and variables."""
+
 KEPT_SHELLS: Final = 8
 """Shells that exited while their background jobs went on, whose pipes are still read."""
 
@@ -179,7 +182,7 @@ class Bash:
         """Make the shell free again, keeping its state where it comes back."""
         shell = self._shell
         assert shell is not None
-        finished = shell.end_job(PATIENCE)
+        finished = shell.end_job(PATIENCE, SHELL_PATIENCE)
         if finished:
             self._take(finished)
             rest = shell.pump.take().excerpt().text

@@ -202,10 +202,10 @@ class Shell:
             signal_group(group, signal.SIGINT)
         signal_group(self.process.pid, signal.SIGCONT)
 
-    def end_job(self, patience: float) -> Finished | None:
+    def end_job(self, patience: float, shell_patience: float) -> Finished | None:
         """End the running command: Ctrl-C, and after `patience` seconds the hard way.
 
-        None when the shell itself does not come back.
+        None when the shell itself does not come back in `shell_patience` seconds after that.
         """
         self.interrupt()
         if self.wait(patience) == "timeout":
@@ -213,7 +213,7 @@ class Shell:
             if job != self.process.pid:
                 signal_group(job, signal.SIGKILL)
             signal_group(self.process.pid, signal.SIGINT)
-            self.wait(patience)
+            self.wait(shell_patience)
         return self.finished()
 
     def has_jobs(self) -> bool:
