@@ -3,7 +3,9 @@
 Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
 
+import hashlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,15 +26,17 @@ from resolver.doors import (
     stop_on_signals,
     trigger_of,
 )
-from resolver.errors import UsageError
+from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
+from resolver.forge.github.forge import GitHubForge
 from resolver.forge.wording import comment_body
 from resolver.model import Trigger, TriggerKind
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, Record
 from resolver.result import print_result
-from resolver.settings import Settings, load_settings
+from resolver.scratch import scratch_folder
+from resolver.settings import HEARING, Settings, load_settings
 from resolver.templates import render
 from resolver.thread.commands import (
     about_issue,
@@ -41,24 +45,42 @@ from resolver.thread.commands import (
     go_on_from_archive,
     watch_of,
 )
+from resolver.thread.ending import give_up
 from resolver.thread.placing import placed
 from resolver.thread.steering import STARTS
 from resolver.thread.watching import watched
 from resolver.trace.groups import Groups
 from resolver.trace.plain import for_terminal
 from resolver.triggers.dispatch import Arrival
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.ignored import Ignored, Malformed
+
+logger = logging.getLogger("resolver.action")
 
 OUTPUT = "resolver-output"
 """Folder in the job's workspace; a later step can upload it."""
 
 
 def run_action(environment: Mapping[str, str], console: Console) -> int:
-    """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up."""
+    """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up, of
+    which whoever asked is told on the thread before."""
     host = host_of(environment)
+    try:
+        return _run(environment, console, host)
+    except UsageError as error:
+        try:
+            _tell_of_set_up(environment, host, error)
+        except ResolverError as untold:
+            logger.warning("the thread could not be told: %s", untold.what)
+            write_outputs(environment, {"state": "error"})
+        raise
+
+
+def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
     options = app_login(load_settings({}, environment), host)
     settings = load_settings(options, environment)
     trigger = asked_of(settings, environment, host)
+    if isinstance(trigger, Malformed):
+        raise UsageError(trigger.reason, "give `issue`, a number; without any input it is a sweep")
     if isinstance(trigger, Ignored):
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
@@ -103,6 +125,41 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
     return record.exit_code
 
 
+def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageError) -> None:
+    """Say on the thread what is wrong with the settings or the workspace, where somebody who may
+    has asked for work; with what is set for hearing them, whatever else is wrong."""
+    settings = load_settings({}, environment, only=HEARING)
+    settings = load_settings(app_login(settings, host), environment, only=HEARING)
+    trigger = asked_of(settings, environment, host)
+    if isinstance(trigger, Ignored):
+        write_outputs(environment, {"state": "error"})
+        return
+    forge = github_forge(settings, trigger.repository, host)
+    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
+    with filtered_log(settings, host), scratch_folder() as elsewhere:
+        try:
+            output = output_in(workspace)
+        except UsageError:
+            output = Output(elsewhere / OUTPUT)
+        job = Job(
+            trigger=trigger,
+            run=run_id(trigger.key, trigger.at),
+            output=output,
+            load=lambda _: settings,
+            host=host,
+            log_url=job_url(environment, trigger),
+            actions_run=actions_run(environment),
+        )
+        record = give_up(job, settings, forge, error)
+        left = {}
+        if output.folder == elsewhere / OUTPUT:
+            left = {"output": "", "outcome": "", "events": ""}
+        else:
+            hand_over(output.folder, workspace)
+        write_outputs(environment, {**outputs_of(record), **left})
+        write_summary(environment, record)
+
+
 def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> Trigger | Ignored:
     """What the job's event asks for, and where. Raises UsageError and ForgeError."""
     name, payload = read_event(environment)
@@ -113,6 +170,7 @@ def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> 
         return trigger
     with filtered_log(settings, host):
         forge = github_forge(settings, trigger.repository, host)
+        trigger = _as_asked(trigger, forge, arrival.id)
         again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
         found = placed(trigger, forge, settings, again)
         # Each comment of a review, each check of a commit starts a job. One of them does the run,
@@ -121,6 +179,16 @@ def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> 
         if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
             return Ignored("another event has asked for the same already")
         return found
+
+
+def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
+    """A dispatch as of the moment it was made. Its job may have waited for others for hours, and
+    what is written meanwhile was not asked for."""
+    if trigger.kind is not TriggerKind.DISPATCHED:
+        return trigger
+    asked = forge.asked_at(run)
+    at = trigger.at if asked is None else min(asked, trigger.at)
+    return trigger.model_copy(update={"at": at})
 
 
 def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
@@ -147,9 +215,14 @@ def job_url(environment: Mapping[str, str], trigger: Trigger) -> str:
 
 
 def actions_run(environment: Mapping[str, str]) -> str:
-    """The run of GitHub Actions and its attempt, like "123.1"; "" when it is not known."""
+    """The run of GitHub Actions, its attempt and, as digests, job and runner, as `AtWork` has it;
+    "" when it is not known."""
     run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
-    return f"{run}.{attempt}" if run.isdecimal() and attempt.isdecimal() else ""
+    if not (run.isdecimal() and attempt.isdecimal()):
+        return ""
+    names = [environment.get(name, "") for name in ("GITHUB_JOB", "RUNNER_NAME")]
+    told = [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names]
+    return ".".join([run, attempt, *(told if all(names) else [])])
 
 
 def outputs_of(record: Record) -> dict[str, str]:
@@ -158,7 +231,8 @@ def outputs_of(record: Record) -> dict[str, str]:
     pull = publication.pull_request
     summary = record.summary()
     return {
-        "state": summary["state"],
+        # where the thread could not be told, the job `close` is to see to it
+        "state": "" if record.untold else summary["state"],
         "branch": publication.branch or "",
         "pull-request-number": str(pull.number) if pull and pull.number else "",
         "pull-request-url": (pull.url or "") if pull else "",
@@ -204,9 +278,15 @@ def annotation(record: Record) -> str:
         publication=record.publication,
         outcome=record.outcome,
         exit_code=record.exit_code,
+        untold=record.untold,
     )
+    return annotated("error" if record.exit_code else "notice", told)
+
+
+def annotated(level: str, told: str) -> str:
+    """The workflow command that says it on the job's page, in one line."""
     line = for_terminal(" ".join(told.split())).replace("%", "%25")
-    return f"::{'error' if record.exit_code else 'notice'} title=Resolver::{line}"
+    return f"::{level} title=Resolver::{line}"
 
 
 def output_in(workspace: Path) -> Output:

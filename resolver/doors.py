@@ -141,6 +141,7 @@ def trigger_of(
         allowed_users=settings.allowed_users,
         denied_users=settings.denied_users,
         checks=settings.fix_failing_checks,
+        review_teams=settings.review_teams,
         arrival=arrival,
     )
 

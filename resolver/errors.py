@@ -37,6 +37,8 @@ Cause = Literal[
     "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",
     # of a model's provider
     "provider_down", "model_key", "no_credit",
+    # of what the operator has set
+    "set_up",
 ]  # fmt: skip
 """What a person can do something about, where an error has one such cause."""
 

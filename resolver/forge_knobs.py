@@ -25,6 +25,12 @@ class ForgeKnobs(GuardKnobs):
         "`members: read` of the organization.",
         option=False,
     )
+    review_teams: tuple[str, ...] = knob(
+        (),
+        "Teams, as ORG/TEAM or TEAM of the repository's owner: a review that one of them is asked "
+        "for is done as if our own account were asked.",
+        option=False,
+    )
     denied_users: tuple[str, ...] = knob(
         (), "Logins that are never listened to, whatever they may.", option=False
     )
@@ -107,6 +113,28 @@ class ForgeKnobs(GuardKnobs):
     progress_interval: float = knob(
         15.0, "Seconds between two edits of that comment.", option=False, ge=1, le=3600
     )
+    last_word_time: float = knob(
+        75.0,
+        "Seconds for which it is tried again to say on the thread how a run ended, where the forge "
+        "does not take it.",
+        option=False,
+        ge=0,
+        le=600,
+    )
+    public_url: str = knob(
+        "",
+        "Address at which people reach this server, like `https://resolver.example.org`: comments "
+        "then link to a page that shows the run as it goes, for whoever has the link. No page and "
+        "no link when empty; see server.md.",
+        option=False,
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url_is_an_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
+            raise ValueError("it is not an address like https://resolver.example.org")
+        return value.rstrip("/")
 
     # review rounds
     resolve_threads: Literal["none", "addressed"] = knob(
@@ -193,6 +221,14 @@ class ForgeKnobs(GuardKnobs):
     def _teams_have_an_organization(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for team in value:
             if not re.fullmatch(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A):
+                raise ValueError(f"{team!r} is no team: give it as ORG/TEAM")
+        return value
+
+    @field_validator("review_teams")
+    @classmethod
+    def _teams_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for team in value:
+            if not re.fullmatch(r"(?:[A-Za-z0-9][\w-]*/)?[A-Za-z0-9][\w.-]*", team, re.A):
                 raise ValueError(f"{team!r} is no team: give it as ORG/TEAM")
         return value
 

@@ -14,10 +14,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.consent import Decision
+from resolver.errors import Cause
 from resolver.nouns import Noun as Noun
 from resolver.nouns import Recorded as Recorded
-from resolver.pull import AskedThread, PublishedReview, Pull
-from resolver.surroundings import FailedCheck, Picture, Reference
+from resolver.pull import AskedThread, OpenPull, PublishedReview, Pull
+from resolver.surroundings import FailedCheck, Form, Picture, Reference
 from resolver.trigger import Actor as Actor
 from resolver.trigger import Command as Command
 from resolver.trigger import Extension as Extension
@@ -37,6 +38,9 @@ class Comment(Recorded):
     created_at: datetime = Field(description="When it was written.")
     body: str = Field(description="The words.")
     url: str = Field(default="", description="Its page.")
+    is_ours: bool = Field(
+        default=False, description="Whether an earlier run has said it; shortened."
+    )
     skipped: int = Field(
         default=0, description="Comments just before this one that are not here, for length."
     )
@@ -56,6 +60,9 @@ class Task(Recorded):
         default="", description="The author's author_association; not a permission."
     )
     url: str = Field(default="", description="The issue's page.")
+    form: Form | None = Field(
+        default=None, description="The form that its text was written with, where one fits."
+    )
     labels: tuple[str, ...] = Field(default=(), description="Names of its labels.")
     issue_type: str = Field(default="", description="Name of its type, where it has one.")
     milestone: str = Field(default="", description="Title of its milestone, where it has one.")
@@ -68,6 +75,10 @@ class Task(Recorded):
     source: str = Field(description="URL or path to clone from; never holds a credential.")
     pull: Pull | None = Field(
         default=None, description="The pull request, where the work is on one; else None."
+    )
+    follows: OpenPull | None = Field(
+        default=None,
+        description="Our open pull request for the issue, where the work adds to it; else None.",
     )
     references: tuple[Reference, ...] = Field(
         default=(), description="Issues and pull requests of the repository that belong to it."
@@ -195,11 +206,21 @@ class RunState(StrEnum):
     REFUSED = "refused"
 
 
+Declined = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
+"""Why an agent changes nothing, in a word. cannot_reproduce: what was told of was not seen.
+already_fixed: the code does what was asked. needs_answer: only a person can decide. not_wanted: it
+should not be done.
+"""
+
+
 class Outcome(Noun):
     """How the agent's work ended. Made in `resolver.controller` from the event log."""
 
     state: RunState
     reason: str = Field(default="", description="One line for a person.")
+    next_step: str = Field(default="", description="What a person can do about an error.")
+    because: Cause = Field(default="", description="The error's cause, where people know it.")
+    declined: Declined = Field(default="", description="Why the agent changed nothing on purpose.")
     limit: Literal["iterations", "budget", "time"] | None = None
     message: str = Field(default="", description="The agent's closing words: a claim, not proof.")
     cause: str = Field(default="", description="In the agent's words: what was wrong.")
@@ -263,6 +284,9 @@ class CheckedCommand(Noun):
     exit_code: int | None
     event_id: int
     output_tail: str = ""
+    masked: bool = Field(
+        default=False, description="True when its exit code of 0 may be another program's."
+    )
 
 
 class Evidence(Noun):
@@ -274,6 +298,24 @@ class Evidence(Noun):
 
     independent: bool = False
     commands: tuple[CheckedCommand, ...] = ()
+
+
+Unverified = Literal["", "unfinished", "unchecked", "failed", "hidden", "edited", "untouched"]
+"""What a change lacks to be shown as ready, "" for nothing: the agent does not call it complete; no
+check is on record; the newest failed; its exit code was not its own; code was edited after it; a
+conflict that it was to resolve is as git left it."""
+
+Kept = Literal["ours", "theirs", "deleted", "merged"]
+"""What a file is whose conflict has ended: as the pull request has it, as its base has it, gone, or
+something of both."""
+
+
+class SettledConflict(Noun):
+    """How a conflict of a merge ended. untouched: the agent left the file as git did."""
+
+    path: str
+    kept: Kept
+    untouched: bool = False
 
 
 class PullRequest(Noun):
@@ -316,6 +358,9 @@ class Publication(Noun):
         description="The commit as `git am` takes it, where it could not be pushed.",
     )
     why: str = Field(default="", description="Why it is not where it was to be, for a person.")
+    conflicts: tuple[SettledConflict, ...] = Field(
+        default=(), description="How the conflicts of a merge ended that the agent was asked about."
+    )
     repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
 
 

@@ -34,7 +34,7 @@ from resolver.preparing import (
     cut_budget,
     read_repository,
     read_round,
-    start_at_base_branch,
+    start_elsewhere,
 )
 from resolver.publishing.change import publish
 from resolver.publishing.checks import told_of_checks
@@ -51,17 +51,16 @@ from resolver.scratch import scratch_folder
 from resolver.templates import render
 from resolver.thread.asking import waiting
 from resolver.thread.beginning import begin_telling, show
+from resolver.thread.ending import failure_of_machine, tell, write
 from resolver.triggers.permission import authorize
 from resolver.verify.claims import claimed_evidence
+from resolver.verify.tried import tried
+from resolver.workspace.naming import branches_of_issue
 from resolver.workspace.policy import check, is_protected
 from resolver.workspace.secrecy import withhold_secrets
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
-
-NO_ROOM = frozenset({"locked", "issues_off"})
-"""Causes for which nobody can be told on the thread: the run is as good as it was, and its outcome
-and a job's summary say how it ended."""
 
 
 def resolve(job: Job, forge: Forge) -> Record:
@@ -72,14 +71,17 @@ def resolve(job: Job, forge: Forge) -> Record:
             _travel(record, forge)
     except (ResolverError, Stopped) as error:
         record.fail(failure_of(error), error.exit_code)
+    except OSError as error:
+        logger.exception("run %s failed", job.run)
+        record.fail(failure_of_machine(error), 1)
     except Exception as error:
         logger.exception("run %s failed", job.run)
         record.fail(Failure(kind="error", what=f"a fault of Resolver itself: {error!r}"), 1)
     if record.outcome is None and record.log is not None:
         record.outcome = outcome_of(record.log.state)
-    _tell(record, forge)
+    tell(record, forge)
     settle(record, forge)
-    _write(record)
+    write(record)
     return record
 
 
@@ -91,11 +93,16 @@ def _done_before(record: Record, forge: Forge) -> bool:
     job = record.job
     if not job.publish:
         return False
-    earlier = forge.find_publication(job.trigger) or forge.heads().pushed(job.trigger, job.run)
-    if earlier is None:
-        return False
+    prefix = branches_of_issue(job.trigger.subject or 0)
+    earlier = forge.find_publication(job.trigger)
+    earlier = earlier or forge.heads().pushed(job.trigger, job.run, prefix)
     resumes = job.resume and job.output.has_events
+    if earlier is None or (resumes and earlier.how == "added"):
+        return False  # a commit of its own is found again where it is added
     record.publication = earlier.model_copy(update={"repeated": not resumes})
+    in_review = job.trigger.kind is TriggerKind.REVIEW_COMMENT or job.trigger.review_id is not None
+    if in_review and not resumes and earlier.comment_url is None:
+        record.warnings.append(render("run/answers_lost.md.j2").strip())
     return not resumes
 
 
@@ -122,7 +129,7 @@ def _travel(record: Record, forge: Forge) -> None:
         workspace = clone(record, task, folder / "clone.git")
         show(record, base=workspace.base)
         read_repository(record, workspace, folder)
-        workspace = start_at_base_branch(record, workspace)
+        workspace = start_elsewhere(record, forge, workspace)
         cut_budget(record)
         begun = begin_on_pull(record, forge, workspace)
         if begun is None:
@@ -138,7 +145,6 @@ def _travel(record: Record, forge: Forge) -> None:
             return
         if record.exit_code == 0 and record.publication.pull_request is None:
             _check(record, workspace)
-            show(record, checked=True)
             publish(record, forge, task, workspace)
             told_of_checks(record, forge)
         answer_threads(record, forge)
@@ -228,7 +234,8 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
     )
     if not (record.answers or record.leaking):
         job.output.keep_change(worked.change)
-    record.evidence = claimed_evidence(worked.commands)
+    declined = record.patch.is_empty and worked.outcome.declined != ""
+    record.evidence = (tried if declined else claimed_evidence)(worked.commands)
     record.warnings.extend(worked.warnings)
     record.warnings.extend(_left_for_later(record, record.log))
     if worked.change.left_out and not record.answers:
@@ -274,11 +281,9 @@ def _exit_code(record: Record) -> int:
     assert record.outcome is not None
     assert record.patch is not None
     match record.outcome.state:
-        case RunState.FINISHED:
+        case RunState.FINISHED | RunState.REJECTED:
             empty = record.patch.is_empty and not record.merges
             return 3 if empty and not record.answers else 0
-        case RunState.REJECTED:
-            return 3
         case RunState.LIMIT | RunState.AWAITING_USER_INPUT | RunState.AWAITING_CONFIRMATION:
             return 4
         case _:
@@ -296,52 +301,3 @@ def _check(record: Record, workspace: Workspace) -> None:
         )
     settled = settled_paths(record, workspace)
     check(workspace, record.patch, policy_of(record), settled)
-
-
-def _tell(record: Record, forge: Forge) -> None:
-    """One comment that says how it ended. Failing to tell is itself a failure of the run."""
-    try:
-        try:
-            _last_word(record, forge)
-        except Stopped as stopped:
-            # a signal stops once, and this word is what it leaves room for
-            record.fail(failure_of(stopped), stopped.exit_code)
-            _last_word(record, forge)
-    except (ResolverError, Stopped) as error:
-        logger.error("run %s could not be told: %s", record.job.run, error.what)
-        if failure_of(error).cause in NO_ROOM:
-            record.warnings.append(render("run/untold.md.j2", what=error.what).strip())
-            return
-        record.fail(failure_of(error), error.exit_code)
-
-
-def _last_word(record: Record, forge: Forge) -> None:
-    if record.telling is not None:
-        record.telling.close()
-    if not record.job.publish or record.publication.comment_url is not None:
-        return
-    if record.silent and not forge.has_begun(record.job.trigger):
-        return  # the thread was told of it today, or is to be told nothing
-    untold = record.telling is None or record.telling.told is None
-    at_terminal = record.job.trigger.kind is TriggerKind.COMMAND_LINE
-    if at_terminal and untold and record.exit_code in {2, 5}:
-        return  # the person at the terminal is told there, and nobody else asked
-    url = forge.comment(record.report())
-    record.publication = record.publication.model_copy(update={"comment_url": url or None})
-
-
-def _write(record: Record) -> None:
-    """The output folder, whatever happened; outcome.json last."""
-    output = record.job.output
-    if record.log is not None:
-        output.write_patch(record.patch.diff if record.patch else b"")
-    opened = record.publication.pull_request
-    if opened is not None and opened.body:
-        output.write_pull_request(opened)
-    if not record.can_be_published:
-        output.withdraw_change()
-    if record.log is not None:
-        output.write_traces(record.log.state.events)
-        record.log.close()
-    output.write_outcome(record.summary())
-    output.close()

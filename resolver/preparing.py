@@ -7,19 +7,24 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from resolver.agents.registry import answers
 from resolver.assembly.agents import Callee, agent_for, read_agents
 from resolver.assembly.knowledge import read_knowledge
+from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
+from resolver.forge.issue_form import find_form
 from resolver.model import Command, Task, TriggerKind
 from resolver.publishing.review import legible
+from resolver.pull import OpenPull
 from resolver.record import Record
 from resolver.settings import REPOSITORY_FILE, repository_settings
 from resolver.templates import render
 from resolver.triggers.rounds import asked_in, left_for_later, whole_request
-from resolver.workspace.clone import is_url
-from resolver.workspace.conventions import read_conventions
-from resolver.workspace.elsewhere import at_branch, beside_default
+from resolver.workspace.clone import commit_made_at, is_url
+from resolver.workspace.conventions import read_conventions, read_issue_templates
+from resolver.workspace.elsewhere import at_branch, at_pull, beside_default
 from resolver.workspace.excerpts import with_code
+from resolver.workspace.naming import branches_of_issue
 from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
@@ -45,7 +50,9 @@ def clone(record: Record, task: Task, folder: Path) -> Workspace:
     workspace = _cloned(record, task, folder)
     record.base = workspace.base
     if workspace.pull is None:
-        record.task = task.model_copy(update={"base_branch": workspace.branch})
+        record.base_made = commit_made_at(workspace.git, workspace.base)
+        branch = task.base_branch if task.follows else workspace.branch
+        record.task = task.model_copy(update={"base_branch": branch})
     else:
         pull = legible(workspace.pull)
         asked = (with_code(each, pull, workspace.read, with_invisible_shown) for each in task.asked)
@@ -67,7 +74,7 @@ def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
     cloned = Workspace.clone(
         task.source,
         folder,
-        branch=task.base_branch or None,
+        branch=(task.follows.branch if task.follows else task.base_branch) or None,
         commit=record.base,
         depth=depth,
         credential=credential,
@@ -83,10 +90,10 @@ def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
     """
     trusted = workspace.read_trusted(REPOSITORY_FILE)
     record.settings = record.job.load(repository_settings(trusted))
-    if workspace.pull is not None:
-        # What its setup runs is somebody's unmerged code: no later run begins with what it left.
-        record.settings = record.settings.model_copy(update={"keep_setup": False})
+    if workspace.pull is not None or (record.task and record.task.follows):
+        _keep_no_setup(record)
     record.conventions = read_conventions(workspace)
+    record.task = record.task and _with_form(record.task, workspace)
     record.agents = read_agents(workspace, record.settings)
     record.warnings.extend(record.agents.problems)
     opening = record.log.opening if record.log else None
@@ -101,19 +108,61 @@ def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
     record.settings = record.settings.model_copy(update={"agent": agent})
 
 
-def start_at_base_branch(record: Record, workspace: Workspace) -> Workspace:
-    """On an issue, the clone at the branch that the settings name; what the repository says to
-    Resolver is read at the default branch all the same. A log that is gone on from has its own."""
-    branch, task = record.settings.base_branch, record.task
+def _with_form(task: Task, workspace: Workspace) -> Task:
+    """The task with the form that its issue was written with; a pull request has none."""
+    if task.trigger.is_pull_request or not task.body:
+        return task
+    form = find_form(read_issue_templates(workspace), task.title, task.body)
+    return task.model_copy(update={"form": form})
+
+
+def start_elsewhere(record: Record, forge: Forge, workspace: Workspace) -> Workspace:
+    """On an issue, the clone at our open pull request for it, to which the work then adds, else at
+    the branch that the settings name; what the repository says to Resolver is read at the default
+    branch all the same. A log that is gone on from has its own."""
+    task, trigger = record.task, record.job.trigger
     begins = task is not None and record.log is None and workspace.pull is None
-    is_local = record.job.trigger.kind is TriggerKind.LOCAL
-    if task is None or not begins or is_local or branch in {"", workspace.branch}:
+    if task is None or not begins or trigger.kind is TriggerKind.LOCAL:
         return workspace
-    depth = record.settings.clone_depth
-    moved = at_branch(workspace, branch, depth, record.credential())
+    depth, credential = record.settings.clone_depth, record.credential()
+    if _may_follow(record) and (follows := _open_pull(record, forge, workspace)) is not None:
+        moved = at_pull(workspace, follows, depth, credential)
+        more = (f"pull request #{follows.number}: {follows.moved}",) if follows.moved else ()
+        known = {"follows": follows, "base_branch": follows.base_branch}
+        record.task = task.model_copy(update={**known, "left_out": (*task.left_out, *more)})
+        record.base, record.base_made = moved.base, None
+        _keep_no_setup(record)
+        return moved
+    branch = record.settings.base_branch
+    if branch in {"", workspace.branch}:
+        return workspace
+    moved = at_branch(workspace, branch, depth, credential)
     record.base = moved.base
+    record.base_made = commit_made_at(moved.git, moved.base)
     record.task = task.model_copy(update={"base_branch": branch})
     return moved
+
+
+def _may_follow(record: Record) -> bool:
+    """Whether the run is to change something. A failed check of a branch is about that one."""
+    trigger = record.job.trigger
+    changes = not answers(record.settings.agent, record.agents.agents)
+    return changes and trigger.kind is not TriggerKind.CHECK_FAILED
+
+
+def _open_pull(record: Record, forge: Forge, workspace: Workspace) -> OpenPull | None:
+    """Ours for the issue, unless it comes from a branch that is never pushed to."""
+    trigger = record.job.trigger
+    found = forge.heads().of_issue(trigger, branches_of_issue(trigger.subject or 0))
+    kept = {workspace.branch, record.settings.base_branch}
+    if found is None or found.branch in kept:
+        return None
+    return record.redactor().redact_model(found)
+
+
+def _keep_no_setup(record: Record) -> None:
+    """What setup runs is somebody's unmerged code: no later run begins with what it left."""
+    record.settings = record.settings.model_copy(update={"keep_setup": False})
 
 
 def cut_budget(record: Record) -> None:

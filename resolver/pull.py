@@ -206,6 +206,21 @@ class Pull(Recorded):
         return next(by_name, None)
 
 
+class OpenPull(Recorded):
+    """A pull request of ours that is open for an issue, as of the request. Read by the forge, told
+    to the agent, and added to."""
+
+    number: int = Field(description="Its number.")
+    title: str = Field(description="Its title, cleaned.")
+    url: str = Field(default="", description="Its page.")
+    branch: str = Field(description="Branch of this repository that it comes from.")
+    head: str = Field(description="The commit that is worked on; later pushes are not read.")
+    base_branch: str = Field(description="Branch that it is to be merged into.")
+    moved: str = Field(
+        default="", description="What is known of pushes since the request, for a person."
+    )
+
+
 class PullSource(Noun):
     """Where a pull request comes from, as the forge says at this moment. Read before anything is
     pushed there.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from resolver.agents.definitions import Definitions
@@ -15,6 +16,7 @@ from resolver.controller.control import Control
 from resolver.conventions import Conventions
 from resolver.errors import Cause
 from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.forge.course import Course
 from resolver.forge.report import Failure, Report
 from resolver.forge.telling import Telling
 from resolver.forge.wording import TRACE_ROOM
@@ -25,9 +27,11 @@ from resolver.model import (
     Outcome,
     Patch,
     Publication,
+    RunState,
     Task,
     Trigger,
     TriggerKind,
+    Unverified,
 )
 from resolver.output import MOST_CHANGE, Output
 from resolver.runlog import RunLog
@@ -36,7 +40,7 @@ from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace
 from resolver.triggers.ledger import Run
-from resolver.verify.readiness import is_ready
+from resolver.verify.readiness import unverified
 from resolver.workspace.git import Credential
 
 UNWRITABLE: frozenset[Cause] = frozenset(
@@ -69,7 +73,8 @@ class Job:
     control: where people's requests to the run at work arrive.
     continues: the log is kept where a later comment finds it, and the run can go on from it.
     notices: what people should know of how it was started, told as warnings.
-    actions_run: the run of GitHub Actions that this is part of, and its attempt, like "123.1".
+    page: where the run can be looked at while it goes on and after it; it has no files.
+    actions_run: the run of GitHub Actions that this is part of, as `AtWork.job` has it.
     purse: asked once, when the settings of the repository are known.
     """
 
@@ -90,6 +95,7 @@ class Job:
     purse: Purse = bottomless
     progress: Subscriber | None = None
     log_url: str = ""
+    page: str = ""
     actions_run: str = ""
     now: Clock = utc_now
 
@@ -102,6 +108,8 @@ class Record:
     settings: Settings
     task: Task | None = None
     base: str | None = None
+    base_made: datetime | None = None
+    """When that commit was made; None where it is the one that the requester saw."""
     outcome: Outcome | None = None
     patch: Patch | None = None
     leaking: tuple[str, ...] = ()
@@ -119,6 +127,8 @@ class Record:
     silent: bool = False
     """True when its refusal is not told on the thread: it was today already, or the operator wants
     it so."""
+    untold: bool = False
+    """True when the thread was to be told how it ended, and could not be."""
     most_money: float = float("inf")
     """US dollars that the log as a whole may come to, whatever people grant it."""
     agents: Definitions = field(default_factory=Definitions)
@@ -163,7 +173,8 @@ class Record:
     @property
     def can_be_published(self) -> bool:
         """Whether a change lies in the output folder that is done and not public."""
-        done = self.log is not None and self.log.is_done and not self.answers
+        finished = self.log is not None and self.log.state.run_state is RunState.FINISHED
+        done = finished and not self.answers  # what the agent rejects is never published
         # a branch without its pull request is half of it
         half = self.failure is not None and self.publication.pull_request is None
         public = self.publication.branch is not None and not half
@@ -175,8 +186,15 @@ class Record:
         """Whether its pull request is one: by the setting, else unless it is ready for review."""
         if self.settings.draft != "auto":
             return self.settings.draft == "always"
+        return self._unverified != ""
+
+    @property
+    def _unverified(self) -> Unverified:
+        """What its change lacks to be ready for review."""
+        if any(each.untouched for each in self.publication.conflicts):
+            return "untouched"
         events = self.log.state.events if self.log else ()
-        return not is_ready(self.outcome, self.evidence, events)
+        return unverified(self.outcome, self.evidence, events)
 
     @property
     def _publishable(self) -> Literal["", "comment", "folder"]:
@@ -201,6 +219,8 @@ class Record:
             mention=self.settings.mention,
             task=self.task,
             outcome=self.outcome,
+            base=self.base or "",
+            base_made=self.base_made,
             patch=self.patch,
             evidence=self.evidence,
             branch=self.publication.branch,
@@ -208,11 +228,14 @@ class Record:
             review=self.publication.review,
             failure=self.failure,
             draft=self._is_draft,
+            unverified=self._unverified,
             conventions=self.conventions,
             wishes=self.settings.wishes,
             warnings=(*self.job.notices, *self.warnings, *(pull.notes if pull else ())),
             trace_markdown=trace,
             log_url=self.job.log_url,
+            page=self.job.page,
+            course=self.telling.course if self.telling else Course(),
             told=self.telling.told if self.telling else None,
             continues=self.job.continues and self.log is not None,
             publishable=self._publishable,

@@ -7,7 +7,7 @@ knobs marked `repository`), defaults.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Literal, get_origin
 
@@ -24,6 +24,16 @@ from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
 
 REPOSITORY_FILE = ".github/resolver.yml"
+
+HEARING = frozenset(
+    {
+        "github_token", "github_api_url", "github_server_url", "github_graphql_url", "app_id",
+        "app_private_key", "bot_login", "mention", "label", "allowed_users", "allowed_teams",
+        "denied_users", "required_permission", "refusals", "fix_failing_checks",
+        "review_teams",
+    }
+)  # fmt: skip
+"""Knobs by which it is known who asked, who may, and where to answer."""
 
 
 class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
@@ -284,17 +294,21 @@ def load_settings(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
     repository: Mapping[str, Any] | None = None,
+    only: Collection[str] = frozenset(),
 ) -> Settings:
     """Settings from all sources. Raises UsageError that names the source and the knob.
 
     options: values given on the command line; None means not given.
     environment: defaults to the process's own.
     repository: parsed `.github/resolver.yml` of the default branch.
+    only: the knobs that are looked at, all where none is given; the others keep their defaults.
     """
     environment = os.environ if environment is None else environment
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for name, field in Settings.model_fields.items():
+        if only and name not in only:
+            continue
         chosen = _choose(name, field, options or {}, environment, repository or {})
         if chosen is not None:
             origin[name], values[name] = chosen

@@ -48,7 +48,7 @@ def outcome_json(
         "run": run,
         "state": state.value,
         "reason": reason,
-        "next_step": failure.next_step if failure else "",
+        "next_step": failure.next_step if failure else outcome.next_step if outcome else "",
         "limit": outcome.limit if outcome else None,
         "exit_code": exit_code,
         "key": trigger.key,

@@ -1,5 +1,5 @@
-"""The nouns of what stands around an issue or pull request: what it refers to, its pictures, and
-the checks that failed on its commit.
+"""The nouns of what stands around an issue or pull request: the form it was written with, what it
+refers to, its pictures, and the checks that failed on its commit.
 
 Made in `resolver.forge`, kept in the log as parts of the Task, read by the prompts and the memory.
 """
@@ -9,6 +9,27 @@ from typing import Literal
 from pydantic import Field
 
 from resolver.nouns import Recorded
+
+
+class FormField(Recorded):
+    """What a form asks for below one of its headings, and whether the description says it."""
+
+    label: str = Field(description="Its heading.")
+    description: str = Field(default="", description="What it asks for, cut.")
+    answer: Literal["given", "empty", "missing"] = Field(
+        default="given",
+        description="Whether something stands below it: empty when that is what the form itself "
+        "says, missing when the heading is not there.",
+    )
+
+
+class Form(Recorded):
+    """The issue template that a description was written with. Its words are the repository's, as
+    the default branch has them."""
+
+    name: str = Field(description="As people see it when they choose one.")
+    path: str = Field(description="Its file, from the repository's root.")
+    fields: tuple[FormField, ...] = Field(default=(), description="What it asks for, in order.")
 
 
 class Reference(Recorded):

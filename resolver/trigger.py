@@ -106,6 +106,10 @@ class Trigger(Recorded):
     head: str = Field(
         default="", description="Newest commit of the pull request at the time, where it is known."
     )
+    base: str = Field(
+        default="",
+        description="Branch that the pull request was to be merged into, where it is known.",
+    )
     review_id: int | None = Field(
         default=None, description="The review whose words and line comments are one request."
     )

@@ -2,12 +2,12 @@
 
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from resolver.events.base import ActionBase
-from resolver.model import PlanItem
+from resolver.model import Declined, PlanItem
 
 MAX_TIMEOUT = 3600.0
 """Seconds; the most a model may ask for."""
@@ -31,6 +31,21 @@ def partial_is_no(value: Any) -> Any:
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 
+def _known_reason(value: Any) -> Any:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower().replace(" ", "_").replace("-", "_")
+    return "" if word in {"none", "null"} else word
+
+
+Reason = Annotated[
+    Declined,
+    BeforeValidator(_known_reason),
+    # an empty word in an enum is refused by some providers
+    WithJsonSchema({"type": "string", "enum": [word for word in get_args(Declined) if word]}),
+]
 Seconds = Annotated[
     Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)] | None,
     BeforeValidator(_none_if_blank),

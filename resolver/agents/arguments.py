@@ -13,6 +13,7 @@ from resolver.agents.argument_types import (
     Line,
     Lines,
     OptionalText,
+    Reason,
     Seconds,
     Words,
     partial_is_no,
@@ -170,6 +171,11 @@ class FinishArguments(Arguments):
     task_completed: Annotated[bool, BeforeValidator(partial_is_no)] = Field(
         default=True, description="false when the issue is not, or only partly, resolved."
     )
+    reason: Reason = Field(
+        default="",
+        description="Only where you leave everything as it was: cannot_reproduce, already_fixed, "
+        "needs_answer (the message is then your question) or not_wanted.",
+    )
     cause: Words = Field(default="", description="What was wrong.")
     change: Words = Field(default="", description="What changed, and why it is the right change.")
     verification: Words = Field(
@@ -185,9 +191,14 @@ class FinishArguments(Arguments):
     )
 
     def action(self) -> ActionBase:
-        told = self.model_dump(exclude={"threads"})
-        threads = answers_of(self.threads)
-        return a.Finish(root_cause=told.pop("cause"), threads=threads, **told)
+        told = self.model_dump(exclude={"threads", "reason", "cause", "task_completed"})
+        return a.Finish(
+            task_completed=self.task_completed and not self.reason,
+            declined=self.reason,
+            root_cause=self.cause,
+            threads=answers_of(self.threads),
+            **told,
+        )
 
 
 class PlanArguments(Arguments):

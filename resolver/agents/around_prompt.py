@@ -1,5 +1,5 @@
-"""What the agent is told of what stands around the issue: failed checks, pictures, other issues;
-and the room that all parts of a task share.
+"""What the agent is told of what stands around the issue: its form, failed checks, pictures, other
+issues; and the room that all parts of a task share.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from resolver.agents.pull_prompt import who
 from resolver.memory.text import cut_middle
 from resolver.model import Task
-from resolver.surroundings import FailedCheck, Picture, Reference
+from resolver.surroundings import FailedCheck, Form, Picture, Reference
 
 ROOM = 200_000
 """Characters of a whole task, about: what matters most takes its part first."""
@@ -17,6 +17,8 @@ ROOM = 200_000
 LEAST = 400
 """Characters that a part gets in any case: there are few parts."""
 
+MOST_OF_FORM = 6_000
+MOST_OF_FIELD = 400
 MOST_OF_CHECK = 12_000
 MOST_OF_REFERENCE = 3_000
 MOST_REFERENCES = 18_000
@@ -117,6 +119,20 @@ def told_facts(task: Task) -> str:
         ("Assigned to", ", ".join(map(line, task.assignees))),
     )
     return "\n".join(f"{name}: {value}" for name, value in facts if value)
+
+
+def told_form(form: Form | None, room: Room) -> str:
+    """What the form asks for, a line each; "" where none is known."""
+    if form is None:
+        return ""
+    notes = {"given": "", "empty": " [left empty]", "missing": " [its heading is not there]"}
+    lines = [
+        f"- {line(each.label)}{notes[each.answer]}"
+        + (f" -- {cut_middle(each.description, MOST_OF_FIELD)}" if each.description else "")
+        for each in form.fields
+    ]
+    head = f"{line(form.name)} ({line(form.path)})"
+    return room.cut("\n".join([head, *lines]), MOST_OF_FORM)
 
 
 def line(text: str) -> str:

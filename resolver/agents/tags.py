@@ -174,6 +174,7 @@ def write_tags(action: ActionBase) -> str:
 
 def _write_finish(action: a.Finish) -> str:
     attributes = {} if action.task_completed else {"task_completed": "false"}
+    attributes |= {"reason": action.declined} if action.declined else {}
     sections = {
         "cause": action.root_cause,
         "change": action.change,

@@ -13,6 +13,7 @@ from resolver.agents.around_prompt import (
     fit_pull,
     told_checks,
     told_facts,
+    told_form,
     told_pictures,
     told_references,
 )
@@ -70,10 +71,12 @@ def render_task(
         "instruction": room.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION),
         "body": room.cut(task.body, MAX_BODY),
         "author": _who(task.author, task.association, requester) if task.author else "",
+        "form": told_form(task.form, room),
         "facts": told_facts(task),
         "requester": _line(requester),
         "asked": asked,
         "checks": told_checks(task.checks, room),
+        "follows": _follows(task),
         "pull": fit_pull(told_pull(task.pull, diff, [each.thread.id for each in task.asked]), room),
         "comments": _comments(task.comments, requester, room),
         "references": told_references(task.references, room),
@@ -107,13 +110,28 @@ def _comments(comments: tuple[Comment, ...], requester: str, room: Room) -> list
     room.left -= sum(len(comment.body) for comment in told)
     return [
         {
-            "by": _who(comment.author, comment.association, requester),
+            "by": _speaker(comment, requester),
             "at": f"{comment.created_at:%Y-%m-%d %H:%M}",
             "body": comment.body.strip(),
             "skipped": comment.skipped,
         }
         for comment in told
     ]
+
+
+def _speaker(comment: Comment, requester: str) -> str:
+    if comment.is_ours:
+        return "yourself at the end of an earlier run"
+    return _who(comment.author, comment.association, requester)
+
+
+def _follows(task: Task) -> dict[str, Any] | None:
+    """What is told of the pull request that the work adds to."""
+    follows = task.follows
+    if follows is None:
+        return None
+    names = {"branch": _line(follows.branch), "base_branch": _line(follows.base_branch)}
+    return {"number": follows.number, "title": _line(follows.title), **names}
 
 
 def _who(author: str, association: str, requester: str) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import click
 from rich.console import Console
 
-from resolver.action import read_event, run_action
+from resolver.action import annotated, read_event, run_action
 from resolver.commands.close import close
 from resolver.commands.sweep import sweep
+from resolver.errors import ResolverError
 from resolver.triggers.dispatch import asks_for_sweep
 
 
@@ -17,10 +18,20 @@ from resolver.triggers.dispatch import asks_for_sweep
 def command(environment: Mapping[str, str]) -> int:
     """Run as a GitHub Action: reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH and INPUT_*.
 
-    A schedule, and a dispatch that names no issue, is a sweep of the repository. An event that asks
-    for nothing ends with exit code 0 and the output `state=ignored`. With INPUT_CLOSE=true it is
+    A schedule, and a dispatch without any input, is a sweep of the repository. An event that asks
+    for nothing ends with exit code 0 and the output `state=ignored`, a dispatch that can't be
+    understood with exit code 2 and an error on the job's page. With INPUT_CLOSE=true it is
     `resolver close`.
     """
+    try:
+        return _done(environment)
+    except ResolverError as error:
+        said = f"{error.what}. {error.next_step}".removesuffix(". ")
+        click.echo(annotated("error", said))
+        raise
+
+
+def _done(environment: Mapping[str, str]) -> int:
     if environment.get("INPUT_CLOSE", "") == "true":
         return close(environment, Console(file=sys.stdout))
     if asks_for_sweep(*read_event(environment)):

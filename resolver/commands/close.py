@@ -20,8 +20,9 @@ def command(environment: Mapping[str, str]) -> int:
     """Say on the thread that the run of this job died, where its comment still says that it works.
 
     For a step of a GitHub Actions job after the Action's own, with `if: always()`: a run that was
-    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_RUN_ID and
-    INPUT_*. Where the run has said how it ended, nothing is done.
+    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_RUN_ID,
+    GITHUB_JOB, RUNNER_NAME and INPUT_*. Of a matrix each job speaks for itself
+    alone. Where the run has said how it ended, nothing is done.
     """
     return close(environment, Console(file=sys.stdout))
 
@@ -38,7 +39,11 @@ def close(environment: Mapping[str, str], console: Console) -> int:
         trigger = trigger_of(settings, name, payload, own, arrival)
         if not isinstance(trigger, Ignored) and trigger.number is not None:
             comments = github_forge(settings, trigger.repository, host).run_comments
-            closed = comments.close_job(trigger.number, actions_run(environment), settings.mention)
-    said = "The run of this job died; its comment says so now." if closed else "Nothing to close."
+            closed = comments.close_job(trigger, actions_run(environment), settings.mention)
+    said = (
+        "The run of this job could not say how it ended; its comment says now what is known."
+        if closed
+        else "Nothing to close."
+    )
     console.print(said, markup=False)
     return 0

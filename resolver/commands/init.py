@@ -10,13 +10,21 @@ from pathlib import Path
 
 import click
 
+from resolver.commands.agent_workflow import (
+    EVERY_NIGHT,
+    GUESSED,
+    WORKFLOW,
+    Features,
+    workflow_text,
+    workflows_that_check,
+)
 from resolver.errors import UsageError
+from resolver.memory.skills.reading import ALWAYS
 from resolver.settings import REPOSITORY_FILE
 from resolver.setup.plan import find_setup
-from resolver.setup.survey import Read, Survey, survey
+from resolver.setup.survey import Read, Survey, folders_of, has_tests, survey
 from resolver.templates import render
 
-WORKFLOW = ".github/workflows/agent.yml"
 _LARGEST = 1_000_000
 _REMOTE = re.compile(
     r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+(?::\d+)?)[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
@@ -40,23 +48,53 @@ class Checkout:
 )
 @click.option("--mention", default="@agent", show_default=True, help="Word that asks for work.")
 @click.option("--label", default="agent", show_default=True, help="Label that asks for work.")
+@click.option("--sweep", is_flag=True, help="Resolve what is labelled, every night.")
+@click.option("--schedule", metavar="CRON", help='The same at these times (UTC): "0 6 * * 1".')
+@click.option(
+    "--fix-checks",
+    type=click.Choice(["own", "default-branch", "all"]),
+    help="Whose failing checks start work; see docs/triggers.md.",
+)
+@click.option(
+    "--check-workflow",
+    "checked",
+    multiple=True,
+    metavar="NAME",
+    help="Name of a workflow whose failures count; those that are found, unless given.",
+)
+@click.option("--dashboard", is_flag=True, help="Keep an issue that shows runs and their cost.")
 @click.option("--force", is_flag=True, help="Write over files that are there already.")
-def command(path: Path, action: str | None, mention: str, label: str, force: bool) -> int:
+def command(
+    path: Path,
+    action: str | None,
+    mention: str,
+    label: str,
+    sweep: bool,
+    schedule: str | None,
+    fix_checks: str | None,
+    checked: tuple[str, ...],
+    dashboard: bool,
+    force: bool,
+) -> int:
     """Write the workflow and the settings of the repository at PATH, and say what is left to do.
 
     Files that are there are left alone. Nothing is committed or sent anywhere.
     """
     checkout = _checkout(path)
-    found = survey([entry.name for entry in checkout.root.iterdir()], _reader(checkout.root))
+    features = Features(
+        schedule=schedule or (EVERY_NIGHT if sweep else ""),
+        fix_checks=fix_checks or "",
+        checked=checked or workflows_that_check(checkout.root),
+        dashboard=dashboard,
+    )
+    names = [entry.name for entry in checkout.root.iterdir()]
+    paths = _paths(checkout.root)
+    found = survey(names, _reader(checkout.root), folders_of(paths))
     plan = find_setup(_reader(checkout.root))
     setup = "" if plan else found.setup
     files = {
-        WORKFLOW: render(
-            "init/workflow.yml.j2",
-            action=_action(action),
-            mention=_plain("mention", mention),
-            label=_plain("label", label),
-            installs=bool(setup or plan),
+        WORKFLOW: workflow_text(
+            _action(action), mention, label, installs=bool(setup or plan), features=features
         ),
         REPOSITORY_FILE: render(
             "init/settings.yml.j2",
@@ -66,23 +104,36 @@ def command(path: Path, action: str | None, mention: str, label: str, force: boo
         ),
     }
     written = list(_write(checkout.root, files, force))
-    click.echo(_told(checkout, found, written, mention), nl=False)
+    tested = has_tests(paths, found.language)
+    click.echo(_told(checkout, found, written, mention, features, tested=tested), nl=False)
     return 0
 
 
-def _told(checkout: Checkout, found: Survey, files: list[tuple[str, str]], mention: str) -> str:
+def _told(
+    checkout: Checkout,
+    found: Survey,
+    files: list[tuple[str, str]],
+    mention: str,
+    features: Features,
+    *,
+    tested: bool,
+) -> str:
     return render(
         "init/told.txt.j2",
         language=found.language,
         others=found.others,
         image=found.image,
-        tests=found.tests,
+        tests=found.tests if tested else "",
+        tested=tested,
         files=files,
         page=checkout.page,
         branch=checkout.branch,
         mention=mention,
-        instructed=(checkout.root / "AGENTS.md").is_file(),
+        instructed=next((name for name in ALWAYS if (checkout.root / name).is_file()), ""),
         settings_file=REPOSITORY_FILE,
+        fix_checks=features.fix_checks,
+        checked=features.checked or (GUESSED,),
+        guessed=not features.checked,
     )
 
 
@@ -109,6 +160,12 @@ def _checkout(path: Path) -> Checkout:
     return Checkout(Path(root), branch, f"https://{found[1]}/{found[2]}" if found else "")
 
 
+def _paths(root: Path) -> list[str]:
+    """Paths of the files that git has, or would add."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [path for path in listed.split("\0") if path]
+
+
 def _git(path: Path, *arguments: str) -> str:
     """What git prints, "" when it fails."""
     try:
@@ -129,13 +186,6 @@ def _reader(root: Path) -> Read:
             return None
 
     return read
-
-
-def _plain(what: str, value: str) -> str:
-    """`value`, which goes into an expression and into YAML. Raises UsageError."""
-    if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
-        raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")
-    return value
 
 
 def _action(given: str | None) -> str:

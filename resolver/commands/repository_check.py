@@ -14,12 +14,17 @@ from resolver.forge.github.forge import ACTIONS_LOGIN
 from resolver.forge.github.standing import Standing
 from resolver.forge.workflows import AgentJob, Workflow
 from resolver.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
+from resolver.triggers.checks import CHECK_EVENTS
 
 BRANCH = "agent/issue-1-doctor"
 """Stands for the branches that are pushed."""
 
 NEEDED = ("contents", "issues", "pull_requests", "metadata")
 """Permissions without which no run comes to its end; the others make runs better."""
+
+NEEDED_WRITE = ("contents", "issues", "pull-requests")
+READ_OF_CHECKS = ("checks", "statuses", "actions")
+"""Permissions of a job that does the work, and those to read the checks that fail."""
 
 _LEVELS = ("none", "read", "write", "admin")
 
@@ -229,25 +234,73 @@ def _no_ci(why: str, checks: list[str]) -> Finding:
     )
 
 
+def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding]:
+    """Whether the features that a job's settings switch on have what they need."""
+    fixes = job.given.get("fix_failing_checks") or "none"
+    unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
+    if not (job.own_token or job.given.get("args")):
+        yield Finding(
+            not unread,
+            f"checks that fail can be read by {named}"
+            + (f": not {', '.join(unread)}" * bool(unread)),
+            f"add to the job's `permissions:` {', '.join(unread)}",
+            required=False,
+        )
+    heard = workflow.events & CHECK_EVENTS
+    listens = all(e in job.condition for e in heard) if job.condition else True
+    if fixes != "none":
+        yield Finding(
+            bool(heard) and listens,
+            f"failing checks (`fix-failing-checks: {fixes}`) reach {named}: "
+            + ("yes" if heard and listens else "its `if:` stops them" if heard else "no event"),
+            f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
+            "job's `if:`",
+            required=False,
+        )
+    elif heard:
+        yield Finding(
+            False, f"failing checks start nothing: {named} has no `fix-failing-checks`",
+            "give the step `fix-failing-checks: own`, `default-branch` or `all`, or take "
+            f"{', '.join(sorted(heard))} out of `on:`", required=False,
+        )  # fmt: skip
+    if fixes in {"own", "all"} and not job.own_token:
+        yield Finding(
+            False, f"failing checks of its own pull requests never reach {named}: GitHub starts no "
+            "CI on what the job's own token pushes",
+            "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
+            required=False,
+        )  # fmt: skip
+    if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        ticks = workflow.edits and (not job.condition or "'edited'" in job.condition)
+        yield Finding(
+            ticks,
+            f"ticks on the dashboard reach {named}: {'yes' if ticks else 'no'}",
+            "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
+            "job's `if:`; without them the dashboard only shows",
+            required=False,
+        )
+
+
 def _agent_job(
     standing: Standing, workflow: Workflow, job: AgentJob, checks: list[str]
 ) -> Iterator[Finding]:
     named = f"job {job.name} of {workflow.path}"
+    closes = job.given.get("close") == "true"
+    if not closes:
+        yield from _features(workflow, job, named)
     if job.own_token:
         yield _seen(checks)
         return
-    yield _no_ci(f"{named} works with the job's own token", checks)
-    lacking = [
-        f"{name}: write"
-        for name in ("contents", "issues", "pull-requests")
-        if job.permissions is not None
-        and job.permissions.get(name, job.permissions.get("*")) != "write"
-    ]
+    needed = [name for name in NEEDED_WRITE if not (closes and name == "contents")]
+    lacking = [f"{name}: write" for name in job.lacks("write", *needed)]
     yield Finding(
         not lacking,
         f"permissions of {named}" + (f": not {', '.join(lacking)}" if lacking else ""),
         "add them to the job's `permissions:`",
     )
+    if closes:
+        return
+    yield _no_ci(f"{named} works with the job's own token", checks)
 
     def may_open() -> str | None:
         may = standing.actions_may_open_pulls()

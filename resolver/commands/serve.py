@@ -25,12 +25,15 @@ from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
+from resolver.server.login import OwnLogin
+from resolver.server.pages import Pages
 from resolver.server.spending import Ledger
 from resolver.server.webhook import Accept, create_app
 from resolver.server.worker import Worker, database
 from resolver.settings import Settings, load_settings
 from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
+from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
 
@@ -78,7 +81,8 @@ def command(
     The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
     delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
     server within seconds; what was not finished then, or at a crash, is done when it starts again.
-    One server works on a database at a time. `GET /healthz` answers while it lives.
+    One server works on a database at a time. `GET /healthz` answers while it lives, and with
+    RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
@@ -102,19 +106,23 @@ def command(
 
     worker.start()
     _announce(listening, url, folder)
-    _serve(create_app(secret, _accepting(settings, machine, worker)), listening)
+    pages = Pages(folder.path, secret) if settings.public_url else None
+    _serve(create_app(secret, _accepting(settings, machine, worker), pages=pages), listening)
     return 0
 
 
 def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
     """What is done with a delivery before it is answered."""
+    login = OwnLogin()
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
         # Each workflow that somebody starts is told to us, too: that is its own job's to do.
         arrival = Arrival(delivery, utc_now()) if event == "repository_dispatch" else None
-        own = own_login(settings, event, payload, machine)
+        own = settings.bot_login
+        if not own and needs_own_login(event, payload):
+            own = login.get(lambda: own_login(settings, event, payload, machine))
         trigger = trigger_of(settings, event, payload, own, arrival)
         if isinstance(trigger, Ignored):
             return f"ignored: {trigger.reason}"

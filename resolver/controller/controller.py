@@ -28,7 +28,7 @@ from resolver.events.log import SANDBOX_ACTIONS, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.memory.skills.recalling import NothingRecalled, Recaller
-from resolver.model import Limits, Outcome, RunState
+from resolver.model import Declined, Limits, Outcome, RunState
 from resolver.templates import render
 
 logger = logging.getLogger("resolver.controller")
@@ -48,6 +48,15 @@ ENDS = frozenset(
     }
 )
 """States in which a run is over."""
+
+ENDED_BY: Mapping[Declined, RunState] = {
+    "": RunState.FINISHED,
+    "cannot_reproduce": RunState.REJECTED,
+    "already_fixed": RunState.REJECTED,
+    "not_wanted": RunState.REJECTED,
+    "needs_answer": RunState.AWAITING_USER_INPUT,
+}
+"""What a Finish leads to."""
 
 AWAITING = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
 """States that are an end as well, where nobody answers."""
@@ -153,7 +162,7 @@ class AgentController:
             self._stopped = stopped
             self._enter(RunState.STOPPED, stopped.what)
         except ResolverError as error:
-            self._enter(RunState.ERROR, _sentences(error))
+            self._enter(RunState.ERROR, error.what, error)
         except Exception as error:
             logger.exception("a step failed")
             self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
@@ -209,8 +218,8 @@ class AgentController:
     def _answer(self, action: ActionBase) -> None:
         """Do the action, or what is to be done about it."""
         match action:
-            case a.Finish():
-                self._enter(RunState.FINISHED)
+            case a.Finish(declined=declined):
+                self._enter(ENDED_BY[declined], _first_line(action.message) if declined else "")
             case a.Reject(reason=reason):
                 self._enter(RunState.REJECTED, reason)
             case a.ChangeAgentState(state=wanted, reason=reason):
@@ -321,8 +330,9 @@ class AgentController:
         self._stream.add(Warned(about="stuck", message=message, to_agent=True))
         return False
 
-    def _enter(self, state: RunState, reason: str = "") -> None:
-        self._stream.add(o.AgentStateChanged(state=state, reason=reason))
+    def _enter(self, state: RunState, reason: str = "", error: ResolverError | None = None) -> None:
+        known = {"next_step": error.next_step, "because": error.cause} if error else {}
+        self._stream.add(o.AgentStateChanged(state=state, reason=reason, **known))
 
 
 def _sentences(error: ResolverError) -> str:

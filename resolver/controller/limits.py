@@ -33,15 +33,15 @@ def check_limits(state: State, now: datetime) -> None:
     limits = state.limits
     match bound_reached(state, now):
         case "iterations":
-            what = f"limit reached: {state.iterations} of {limits.max_iterations} iterations"
+            what = f"{state.iterations} of {limits.max_iterations} iterations are used up"
             next_step = "raise --max-iterations, or make the issue smaller"
             raise LimitReached("iterations", what, next_step)
         case "budget":
-            what = f"limit reached: ${state.priced:.2f} of ${limits.max_budget:.2f}"
+            what = f"${state.priced:.2f} of ${limits.max_budget:.2f} are used up"
             raise LimitReached("budget", what, "raise --max-budget, or choose a cheaper model")
         case "time":
             seconds = state.elapsed(now)
-            what = f"limit reached: {seconds:.0f} of {limits.max_time:.0f} seconds"
+            what = f"{seconds:.0f} of {limits.max_time:.0f} seconds are used up"
             raise LimitReached("time", what, "raise --max-time, or make the issue smaller")
         case None:
             pass

@@ -1,10 +1,20 @@
 """The Outcome, read off the state."""
 
+import re
+
 from resolver.controller.limits import bound_reached
 from resolver.events import actions as a
 from resolver.events.base import Source
 from resolver.events.state import State
 from resolver.model import Outcome, RunState
+
+_NOTHING = re.compile(
+    r"(?:there is )?(?:nothing|none|no(?: remaining)? (?:work|doubts)|n/?a|-)"
+    r"(?: (?:is )?(?:left|remains|remaining|open|else|to do|known))*[.!]?",
+    re.IGNORECASE,
+)
+
+_DECLINED = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
 def outcome_of(state: State) -> Outcome:
@@ -20,12 +30,15 @@ def outcome_of(state: State) -> Outcome:
     return Outcome(
         state=state.run_state,
         reason=state.reason,
+        next_step=state.next_step,
+        because=state.because,
+        declined=finish.declined if finish and state.run_state in _DECLINED else "",
         limit=limit,
         message=message,
         cause=finish.root_cause if finish else "",
         change=finish.change if finish else "",
         verification=finish.verification if finish else "",
-        remaining=finish.remaining if finish else "",
+        remaining=_said_to_be_left(finish.remaining) if finish else "",
         places=finish.places if finish else (),
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED
@@ -37,8 +50,15 @@ def outcome_of(state: State) -> Outcome:
     )
 
 
+def _said_to_be_left(text: str) -> str:
+    """ "" where the words say that it is nothing."""
+    return "" if _NOTHING.fullmatch(text.strip()) else text
+
+
 def _question(state: State) -> str:
     for event in reversed(state.events):
+        if isinstance(event, a.Finish):
+            return event.message
         if isinstance(event, a.Message) and event.source is Source.AGENT:
             return event.content
     return ""

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.events.base import ActionBase
-from resolver.model import Place, PlanItem, RunState
+from resolver.model import Declined, Place, PlanItem, RunState
 from resolver.pull import ThreadAnswer
 
 
@@ -172,6 +172,9 @@ class Finish(ActionBase):
     remaining: str = Field(default="", description="What is left: doubts, what was not checked.")
     places: tuple[Place, ...] = Field(
         default=(), description="Where the code has to change, the most telling first."
+    )
+    declined: Declined = Field(
+        default="", description="Why the agent holds that nothing is to be changed; else empty."
     )
     verdict: Literal["", "comment", "approve", "request_changes"] = Field(
         default="", description="What a reviewer would do as a maintainer; empty for other agents."

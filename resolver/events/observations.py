@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from resolver.errors import Cause
 from resolver.events.base import ObservationBase
 from resolver.model import RunState
 
@@ -143,6 +144,10 @@ class AgentStateChanged(ObservationBase):
     kind: Literal["agent_state_changed"] = "agent_state_changed"
     state: RunState = Field(description="The state from now on.")
     reason: str = Field(default="", description="Why, for a person.")
+    next_step: str = Field(default="", description="What a person can do about an error.")
+    because: Cause = Field(
+        default="", description="The cause of an error, where it is one that people know."
+    )
 
 
 class Null(ObservationBase):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from resolver.errors import LogError
+from resolver.errors import Cause, LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -68,6 +68,8 @@ class State:
         self.events: list[Event] = []
         self.run_state = RunState.LOADING
         self.reason = ""
+        self.next_step = ""
+        self.because: Cause = ""
         self.iterations = 0
         self.tokens = Tokens()
         self.metrics: dict[str, ModelMetrics] = {}
@@ -159,6 +161,7 @@ class State:
                 self.last_error = content
             case o.AgentStateChanged(state=new, reason=reason):
                 self.run_state, self.reason = new, reason
+                self.next_step, self.because = event.next_step, event.because
             case a.Finish():
                 self.finish = event
             case a.Message(source=Source.USER):

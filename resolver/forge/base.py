@@ -12,7 +12,14 @@ from resolver.forge.board import Board
 from resolver.forge.report import Report
 from resolver.forge.telling import Teller
 from resolver.model import Actor, Publication, PullRequest, Task, Trigger
-from resolver.pull import AnsweredThreads, PublishedReview, PullSource, Review, ThreadReply
+from resolver.pull import (
+    AnsweredThreads,
+    OpenPull,
+    PublishedReview,
+    PullSource,
+    Review,
+    ThreadReply,
+)
 
 
 class Heads(Protocol):
@@ -22,9 +29,14 @@ class Heads(Protocol):
         """Where a pull request comes from at this moment."""
         ...
 
-    def pushed(self, trigger: Trigger, run: str) -> Publication | None:
-        """What an earlier attempt of the run has pushed to the trigger's own pull request, None
-        when there is nothing."""
+    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPull | None:
+        """The newest pull request of ours that is open for the trigger's issue, None when there is
+        none. prefix: how the branches of work on the issue begin."""
+        ...
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
+        """What an earlier attempt of the run has pushed to a pull request that was there before:
+        the trigger's own, or ours for its issue. None when there is nothing. prefix: as above."""
         ...
 
 
@@ -108,6 +120,11 @@ class Forge(Protocol):
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         """The pull request of `branch`: the open one if there is one, with its words brought up
         to date when it is ours, else a new one."""
+        ...
+
+    def bring_up(self, report: Report) -> PullRequest | None:
+        """The pull request that the trigger is about, with what the run has added to it in its
+        text, and a draft unless that is ready; None, and nothing done, when it is not ours."""
         ...
 
     def signer(self) -> Signer | None:

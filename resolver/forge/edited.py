@@ -7,16 +7,27 @@ something else is not written anew: what is new goes into one folded part at its
 
 import hashlib
 import re
+from typing import Literal
 
 from resolver.forge.fitting import MAX_BODY
 from resolver.templates import render
 from resolver.trace.markdown import utf16_length
 
 _WORDS = re.compile(
-    r"<!-- resolver:words title=([0-9a-f]{16}) body=([0-9a-f]{16})(?: (draft))? -->"
+    r"<!-- resolver:words title=([0-9a-f]{16}) body=([0-9a-f]{16})(?: (draft|theirs))? -->"
 )
 _ANY_MARKER = re.compile(r"\A(?:\s*<!-- resolver:[^\n]*? -->)+\s*")
-_FOLD = re.compile(r"\n*<!-- resolver:newest -->\n.*?\n<!-- resolver:end -->\n*", re.DOTALL)
+_FOLD = re.compile(
+    r"\n*<!-- resolver:newest(?: run=[0-9A-Za-z-]{1,60})? -->\n.*?\n<!-- resolver:end -->\n*",
+    re.DOTALL,
+)
+_STANDING = re.compile(
+    r"\n*<!-- resolver:standing -->\n.*?\n<!-- resolver:stands -->\n*", re.DOTALL
+)
+
+Drafting = Literal["", "draft", "theirs"]
+"""Who decides whether it is a draft. "": it is ready, by us. draft: it is one, by us. theirs: a
+person has changed that, and decides from then on."""
 
 
 def words_marker(title: str, text: str, *, draft: bool) -> str:
@@ -49,10 +60,31 @@ def body_is_ours(body: str) -> bool:
     return found is not None and found[2] == _digest(text_of(body))
 
 
-def is_our_draft(body: str) -> bool:
-    """Whether it was a draft because we made it one."""
+def drafting_in(body: str, *, is_draft: bool) -> Drafting:
+    """Who decides about it by now. is_draft: whether it is one now. Without a mark, people do."""
     found = _WORDS.search(_markers(body))
-    return found is not None and found[3] is not None
+    if found is None or (found[3] == "draft") != is_draft:
+        return "theirs"
+    return "theirs" if found[3] == "theirs" else "draft" if is_draft else ""
+
+
+def with_drafting(body: str, drafting: Drafting) -> str:
+    """The body with another word in its mark; without one it stays as it is."""
+    head = _markers(body)
+    end = f" {drafting} -->" if drafting else " -->"
+    marked = _WORDS.sub(lambda m: f"{m[0].split(' body=')[0]} body={m[2]}{end}", head, count=1)
+    return marked + body[len(head) :]
+
+
+def run_marker_of(body: str) -> str:
+    """The first marker of a body, as it is; "" without one."""
+    head = _markers(body)
+    return head.strip().split("\n")[0].strip() if head else ""
+
+
+def tells_of(body: str, run: str) -> bool:
+    """Whether what `run` has added is folded in the body already."""
+    return f"<!-- resolver:newest run={run} -->" in body
 
 
 def _markers(body: str) -> str:
@@ -60,23 +92,31 @@ def _markers(body: str) -> str:
     return found[0] if found else ""
 
 
-def with_newest(body: str, marker: str, newest: str) -> str:
-    """A body that people have edited, with what is new folded at its end; what was folded there
-    before goes. Below GitHub's limit: the folded part is left out where it has no room.
+def with_newest(
+    body: str, marker: str, newest: str, *, beside: bool = False, run: str = "", standing: str = ""
+) -> str:
+    """A body that stays, with what is new folded at its end; what was folded there before goes.
+    Below GitHub's limit: the folded part is left out where it has no room.
 
-    marker: of the run. newest: our words, "" for none.
+    marker: of the run. newest: our words, "" for none. beside: what was folded before stays too.
+    run: whose words they are, so that they are not added again. standing: what stands above the
+    fold, in the place of what stood there before.
     """
-    theirs = _FOLD.sub("\n\n", text_of(body).replace("\r\n", "\n")).strip()
+    text = _STANDING.sub("\n\n", text_of(body).replace("\r\n", "\n"))
+    theirs = (text if beside else _FOLD.sub("\n\n", text)).strip()
     mark = _WORDS.search(_markers(body))
-    head = f"{marker}\n{mark[0]}" if mark else marker
-    kept = f"{head}\n\n{theirs}\n"
+    head = "\n".join(filter(None, (marker, mark[0] if mark else "")))
+    kept = f"{head}\n\n{theirs}\n".lstrip("\n")
     if not newest:
         return kept
     fold = render("comments/pull_request_newest.md.j2", newest=newest).strip()
-    whole = f"{kept}\n<!-- resolver:newest -->\n{fold}\n<!-- resolver:end -->\n"
+    above = f"\n<!-- resolver:standing -->\n{standing}\n<!-- resolver:stands -->\n"
+    begin = f"<!-- resolver:newest{f' run={run}' if run else ''} -->"
+    whole = f"{kept}{above if standing else ''}\n{begin}\n{fold}\n<!-- resolver:end -->\n"
     return whole if utf16_length(whole) <= MAX_BODY else kept
 
 
-def room_below(body: str) -> int:
-    """UTF-16 units that are left for what is folded at the end of a body."""
-    return MAX_BODY - utf16_length(_FOLD.sub("", text_of(body))) - 1_000
+def room_below(body: str, *, beside: bool = False) -> int:
+    """UTF-16 units that are left for what is folded at the end of a body. beside: as above."""
+    text = text_of(body)
+    return MAX_BODY - utf16_length(text if beside else _FOLD.sub("", text)) - 1_500

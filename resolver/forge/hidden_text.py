@@ -11,8 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from resolver.forge.drawn import strip_drawn
 from resolver.forge.invisible import without_invisible
-from resolver.forge.markdown import block_parser, markdown_parser
+from resolver.forge.markdown import block_parser, link_parser
 
 _ROUNDS = 8
 """Passes over a text whose parts form something hidden again when joined."""
@@ -22,10 +23,18 @@ _MOST_DEEP = 1_000
 """Brackets of a text that are opened within `_DEEP` open ones of their paragraph: the parser looks
 at each of them many times. What a person writes has next to none."""
 
+_MOST_CELLS = 10_000
+"""Cells of all tables, with those that the parser adds where a row is short. What people write has
+hundreds."""
+
 _MOST_SAME = 200
 """Tags that are looked at for the end of a hidden element."""
 
 _BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
+_RULE = frozenset(" \t>*+-0123456789.):|")
+"""What the line below a table's head can hold, in lists and quotes too."""
+
+_CAN_HIDE = re.compile(r"[<\[$]|(?i:mermaid|math)")
 _TAG = re.compile(
     r"""<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)
     (?P<attributes>(?:\s(?:[^<>"']|"[^"]{0,1000}"|'[^']{0,1000}'){0,1000})?)/?>""",
@@ -35,6 +44,7 @@ _ATTRIBUTE = re.compile(
     r"""([A-Za-z_:][\w:.-]*)(?:\s*=\s*("[^"]{0,1000}"|'[^']{0,1000}'|[^\s"'=<>`]{1,1000}))?"""
 )
 _SHOWN_ATTRIBUTES = {"href", "src", "open", "align", "width", "height", "colspan", "rowspan"}
+_EMPTY_COMMENT = re.compile("<!---?>")
 _HIDDEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0|font-size\s*:\s*0|"
     r"(?<![\w-])color\s*:\s*(?:transparent|white|\#fff)",
@@ -55,6 +65,8 @@ _LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
 ALT = "alternative text"
 """What is taken out of an `<img>` that has nothing else to hide."""
 
+_TOO_MUCH = "text behind too many open brackets or cells"
+
 Region = tuple[int, int]
 
 
@@ -72,11 +84,20 @@ def strip_hidden(text: str) -> Cleaned:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     seen = without_invisible(text)
     found["invisible character"] += len(text) - len(seen)
+    if not _CAN_HIDE.search(seen):
+        return Cleaned(seen, _told(found))
+    end = _end_of_tables(seen)
+    found[_TOO_MUCH] += end < len(seen)
+    seen = seen[:end]
     for _ in range(_ROUNDS):
         before, seen = seen, _strip_markup(seen, code_regions(seen), found)
         seen = _strip_definitions(seen, found)
         if seen == before:
+            seen = strip_drawn(seen, code_regions(seen), found)
+        if seen == before:
             break
+    else:
+        seen = strip_drawn(seen, code_regions(seen), found)
     if _still_hidden(seen):
         # the code that was spared is not code to the parser: nothing is spared now
         for _ in range(_ROUNDS):
@@ -86,11 +107,19 @@ def strip_hidden(text: str) -> Cleaned:
     if _still_hidden(seen):
         found["text that hides other text"] += 1
         seen = seen.replace("<", "&lt;")
-    return Cleaned(seen, tuple(_counted(n, thing) for thing, n in found.items() if n))
+    return Cleaned(seen, _told(found))
+
+
+def _told(found: Counter[str]) -> tuple[str, ...]:
+    return tuple(_counted(n, thing) for thing, n in found.items() if n)
 
 
 def end_of_readable(text: str) -> int:
-    """Where too many brackets are open for the parser to come to an end soon."""
+    """Where too many brackets are open, or tables have too many cells, for the parser to come to an
+    end soon."""
+    text = text[: _end_of_tables(text)]
+    if text.count("[") + text.count("(") <= _MOST_DEEP:
+        return len(text)
     code = code_regions(text)
     starts = [region[0] for region in code]
     depth = {"[": 0, "(": 0}
@@ -112,12 +141,32 @@ def end_of_readable(text: str) -> int:
     return len(text)
 
 
+def _end_of_tables(text: str) -> int:
+    """Where the table begins with which there are too many cells."""
+    cells = columns = start = position = 0
+    above = ""
+    for line in text.split("\n"):
+        if "|" in above and "-" in line and _RULE.issuperset(line):
+            start = start if columns else position - len(above) - 1
+            columns = max(columns, line.count("|") + 1)
+            cells += columns
+        elif not line.strip(" \t>"):
+            columns = 0
+        cells += columns
+        if cells > _MOST_CELLS:
+            return max(0, start)
+        above, position = line, position + len(line) + 1
+    return len(text)
+
+
 def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _still_hidden(text: str) -> bool:
-    tokens = markdown_parser().parse(text)
+    if "<" not in text:
+        return False
+    tokens = link_parser().parse(text)
     html = [t.content for t in tokens if t.type == "html_block"]
     html += [c.content for t in tokens for c in t.children or [] if c.type == "html_inline"]
     return any(
@@ -134,13 +183,15 @@ def code_regions(text: str) -> list[Region]:
     """Where the code blocks and code spans are, in order."""
     starts = _line_starts(text)
     regions: list[Region] = []
+    seen: set[Region] = set()
     for token in block_parser().parse(text):
         if token.map is None:
             continue
         first, last = (min(starts[min(line, len(starts) - 1)], len(text)) for line in token.map)
         if token.type in {"fence", "code_block"}:
             regions.append((first, last))
-        elif token.type in {"inline", "tr_open"}:
+        elif token.type in {"inline", "tr_open"} and (first, last) not in seen:
+            seen.add((first, last))  # each cell of a table has the place of its row
             regions.extend(_code_spans(text, first, last))
     return sorted(regions)
 
@@ -206,6 +257,10 @@ def _strip_titles(text: str, spared: list[Region], found: Counter[str]) -> str:
 
 def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]:
     """Where the hidden thing at `position` ends and what stands for it; `position` if nothing."""
+    empty = _EMPTY_COMMENT.match(text, position)
+    if empty:
+        found["HTML comment"] += 1
+        return empty.end(), ""
     for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")):
         if text.startswith(opening, position):
             found["HTML comment"] += 1
@@ -284,10 +339,12 @@ def _is_plain_picture(tag: re.Match[str]) -> bool:
 def _strip_definitions(text: str, found: Counter[str]) -> str:
     """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
     readable = end_of_readable(text)
-    found["text behind too many open brackets"] += readable < len(text)
+    found[_TOO_MUCH] += readable < len(text)
     text = text[:readable]
+    if "]:" not in text:
+        return text
     environment: dict[str, Any] = {}
-    tokens = markdown_parser().parse(text, environment)
+    tokens = link_parser().parse(text, environment)
     used = {
         child.meta.get("label")
         for token in tokens

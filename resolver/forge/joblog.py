@@ -5,7 +5,7 @@ is.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from resolver.forge.escape import visible
 
@@ -28,13 +28,15 @@ _MARK = re.compile(
 )
 
 
-def cut_log(text: str, room: int) -> str:
+def cut_log(text: str, room: int, hide: Callable[[str], str] = str) -> str:
     """The lines about the failure: the last ones up to the last error, and those around errors
     before them. At most `room` characters, with a note for each part that is left out.
 
     Times, colours, progress that was written over, and characters that nobody sees are gone.
+    hide: takes out what must not be told. It gets the whole text before anything is cut: a part
+    of a secret has no form that it is known by.
     """
-    lines = _lines(text)
+    lines = _lines(hide("\n".join(map(_shown, text.split("\n")))))
     marked = [n for n, line in enumerate(lines) if _MARK.search(line)]
     ended = [n for n in marked if _ENDED in lines[n]]
     # What follows the runner's own error is tidying up.
@@ -49,14 +51,17 @@ def cut_log(text: str, room: int) -> str:
     return told[-room:] if room > 0 else ""
 
 
+def _shown(raw: str) -> str:
+    bare = _STAMP.sub("", raw.rstrip("\r"))
+    return visible(bare.rpartition("\r")[2]).rstrip()
+
+
 def _lines(text: str) -> list[str]:
-    """Clean lines; a line that repeats is there once, with how often."""
+    """The lines, long ones cut; a line that repeats is there once, with how often."""
     lines: list[str] = []
     times = 1
-    for raw in text.split("\n"):
-        bare = _STAMP.sub("", raw.rstrip("\r"))
-        line = visible(bare.rpartition("\r")[2]).rstrip()
-        line = line if len(line) <= MOST_LINE else f"{line[:MOST_LINE]} [...]"
+    for whole in text.split("\n"):
+        line = whole if len(whole) <= MOST_LINE else f"{whole[:MOST_LINE]} [...]"
         if lines and line == lines[-1]:
             times += 1
             continue

@@ -124,13 +124,19 @@ class LocalForge:
     def source(self, number: int) -> PullSource:
         raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
 
-    def pushed(self, trigger: Trigger, run: str) -> Publication | None:  # noqa: ARG002
-        return None
+    def of_issue(self, trigger: Trigger, prefix: str) -> None:
+        """None is ever open here."""
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> None:
+        """Branches of a checkout are no pull requests."""
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
         return PullRequest(
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
         )
+
+    def bring_up(self, report: Report) -> None:
+        """A checkout has no pull requests."""
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
         return reviewed(review)

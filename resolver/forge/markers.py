@@ -15,7 +15,7 @@ _RUN = re.compile(
     r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
     r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))?"
     r"(?: by=([0-9A-Za-z-]{1,60}) since=([0-9]{8}T[0-9]{6}Z) until=([0-9]{8}T[0-9]{6}Z)"
-    r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}))?)? -->"
+    r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}(?:\.[0-9a-f]{8}\.[0-9a-f]{8})?))?)? -->"
 )
 _REVIEW = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
 _THREAD = re.compile(r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->")
@@ -28,6 +28,9 @@ killed and somebody else has found that out."""
 DASHBOARD = "<!-- resolver:dashboard -->"
 """How the text of the dashboard's issue begins."""
 
+_SPOKEN = frozenset({Ending.WAITING, Ending.NO_CHANGE, Ending.ANSWER})
+"""Endings whose words people answer to."""
+
 _MOMENT = "%Y%m%dT%H%M%SZ"
 
 
@@ -36,7 +39,8 @@ class AtWork:
     """What the comment of a run at work says of it to other runs.
 
     until: when it has ended for sure, whatever comments grant it. job: the run of GitHub Actions
-    that it is part of, and which attempt of it, like "123.1"; "" elsewhere.
+    that it is part of, and which attempt of it, like "123.1"; "" elsewhere. What follows says of
+    which job, and on which runner, each as a digest: a matrix has several of one name.
     """
 
     run: str
@@ -47,6 +51,15 @@ class AtWork:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def may_close(job: str, of: str) -> bool:
+    """Whether `job` may speak for what the job `of` has left; both as in AtWork. It may for its
+    own, and for a job of another name in the same run: the one that it waited for."""
+    own, left = job.split("."), of.split(".")
+    if not job or own[0] != left[0]:
+        return False
+    return len(own) < 4 or len(left) < 4 or own[2] != left[2] or own[3] == left[3]
 
 
 def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = "") -> str:
@@ -139,6 +152,15 @@ def ending_of(body: str, key: str) -> Ending | None:
     if found is None or found[1] != _digest(key) or found[2] not in set(Ending):
         return None
     return Ending(found[2])
+
+
+def spoken_in(body: str) -> str:
+    """What a run of ours asks or answers in `body`, without what is folded below it; "" for any
+    other text. Of use only for what our own account wrote."""
+    found = _RUN.match(body)
+    if found is None or found[2] not in _SPOKEN:
+        return ""
+    return body[found.end() :].partition("\n<details")[0].strip()
 
 
 def check_marker(check: str) -> str:

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from resolver.forge.escape import code_span, one_line, shortened
+from resolver.forge.course import Course, check_words
+from resolver.forge.escape import code_span, one_line
 from resolver.forge.fitting import MAX_BODY
 from resolver.forge.markers import AtWork, at_work_marker, died_marker
 from resolver.model import Command, Noun, PlanItem, Trigger
@@ -46,10 +47,8 @@ class Progress(Noun):
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
-    failed: str = Field(default="", description="A check that the agent has seen fail.")
-    passed: str = Field(default="", description="A check that the agent has seen pass since.")
+    course: Course = Course()
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
-    checked: bool = Field(default=False, description="True when the change may be published.")
     published: bool = False
 
     @property
@@ -60,7 +59,7 @@ class Progress(Noun):
 
 def progress_body(progress: Progress) -> str:
     """The comment of a run at work."""
-    trigger = progress.trigger
+    trigger, course = progress.trigger, progress.course
     reviews = trigger.command is Command.REVIEW
     text = render(
         "comments/progress.md.j2",
@@ -82,11 +81,12 @@ def progress_body(progress: Progress) -> str:
         spent="" if progress.cost is None else money(progress.cost),
         plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
         most_planned=MOST_PLANNED,
-        failed=code_span(shortened(" ".join(progress.failed.split()), 150)),
-        passed=code_span(shortened(" ".join(progress.passed.split()), 150)),
+        reproduced=check_words(course.reproduced),
+        edited=course.edited,
+        files=course.files,
+        newest=check_words(course.newest),
         kind="review" if reviews else "answer" if progress.answers else "change",
         worked=progress.worked,
-        checked=progress.checked,
         published=progress.published,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
     )
@@ -94,7 +94,7 @@ def progress_body(progress: Progress) -> str:
     text = re.sub(r"\n{3,}", "\n\n", text.strip())
     body = f"{marker}\n\n{text}\n"
     if utf16_length(body) > MAX_BODY:
-        return progress_body(progress.model_copy(update={"plan": (), "failed": "", "passed": ""}))
+        return progress_body(progress.model_copy(update={"plan": ()}))
     return body
 
 

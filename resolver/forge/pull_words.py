@@ -27,6 +27,7 @@ MOST_MESSAGE = 1_500
 WIDTH = 72
 
 _MOST_TO_START = 3
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _FORGED = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
 _MANIFESTS = {
     "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
@@ -64,11 +65,10 @@ def _subject(report: Report, limit: int | None) -> str:
     style = _style(report.conventions.subjects)
     asked = task.title if task else ""
     words, _ = _split_title(report.outcome.message if report.outcome else "")
-    if not words:
-        numbered = issue is not None and style.kind == "plain"
-        # "Fix" before the number of a pull request would close it where the commit is merged
-        verb = "Follow up on" if task and task.pull else "Fix"
-        words = f"{verb} #{issue}: {asked}" if numbered else asked
+    if not words and task and (task.pull or task.follows):
+        words = _said(report)  # what the pull request is called says nothing of what was added
+    elif not words:
+        words = f"Fix #{issue}: {asked}" if issue is not None and style.kind == "plain" else asked
     subject = Subject(
         words=title(words, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
@@ -92,6 +92,24 @@ def _split_title(message: str) -> tuple[str, str]:
     if fits and not first.startswith("#") and plain[-1] not in ":?":
         return plain.rstrip("."), rest.strip()
     return "", message
+
+
+def _said(report: Report) -> str:
+    """What a change is where the agent gave it no title: the first sentence that says it, else the
+    files."""
+    outcome, files = report.outcome, report.patch.files if report.patch else ()
+    for text in (outcome.change, outcome.message) if outcome else ():
+        for line in _FENCED.sub("", visible(text)).splitlines():
+            plain = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
+            sentence = re.split(r"(?<=[.!;])\s", plain, maxsplit=1)[0].rstrip(" .!;")
+            is_prose = not plain.startswith(("#", "|", "<")) and not sentence.endswith((":", "?"))
+            if is_prose and len(sentence.split()) > 1:
+                return sentence
+    if not files:
+        return "Change"
+    others = len(files) - 1
+    more = f" and {others} other file{'' if others == 1 else 's'}" if others else ""
+    return f"Change {files[0].path}{more}"
 
 
 def _plain(text: str) -> str:
@@ -122,8 +140,11 @@ def pull_request_body(report: Report) -> str:
 def newest_words(report: Report, room: int) -> str:
     """Our own body without the template, for below words that a person has edited; "" where not
     even the shortest has room. room: UTF-16 units."""
+    on_pull = report.task is not None and report.task.pull is not None
     for index in range(len(LEVELS)):
-        text = _own(parts_of(report, index))
+        parts = parts_of(report, index)
+        # the number of the request is the pull request's own
+        text = _own({part: "" if part is Part.ISSUE and on_pull else parts[part] for part in parts})
         if utf16_length(text) <= room and is_closed(text):
             return text
     return ""

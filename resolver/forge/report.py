@@ -3,6 +3,7 @@
 Data only. The words are in prompts/comments/, put together in `resolver.forge.wording`.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -19,7 +20,9 @@ from resolver.errors import (
     Refused,
     ResolverError,
     Stopped,
+    UsageError,
 )
+from resolver.forge.course import Course
 from resolver.model import (
     Evidence,
     How,
@@ -31,6 +34,7 @@ from resolver.model import (
     RunState,
     Task,
     Trigger,
+    Unverified,
 )
 from resolver.pull import PublishedReview
 
@@ -95,6 +99,8 @@ def failure_of(error: ResolverError | Stopped) -> Failure:
     elif isinstance(error, Stopped):
         kind = "stopped"
     cause: Cause = "" if isinstance(error, Stopped) else error.cause
+    if isinstance(error, UsageError):
+        cause = cause or "set_up"
     return Failure(kind=kind, what=error.what, next_step=error.next_step, cause=cause)
 
 
@@ -110,6 +116,10 @@ class Report(Noun):
     mention: str = Field(default="@agent", description="How a person asks again.")
     task: Task | None = None
     outcome: Outcome | None = None
+    base: str = Field(default="", description="The commit that the work began with, if it did.")
+    base_made: datetime | None = Field(
+        default=None, description="When that was made; None where the requester saw it."
+    )
     patch: Patch | None = None
     evidence: Evidence | None = None
     branch: str | None = None
@@ -117,6 +127,7 @@ class Report(Noun):
     review: PublishedReview | None = None
     failure: Failure | None = None
     draft: bool = False
+    unverified: Unverified = ""
     conventions: Conventions = Field(
         default=Conventions(), description="How the repository writes pull requests and commits."
     )
@@ -128,6 +139,8 @@ class Report(Noun):
         default="", repr=False, description="As `resolver.trace` renders it for a comment, folded."
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
+    page: str = Field(default="", description="Page that shows the whole trace, if any.")
+    course: Course = Course()
     continues: bool = Field(
         default=False, description="True when a comment can make it go on from its log."
     )

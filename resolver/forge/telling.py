@@ -6,7 +6,7 @@ by its failures. After `close` nothing is written any more: the last word is the
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from resolver.errors import ResolverError
@@ -15,8 +15,9 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
+from resolver.forge.course import Check, Course
 from resolver.forge.progress import Progress
-from resolver.model import CheckedCommand, RunState
+from resolver.model import RunState
 
 logger = logging.getLogger("resolver.forge.telling")
 
@@ -45,8 +46,8 @@ class Teller(Protocol):
 class Telling:
     """One run's. `begun`: what is known when it starts. interval: seconds between two edits.
 
-    teller: makes the client, in the thread. checks: the checks among commands. redact: takes the
-    secrets out of a text.
+    teller: makes the client, in the thread. course: takes in the log's events, one after another;
+    what they show so far. redact: takes the secrets out of a text.
     """
 
     def __init__(
@@ -54,13 +55,13 @@ class Telling:
         teller: Callable[[], Teller],
         begun: Progress,
         interval: float,
-        checks: Callable[[Sequence[CheckedCommand]], Sequence[CheckedCommand]],
+        course: Callable[[Event], Course],
         redact: Callable[[str], str],
     ) -> None:
         self._teller = teller
         self._progress = begun
         self._interval = interval
-        self._checks = checks
+        self._course = course
         self._redact = redact
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -68,7 +69,7 @@ class Telling:
         self._changed = threading.Event()
         self._closed = threading.Event()
         self._told: int | None = None
-        self._commands = 0
+        self._shown = self._clean = Course()
         self._replies = 0
         self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
 
@@ -76,6 +77,11 @@ class Telling:
     def told(self) -> int | None:
         """Id of the comment, once it is known."""
         return self._told
+
+    @property
+    def course(self) -> Course:
+        """What the log that it follows shows so far."""
+        return self._clean
 
     def start(self) -> None:
         """Say that the run is at work. Returns at once."""
@@ -93,6 +99,8 @@ class Telling:
 
     def follow(self, state: State) -> Subscriber:
         """A subscriber of the run's log. state: folded before it is told."""
+        for earlier in state.events:
+            self._see(earlier)
 
         def take(event: Event) -> None:
             # a delegate's answer is in its own log, and its next reply counts here
@@ -111,7 +119,7 @@ class Telling:
                 plan=tuple(
                     i.model_copy(update={"title": self._redact(i.title)}) for i in state.plan
                 ),
-                **self._seen(state),
+                course=self._see(event),
             )
 
         return take
@@ -136,22 +144,25 @@ class Telling:
             case "change":
                 self.show(worked=True)
             case "published" | "reviewed":
-                self.show(worked=True, checked=True, published=True)
+                self.show(worked=True, published=True)
             case _:
                 pass
 
-    def _seen(self, state: State) -> dict[str, str]:
-        """The last check that failed, and the last that passed after it; a claim of neither."""
-        if len(state.commands) == self._commands:
-            return {}
-        self._commands = len(state.commands)
-        failed = passed = ""
-        for command in self._checks(state.commands):
-            if command.exit_code == 0:
-                passed = command.command
-            elif command.exit_code is not None:
-                failed, passed = command.command, ""
-        return {"failed": self._redact(failed), "passed": self._redact(passed)}
+    def _see(self, event: Event) -> Course:
+        """What the log shows with one more event, without secrets."""
+        course = self._course(event)
+        if course is not self._shown:
+            self._shown = course
+            self._clean = course.model_copy(
+                update={
+                    "reproduced": self._redacted(course.reproduced),
+                    "newest": self._redacted(course.newest),
+                }
+            )
+        return self._clean
+
+    def _redacted(self, check: Check | None) -> Check | None:
+        return check and check.model_copy(update={"command": self._redact(check.command)})
 
     def _write_all(self) -> None:
         try:

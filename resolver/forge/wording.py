@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resolver.forge.course import check_words
 from resolver.forge.escape import code_span, fence, one_line, shortened, visible
 from resolver.forge.fitting import MAX_BODY, fit
 from resolver.forge.invisible import with_invisible_shown
@@ -117,6 +118,7 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "branch": code_span(shortened(report.branch or "", 300)),
         "commit": code_span(report.patch.commit or "") if report.patch else "",
         "run": code_span(report.run),
+        "seen": _seen(report),
         "numbers": _numbers(report),
         "requester": code_span(trigger.actor.login),
         "login": one_line(trigger.actor.login, 100),
@@ -129,8 +131,12 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "go_on": code_span(f"{report.mention} continue"),
         "extend": code_span(f"{report.mention} continue {_more(report)}"),
         "how": report.how,
+        "unverified": report.unverified,
+        "draft": _draft(report),
+        "follows": bool(report.task and report.task.follows),
         "pushed": _pushed(report),
-        "cause": failure.cause if failure else "",
+        "cause": failure.cause if failure else outcome.because if outcome else "",
+        "declined": outcome.declined if outcome else "",
         "publishable": report.publishable,
         "publish": code_span(f"{report.mention} publish"),
         "wanted": _wanted(report),
@@ -138,9 +144,39 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
         "warnings": _lines(report.warnings, detail.lines),
         "what": _sentence(failure.what if failure else ""),
-        "next_step": _capital(_sentence(failure.next_step if failure else "")),
+        "next_step": _capital(_sentence(_next_step(report))),
+        "edited": report.course.edited,
+        "reproduced": check_words(report.course.reproduced, in_table=True),
+        "newest": check_words(report.course.newest, in_table=True),
+        "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
+
+
+def _next_step(report: Report) -> str:
+    """What a person can do about what went wrong, "" where nothing did."""
+    if report.failure is not None:
+        return report.failure.next_step
+    return report.outcome.next_step if report.outcome else ""
+
+
+_LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b")
+
+
+def _seen(report: Report) -> str:
+    """Which commit was worked on, of which moment the words are, and how much came too late."""
+    trigger = report.trigger
+    if not report.base or trigger.kind is TriggerKind.LOCAL:
+        return ""
+    late = report.base_made is not None and report.base_made > trigger.at
+    left_out = report.task.left_out if report.task else ()
+    found = [match for line in left_out if (match := _LATER.match(line))]
+    later = sum(int(match[1] or 1) for match in found)
+    return (
+        f"commit {code_span(report.base[:12])}{', made after the request' if late else ''}; what "
+        f"was there at {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
+        + (f", and not {_count(later, 'later text')}" if later else "")
+    )
 
 
 def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
@@ -178,7 +214,18 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
 
 
-def _pushed(report: Report) -> dict[str, str]:
+def _draft(report: Report) -> dict[str, bool] | None:
+    """What is told of a pull request of ours that is a draft. wanted: by us. again: it was none
+    before this run."""
+    pull = report.pull_request
+    if pull is None or not pull.draft:
+        return None
+    before = report.task.pull if report.task else None
+    again = before is not None and not before.is_draft
+    return {"wanted": report.draft, "again": again}
+
+
+def _pushed(report: Report) -> dict[str, Any]:
     """What is told of a change to a pull request that was there already."""
     given, pull = report.publication, report.task.pull if report.task else None
     patch = given.patch
@@ -189,6 +236,12 @@ def _pushed(report: Report) -> dict[str, str]:
         "url": given.commit_url if re.fullmatch(r"https?://[^\s<>()]+", given.commit_url) else "",
         "base": code_span(pull.base_branch if pull else ""),
         "conflicts": ", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
+        "settled": [
+            {"path": code_span(each.path), "kept": each.kept, "untouched": each.untouched}
+            for each in given.conflicts[:50]
+        ],
+        "settled_left_out": max(0, len(given.conflicts) - 50),
+        "head": code_span(pull.head_branch if pull else ""),
         "why": one_line(given.why, 500),
         "patch": fence(patch, "diff") if patch else "",
         "apply": code_span("git am"),
@@ -258,12 +311,15 @@ def _file(change: FileChange) -> dict[str, str]:
 
 def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
+    mark = "✓" if command.exit_code == 0 else "✗"
+    if command.masked:
+        mark, ended = "?", "whose own exit code was not seen"
     output = visible(command.output_tail).strip("\n")
     line = shortened(" ".join(visible(command.command).split()), 200)
     return {
         "command": code_span(line),
         "html": html.escape(line),
-        "mark": "✓" if command.exit_code == 0 else "✗",
+        "mark": mark,
         "ended": ended,
         "output": fence(output[-limit:]) if output.strip() else "",
     }

@@ -4,7 +4,7 @@ The files are the repository's: anything may be in them, and what is no workflow
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -13,6 +13,8 @@ FOLDER = ".github/workflows"
 
 _OURS = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
 """How a step or a job names the Action, wherever its repository's owner is."""
+
+_VARIABLE = "RESOLVER_"
 
 _CHECKS = frozenset({"pull_request", "pull_request_target", "push", "merge_group"})
 """Events by which a workflow looks at a change."""
@@ -23,21 +25,34 @@ class AgentJob:
     """A job that runs Resolver's Action.
 
     own_token: it works with an App or with a token that is not the job's own.
-    permissions: of the job's token; None where the repository's default holds.
+    permissions: of the job's token; None where the repository's default holds. given: settings by
+    their names, that it gives as inputs or variables. condition: its `if:`, "" for none.
     """
 
     name: str
     own_token: bool
     permissions: Mapping[str, str] | None
+    given: Mapping[str, str] = field(default_factory=dict)
+    condition: str = ""
+
+    def lacks(self, level: str, *names: str) -> list[str]:
+        """Those of the permissions that are not given at this level, or at `write`."""
+        given = self.permissions
+        if given is None:
+            return []
+        return [n for n in names if given.get(n, given.get("*")) not in {level, "write"}]
 
 
 @dataclass(frozen=True)
 class Workflow:
-    """One file. events: that start it."""
+    """One file. events: that start it. name: as GitHub shows it and other workflows name it. edits:
+    whether it starts when an issue is edited."""
 
     path: str
     events: frozenset[str]
     agents: tuple[AgentJob, ...] = ()
+    name: str = ""
+    edits: bool = False
 
     @property
     def checks_changes(self) -> bool:
@@ -54,10 +69,24 @@ def read_workflow(path: str, content: bytes) -> Workflow | None:
     if not isinstance(data, dict) or not isinstance(data.get("jobs"), dict):
         return None
     # YAML 1.1 reads the word `on` as true.
-    events = _events(data.get("on", data.get(True)))
+    on = data.get("on", data.get(True))
     jobs = [(str(n), j) for n, j in data["jobs"].items() if isinstance(j, dict)]
-    found = [_agent_job(name, job, data.get("permissions")) for name, job in jobs]
-    return Workflow(path, events, tuple(job for job in found if job is not None))
+    found = [_agent_job(name, job, data) for name, job in jobs]
+    name = data.get("name")
+    return Workflow(
+        path,
+        _events(on),
+        tuple(job for job in found if job is not None),
+        name if isinstance(name, str) and name.strip() else path,
+        _listens_to_edits(on),
+    )
+
+
+def _listens_to_edits(on: Any) -> bool:
+    if "issues" not in _events(on):
+        return False
+    types = _table(_table(on).get("issues")).get("types")
+    return types in (None, "edited") or (isinstance(types, list) and "edited" in types)
 
 
 def _events(on: Any) -> frozenset[str]:
@@ -68,7 +97,7 @@ def _events(on: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _agent_job(name: str, job: Mapping[Any, Any], around: Any) -> AgentJob | None:
+def _agent_job(name: str, job: Mapping[Any, Any], around: Mapping[Any, Any]) -> AgentJob | None:
     steps = job.get("steps")
     for step in (job, *(steps if isinstance(steps, list) else ())):
         used = step.get("uses") if isinstance(step, dict) else None
@@ -77,9 +106,28 @@ def _agent_job(name: str, job: Mapping[Any, Any], around: Any) -> AgentJob | Non
             return AgentJob(
                 name,
                 own_token=bool({"github-token", "app-id"} & {str(key) for key in given}),
-                permissions=_permissions(job.get("permissions", around)),
+                permissions=_permissions(job.get("permissions", around.get("permissions"))),
+                given=_given(_table(step.get("with")), around, job, step),
+                condition=str(job.get("if", "")),
             )
     return None
+
+
+def _given(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str, str]:
+    """The settings of a step by their names. An input goes before a variable, and the variable of a
+    step before that of its job."""
+    named: dict[str, str] = {}
+    for level in levels:
+        for key, value in _table(level.get("env")).items():
+            if str(key).startswith(_VARIABLE):
+                named[str(key).removeprefix(_VARIABLE).lower()] = _text(value)
+    for key, value in inputs.items():
+        named[str(key).lower().replace("-", "_")] = _text(value)
+    return named
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _table(value: Any) -> Mapping[Any, Any]:

@@ -19,7 +19,14 @@ from resolver.events.stream import Clock, utc_now
 from resolver.scratch import scratch_folder
 from resolver.triggers.ledger import MOST_BYTES, Ledger, read_ledger, written
 from resolver.workspace.clone import check_url
-from resolver.workspace.git import Credential, Finished, HostGit, failure
+from resolver.workspace.git import (
+    Credential,
+    Finished,
+    HostGit,
+    failure,
+    fetching,
+    new_bare,
+)
 
 logger = logging.getLogger("resolver.guards")
 
@@ -127,14 +134,8 @@ class LedgerRef:
         return git, Kept(read_ledger(found.stdout, self.now()), tip)
 
     def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, Finished]:
-        git = HostGit(git_dir=folder)
-        if not folder.exists():
-            kind = "sha256" if wide else "sha1"
-            git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
-        args = (
-            "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-            "--no-recurse-submodules", "--depth=1", "--", check_url(self.url), f"+{REF}:{REF}",
-        )  # fmt: skip
+        git = HostGit(git_dir=folder) if folder.exists() else new_bare(folder, wide=wide)
+        args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
     def _pushed(self, git: HostGit, kept: Kept, ledger: Ledger) -> WorkspaceError | None:

@@ -84,7 +84,7 @@ def affordable_output(
     if needed > left:
         raise LimitReached(
             "budget",
-            f"limit reached: the next call to the model costs at least ${needed:.4f}, and "
+            f"the next call to the model costs at least ${needed:.4f}, and "
             f"${max(0.0, left):.4f} of the budget is left",
             "raise --max-budget, or choose a cheaper model",
         )

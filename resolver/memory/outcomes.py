@@ -1,10 +1,12 @@
 """What a command line was for and what came of it, read off its text and its output.
 
-Rules of thumb: a runner that is not known here is an ordinary command.
+Rules of thumb; what a check is stands in `resolver.shell.checkers`.
 """
 
 import re
 import shlex
+
+from resolver.shell.checks import read_checks
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _SEPARATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
@@ -19,20 +21,6 @@ _WRAPPER = re.compile(
     r"|(?:poetry|uv|pdm|pipenv|hatch|rye|conda|coverage) run(?: -m)?|bundle exec|pnpm exec"
     r"|npx|bunx|timeout(?: -\S+)* \S+|python[\d.]*(?: -[A-Zbquv]+)* -m)\s+)"
 )
-_RUNNER = re.compile(
-    r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|trial|stestr|jest|vitest|mocha|ava|rspec"
-    r"|phpunit|pest|ctest|bats|busted|prove|behave|cucumber|playwright test|cypress run"
-    r"|mypy|pyright|pylint|flake8|tsc|eslint|ruff check|shellcheck|golangci-lint|rubocop|phpstan"
-    r"|(?:npm|yarn|pnpm|bun)(?: run)? (?:test|t|lint|check|typecheck)\b\S*"
-    r"|cargo (?:\+\S+ )?(?:test|nextest|check|clippy|build)|go (?:test|vet|build)"
-    r"|(?:mvn|mvnw|gradle|gradlew|sbt|lein|bazel|rake|make|just|task|deno|composer|mix|swift|dotnet"
-    r"|zig build|dune|stack|cabal|nimble|rebar3|meson|ninja|pants|buck2?)(?: -\S+)*"
-    r" :?(?:[\w.-]*:)*\w*(?:tests?|check|lint|verify|spec|build)\b\S*"
-    r"|(?:python[\d.]* )?\S*manage\.py test"
-    r"|(?:python[\d.]* |bash |sh )?\S*\brun_?-?tests?(?:\.\w+)?"
-    r"|(?:python[\d.]* )(?:\S*/)?tests?(?:/\S*|_\w+)?\.py|(?:python[\d.]* )\S*test_\w+\.py)(?=\s|$)"
-)
-
 _WRITERS = re.compile(
     r"(?P<paths>sed(?= .*-\w*i)|perl(?= .*-\w*i)|tee|mv|cp|rm|touch|truncate|ln|dos2unix|unlink"
     r"|git (?:mv|rm|restore|checkout --|clean))\s"
@@ -114,18 +102,19 @@ def _bare(command: str) -> str:
 def checks_in(command: str) -> tuple[str, ...]:
     """The parts of a command line that test, build or lint, each in one form for all its variants:
     `cd x && CI=1 pytest -q | tail` is `pytest -q`."""
-    found = []
-    for part in _simple_commands(command):
-        bare = _bare(_REDIRECTED.sub("", part)).strip()[:LONGEST]
-        if _RUNNER.match(bare):
-            found.append(bare)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(check[:LONGEST] for check in read_checks(command).checks))
 
 
 def is_piped(command: str) -> bool:
     """Whether an exit code of 0 may be another program's than the check's: that of `tail`."""
     bare = _QUOTED.sub("", _without_documents(command)[:MOST_READ])
     return bool(_PIPE.search(bare)) and "pipefail" not in bare
+
+
+def ends_as_its_check(command: str) -> bool:
+    """Whether the exit code of a command line is that of its checks, whatever it is."""
+    read = read_checks(command)
+    return read.vouched and read.alone
 
 
 def changed_by(command: str) -> tuple[str, ...] | None:

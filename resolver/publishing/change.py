@@ -2,7 +2,7 @@
 
 import time
 
-from resolver.errors import BranchTaken
+from resolver.errors import BranchTaken, ForgeError
 from resolver.forge.base import Forge
 from resolver.forge.pull_words import pull_request_body, pull_request_title
 from resolver.model import Publication, PullRequest, Task, TriggerKind
@@ -33,6 +33,8 @@ def publish(record: Record, forge: Forge, task: Task, workspace: Workspace) -> N
     else:
         on_pull = publish_merge if workspace.pull.conflicts else publish_on_pull
         record.publication = on_pull(making)
+        if record.publication.how == "pushed" or record.publication.conflicts:
+            record.publication = _told_there(making, record.publication)
     added = record.publication
     if added.commit:
         record.patch = record.patch.model_copy(update={"commit": added.commit})
@@ -42,6 +44,18 @@ def publish(record: Record, forge: Forge, task: Task, workspace: Workspace) -> N
     if record.log:
         where = added.pull_request.url if added.pull_request else ""
         record.log.stage("published", where or added.branch or "", time.monotonic() - started)
+
+
+def _told_there(making: Making, added: Publication) -> Publication:
+    """With the text of the pull request that the change was pushed to, where that is ours: it says
+    what is new. That it can't be written is told, and undoes nothing."""
+    making.record.publication = added
+    try:
+        pull = making.forge.bring_up(making.record.report())
+    except ForgeError as error:
+        making.record.warnings.append(f"{error.what}; {error.next_step}")
+        return added
+    return added.model_copy(update={"pull_request": pull}) if pull else added
 
 
 def _propose(making: Making) -> None:
@@ -61,7 +75,8 @@ def _new(making: Making) -> Publication:
     record, base = making.record, making.workspace.base
     assert record.patch is not None
     made = making.commit(record.patch.tree, base)
-    if record.settings.base_moved != "leave" and record.job.trigger.kind is not TriggerKind.LOCAL:
+    local = record.job.trigger.kind is TriggerKind.LOCAL
+    if record.settings.base_moved != "leave" and not local and making.task.follows is None:
         made = _on_newest(making, base) or made
     branch, placed = new_branch(making, made)
     return Publication(branch=branch, commit=placed)
@@ -84,15 +99,15 @@ def _on_newest(making: Making, base: str) -> str | None:
 
 
 def _add(making: Making) -> Publication | None:
-    """One more commit on the branch of the run that this one goes on from.
+    """One more commit on the branch of the run that this one goes on from, or of the open pull
+    request that the work adds to.
 
     None when there is no such branch to add to. Where there was one, a warning says why: its pull
     request is merged or closed, or somebody else has pushed to it what does not go together with
     the change by itself; their work is left alone.
     """
     record, task, workspace = making.record, making.task, making.workspace
-    continuation = record.job.continuation
-    earlier = continuation.publication if continuation else Publication()
+    earlier = _earlier(making)
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
         return None
     if making.forge.open_head(earlier.branch) is None:
@@ -111,6 +126,17 @@ def _add(making: Making) -> Publication | None:
         if placed:
             return Publication(branch=earlier.branch, commit=placed, how="added")
     return _not_added(record, earlier, "moved")
+
+
+def _earlier(making: Making) -> Publication:
+    """What is added to; nothing of it is set where the work stands by itself."""
+    continuation, follows = making.record.job.continuation, making.task.follows
+    if continuation and continuation.publication.pull_request:
+        return continuation.publication
+    if follows is None:
+        return Publication()
+    pull = PullRequest(title=follows.title, body="", number=follows.number, url=follows.url)
+    return Publication(branch=follows.branch, commit=follows.head, pull_request=pull)
 
 
 def _moved_on(making: Making, commit: str, branch: str, tip: str) -> str:

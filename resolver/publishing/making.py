@@ -4,6 +4,7 @@ asked for them and which run it was.
 
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import urlsplit
 
 from resolver.errors import PolicyViolation
 from resolver.forge.base import Forge
@@ -18,8 +19,10 @@ from resolver.workspace.publish import Identity
 from resolver.workspace.tree import read_patch
 from resolver.workspace.workspace import Workspace
 
+PUBLIC = "github.com"
+
 KNOWN_IDS = {"github-actions[bot]": 41898282}
-"""The account that an Action's own token writes as; it may not ask for its number."""
+"""The account that an Action's own token writes as there; it may not ask for its number."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Making:
             message=self._merge_message(merged) if merged else self._message(),
             author=self._author,
             at=record.log.ended_at if record.log else record.job.trigger.at,
-            co_authors=co_authors(record.job.trigger),
+            co_authors=co_authors(record.job.trigger, self._server),
             parent=parent,
             merged=merged,
         ).commit
@@ -52,7 +55,11 @@ class Making:
     @cached_property
     def _author(self) -> Identity:
         account = self.forge.account()
-        return identity(account.login, account.id)
+        return identity(account.login, account.id, self._server)
+
+    @property
+    def _server(self) -> str:
+        return self.record.settings.github_server_url
 
     def _message(self) -> str:
         return commit_message(self.record.report())
@@ -118,17 +125,20 @@ def policy_of(record: Record) -> PatchPolicy:
     )
 
 
-def identity(login: str, id: int | None) -> Identity:
-    """How a commit names an account, so that GitHub links it."""
+def identity(login: str, id: int | None, server: str) -> Identity:
+    """How a commit names an account, so that the server at this address links it: its users'
+    addresses without mail are below its own name.
+    """
+    host = urlsplit(server).hostname or PUBLIC
     login = login or "resolver"
-    id = id or KNOWN_IDS.get(login)
+    id = id or (KNOWN_IDS.get(login) if host == PUBLIC else None)
     user = f"{id}+{login}" if id is not None else login
-    return Identity(login, f"{user}@users.noreply.github.com")
+    return Identity(login, f"{user}@users.noreply.{host}")
 
 
-def co_authors(trigger: Trigger) -> tuple[Identity, ...]:
+def co_authors(trigger: Trigger, server: str) -> tuple[Identity, ...]:
     """The person who asked, where the forge knows them; nobody has asked for a failing check."""
     nobody = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
     if trigger.kind in nobody:
         return ()
-    return (identity(trigger.actor.login, trigger.actor.id),)
+    return (identity(trigger.actor.login, trigger.actor.id, server),)

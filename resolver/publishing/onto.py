@@ -4,7 +4,7 @@ it is of. Where that can't be, a pull request beside it, or the patch in words.
 
 from dataclasses import replace
 
-from resolver.errors import ForgeError, LogError, PushRefused, Refused, WorkspaceError
+from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.forge.invisible import with_invisible_shown
 from resolver.model import How, Publication, PullRequest
 from resolver.publishing.making import Making
@@ -12,7 +12,8 @@ from resolver.publishing.placing import ATTEMPTS, move_on, new_branch
 from resolver.pull import Pull, PullSource
 from resolver.record import Record
 from resolver.templates import render
-from resolver.workspace.merging import is_ancestor, mail
+from resolver.workspace.merging import is_ancestor, mail, merge_base
+from resolver.workspace.policy import protected_in
 from resolver.workspace.pushing import fetch_tip, require_push
 
 MOST_PATCH = 30_000
@@ -31,20 +32,21 @@ class Missed(Exception):
         self.is_there = is_there
 
 
-def require_branch(pull: Pull) -> None:
-    """Raise Refused for a pull request that comes from a branch which is never pushed to."""
-    kept = {pull.default_branch, pull.base_branch} - {""}
-    if not pull.is_fork and pull.head_branch in kept:
-        raise Refused(
-            f"#{pull.number} comes from {pull.head_branch}, which is the default branch or the one "
-            "it is to be merged into, and I never push there",
-            "open a pull request from another branch and ask there; questions and reviews are fine",
-        )
+def _require_branch(record: Record, pull: Pull) -> None:
+    """Raise Missed for a branch that is never pushed to: what goes there is reviewed first."""
+    if pull.is_fork:
+        return
+    kept = {
+        record.settings.base_branch: "where work is merged into, as base_branch has it",
+        pull.default_branch: "the default branch",
+    }
+    if pull.head_branch and pull.head_branch in kept:
+        raise Missed(f"{pull.head_branch} is {kept[pull.head_branch]}, which I never push to")
 
 
 def as_now(making: Making) -> Making:
     """With the branch that the pull request comes from by now. Raises Missed when there is none to
-    push to, Refused as `require_branch`."""
+    push to."""
     pull = pull_of(making)
     if pull.number != making.record.job.trigger.subject:
         raise LogError(
@@ -59,9 +61,9 @@ def as_now(making: Making) -> Making:
             "is_fork": source.is_fork,
         }
     )
-    require_branch(now)
     if not source.is_open:
         raise Missed("it is merged or closed by now", is_there=False)
+    _require_branch(making.record, now)
     if source.is_protected:
         raise Missed(f"its branch {source.branch} is protected")
     if source.is_fork:
@@ -71,7 +73,7 @@ def as_now(making: Making) -> Making:
 
 def require_way(making: Making) -> None:
     """Raise Missed where nothing can be pushed to the branch that the pull request comes from, as
-    far as is known before it is tried. Raises Refused as `require_branch`."""
+    far as is known before it is tried."""
     making = as_now(making)
     pull = pull_of(making)
     if not pull.is_fork:
@@ -199,10 +201,10 @@ def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False)
     """The commit elsewhere: as a pull request of its own, or as a patch. merges: a patch can't say
     what a merge is."""
     record, task, pull = making.record, making.task, pull_of(making)
-    if pull.is_fork and record.settings.fork_changes != "branch":
+    if pull.is_fork and (why := why_no_branch(making, commit, missed)):
         if merges:
             raise ForgeError(
-                f"#{pull.number} can't be brought up to date from here, because {missed.why}",
+                f"#{pull.number} can't be brought up to date from here, because {why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             )
         patch = mail(making.workspace.git, commit, MOST_PATCH)
@@ -210,18 +212,39 @@ def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False)
             pull_request=described(making),
             how="patch",
             patch=_shown(patch),
-            why=missed.why,
+            why=why,
         )
     onto = not pull.is_fork and missed.is_there
     base = pull.head_branch if onto else pull.base_branch
     told = render("run/beside.md.j2", pull=pull, why=missed.why, base=base, onto=onto)
     record.warnings.append(told.strip())
     branch, placed = new_branch(making, commit)
-    record.publication = Publication(branch=branch, commit=placed, how="beside", why=missed.why)
+    record.publication = record.publication.model_copy(
+        update={"branch": branch, "commit": placed, "how": "beside", "why": missed.why}
+    )
     report = record.report()
     proposed = task.model_copy(update={"base_branch": base})
     opened = making.forge.open_pull_request(report.model_copy(update={"task": proposed}), branch)
     return record.publication.model_copy(update={"pull_request": opened})
+
+
+def why_no_branch(making: Making, commit: str, missed: Missed) -> str:
+    """Why work on a fork's pull request is no branch of this repository, "" where it can be one.
+
+    There its workflows would run with this repository's rights: all that the branch has and its
+    base hasn't is held against the policy, the fork's own changes as well.
+    """
+    pull, settings, workspace = pull_of(making), making.record.settings, making.workspace
+    if settings.fork_changes != "branch":
+        return missed.why
+    base = merge_base(workspace.git, pull.base, commit) or pull.merge_base
+    found = protected_in(workspace, base, workspace.tree(commit), settings.protected_paths)
+    if not found:
+        return ""
+    return (
+        f"a branch of this repository would bring the fork's changes of protected files here: "
+        f"{found}"
+    )
 
 
 def _shown(patch: bytes | None) -> str:

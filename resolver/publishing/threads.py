@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from resolver.errors import ForgeError
 from resolver.forge.base import Forge
-from resolver.model import Outcome, RunState
+from resolver.model import Outcome
 from resolver.pull import AskedThread, ThreadAnswer, ThreadReply
 from resolver.record import Record
+from resolver.runlog import DONE
 from resolver.templates import render
 
 ADDED = frozenset({"added", "pushed", "updated"})
@@ -23,7 +24,7 @@ def answer_threads(record: Record, forge: Forge) -> None:
     task, outcome = record.task, record.outcome
     if task is None or outcome is None or not task.asked or record.log is None:
         return
-    if outcome.state is not RunState.FINISHED or record.failure is not None:
+    if outcome.state not in DONE or record.failure is not None:
         return
     finish = record.log.state.finish
     said = finish.threads if finish else ()

@@ -10,7 +10,15 @@ from resolver.agents.registry import answers
 from resolver.errors import ForgeError, PolicyViolation, Refused
 from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
-from resolver.model import Command, Outcome, Patch, Publication, RunState, Task
+from resolver.model import (
+    Command,
+    Outcome,
+    Patch,
+    Publication,
+    RunState,
+    SettledConflict,
+    Task,
+)
 from resolver.publishing.making import Making
 from resolver.publishing.onto import (
     Missed,
@@ -20,10 +28,10 @@ from resolver.publishing.onto import (
     published,
     pull_of,
     push,
-    require_branch,
     require_way,
     start_of,
     tip_of,
+    why_no_branch,
 )
 from resolver.publishing.placing import ATTEMPTS
 from resolver.publishing.review import legible
@@ -35,6 +43,7 @@ from resolver.workspace.merging import (
     Merged,
     is_ancestor,
     merge,
+    settled,
     taken_over,
     unfinished,
     unresolved,
@@ -46,14 +55,11 @@ _AGAIN = "ask for it again: it begins with what is there then"
 
 
 def begin_on_pull(record: Record, forge: Forge, workspace: Workspace) -> Workspace | None:
-    """The workspace to do the work in, None when there is nothing left to do.
-
-    Raises Refused for a pull request whose branch is never pushed to.
-    """
+    """The workspace to do the work in, None when there is nothing left to do. Raises Refused for a
+    merge that could not be made public."""
     task, pull = record.task, workspace.pull
     if task is None or pull is None or answers(record.settings.agent, record.agents.agents):
         return workspace
-    require_branch(pull)
     if not pull.is_fork:
         check_branch(workspace.git, pull.head_branch)  # nothing could be pushed to it
     if task.trigger.command is not Command.UPDATE:
@@ -82,9 +88,9 @@ def _require_way(making: Making) -> None:
     try:
         require_way(making)
     except Missed as missed:
-        if pull.is_fork and making.record.settings.fork_changes != "branch":
+        if pull.is_fork and (why := why_no_branch(making, pull.head, missed)):
             raise Refused(
-                f"#{pull.number} can't be brought up to date from here, because {missed.why}",
+                f"#{pull.number} can't be brought up to date from here, because {why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             ) from missed
 
@@ -181,7 +187,22 @@ def settled_paths(record: Record, workspace: Workspace) -> Collection[bytes]:
 
 
 def publish_merge(making: Making) -> Publication:
-    """The resolved merge, on the very commit that it was made for."""
+    """The resolved merge, on the very commit that it was made for, and how it was resolved."""
+    pull, git = pull_of(making), making.workspace.git
+    assert making.record.patch is not None
+    tree = making.record.patch.tree
+    ended = settled(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
+    conflicts = tuple(
+        SettledConflict(
+            path=with_invisible_shown(quote(each.path)), kept=each.kept, untouched=each.untouched
+        )
+        for each in ended
+    )
+    making.record.publication = Publication(conflicts=conflicts)
+    return _publish_merge(making).model_copy(update={"conflicts": conflicts})
+
+
+def _publish_merge(making: Making) -> Publication:
     pull, patch = pull_of(making), making.record.patch
     assert patch is not None
     made = making.commit(patch.tree, pull.head, pull.base)

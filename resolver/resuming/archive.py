@@ -9,6 +9,7 @@ import gzip
 import logging
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from resolver.errors import LogError
@@ -16,7 +17,7 @@ from resolver.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
 from resolver.resuming.continuation import MOST_OUTCOME, Earlier
 from resolver.scratch import scratch_folder
 from resolver.workspace.clone import OBJECT_ID, check_url
-from resolver.workspace.git import Credential, HostGit, failure
+from resolver.workspace.git import Credential, HostGit, failure, fetching, new_bare
 
 logger = logging.getLogger("resolver.resuming.archive")
 
@@ -50,7 +51,7 @@ def keep(folder: Path, url: str, credential: Credential | None, issue: int, run:
     ref = f"{RUNS}/{issue}/{_checked(run)}"
     known, wide = _listed(url, credential, issue)
     with scratch_folder() as scratch:
-        git = _repository(scratch / "log.git", wide)
+        git = new_bare(scratch / "log.git", wide=wide)
         tree = "".join(
             f"100644 blob {git.text('hash-object', '-w', '--stdin', stdin=data)}\t{name}\n"
             for name, data in sorted(_files(folder).items())
@@ -72,18 +73,27 @@ def fetch_last(
     before: id of a run; it and later ones are left out. Raises WorkspaceError when it can't be
     fetched, LogError when what is there is no log or too large.
     """
+    return next(fetch_newest_first(url, credential, issue, folder, before), None)
+
+
+def fetch_newest_first(
+    url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
+) -> Iterator[Earlier]:
+    """All of them, each fetched when it is asked for, into a folder of its own below `folder`.
+    Raises as `fetch_last`."""
     known, wide = _listed(url, credential, issue)
-    runs = [run for run in sorted(known) if not before or run < before]
-    if not runs:
-        return None
-    run = runs[-1]
+    for run in sorted(known, reverse=True):
+        if not before or run < before:
+            yield _fetched(url, credential, issue, run, folder / run, wide)
+
+
+def _fetched(
+    url: str, credential: Credential | None, issue: int, run: str, folder: Path, wide: bool
+) -> Earlier:
     with scratch_folder() as scratch:
-        git = _repository(scratch / "log.git", wide)
-        args = (
-            "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-            "--no-recurse-submodules", "--depth=1", "--", check_url(url),
-            f"{RUNS}/{issue}/{run}:refs/resolver/log",
-        )  # fmt: skip
+        git = new_bare(scratch / "log.git", wide=wide)
+        spec = f"{RUNS}/{issue}/{run}:refs/resolver/log"
+        args = fetching(check_url(url), [spec], "--depth=1")
         done = git.attempt(*args, credential=credential, timeout=SECONDS)
         if done.status != 0:
             raise failure(args, done, f"fetching the log of run {run}")
@@ -103,13 +113,6 @@ def _checked(run: str) -> str:
     if not _RUN.fullmatch(run):
         raise LogError(f"{run!r} is no id of a run")
     return run
-
-
-def _repository(folder: Path, wide: bool) -> HostGit:
-    git = HostGit(git_dir=folder)
-    kind = "sha256" if wide else "sha1"
-    git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
-    return git
 
 
 def _listed(url: str, credential: Credential | None, issue: int) -> tuple[list[str], bool]:

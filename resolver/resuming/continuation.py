@@ -4,7 +4,9 @@ doors' matter: on this machine's disk, or with the repository (`resolver.resumin
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -24,7 +26,7 @@ from resolver.model import (
     Trigger,
 )
 from resolver.output import BUNDLE, CHANGE
-from resolver.runlog import DONE, opening_of
+from resolver.runlog import opening_of
 
 DECIDES = frozenset({Command.APPROVE, Command.DENY})
 """The commands that are about an action that waits."""
@@ -32,6 +34,9 @@ DECIDES = frozenset({Command.APPROVE, Command.DENY})
 NOTHING_KEPT = "what a run has made is kept where it could not be published"
 
 NOTHING_WAITS = "an action that waits is shown in a comment of the run"
+
+MOST_EARLIER = 20
+"""Runs of a thread that are looked at for a change that waits to be published."""
 
 MOST_OUTCOME = 5_000_000
 """Bytes of an outcome.json that is read."""
@@ -127,7 +132,18 @@ def has_change(earlier: Earlier) -> bool:
         state = State.fold(read_log(earlier.log))
     except LogError:
         return False
-    return state.run_state in DONE
+    return state.run_state is RunState.FINISHED
+
+
+def newest_unpublished(runs: Iterable[Earlier]) -> Earlier | None:
+    """Of a thread's runs, newest first, the one whose change waits to be published. Questions and
+    runs that came to nothing may have followed it; what a later run has published stands for it."""
+    for each in islice(runs, MOST_EARLIER):
+        if has_change(each):
+            return each
+        if _outcome(each.outcome).branch:
+            return None
+    return None
 
 
 def _copy_change(earlier: Earlier, folder: Path) -> None:
@@ -165,13 +181,18 @@ def _missing(new: float, left: float) -> float:
 
 def published(outcome: Path) -> Publication:
     """What an earlier run has made public, or had been public when it went on itself."""
-    try:
-        with open(outcome, "rb") as file:
-            found = _Outcome.model_validate_json(file.read(MOST_OUTCOME))
-    except (OSError, ValidationError):
-        return Publication()
+    found = _outcome(outcome)
     own = found if found.branch and found.commit and found.pull_request else found.earlier
     return Publication(branch=own.branch, commit=own.commit, pull_request=own.pull_request)
+
+
+def _outcome(path: Path) -> _Outcome:
+    """Empty where there is none, or none that can be read."""
+    try:
+        with open(path, "rb") as file:
+            return _Outcome.model_validate_json(file.read(MOST_OUTCOME))
+    except (OSError, ValidationError):
+        return _Outcome()
 
 
 def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:

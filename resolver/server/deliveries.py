@@ -3,7 +3,7 @@ as every other door does.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,14 +19,15 @@ from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Failure, Report
-from resolver.model import Trigger
+from resolver.model import Command, Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, bottomless
-from resolver.resuming.continuation import Earlier
+from resolver.resuming.continuation import Earlier, newest_unpublished
 from resolver.runlog import can_go_on, spent_by
 from resolver.security.minted import Minted
 from resolver.server.atwork import AtWork
+from resolver.server.pages import page_url
 from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
 from resolver.server.waiting import Waiting
@@ -176,7 +177,8 @@ class Runs:
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
-        job = Job(trigger, run, output, self._load, host, purse=purse)
+        page = self._page(settings, run)
+        job = Job(trigger, run, output, self._load, host, purse=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
         if can_go_on(output.log) and (begun is not None or not goes_on):
@@ -184,22 +186,26 @@ class Runs:
         output.set_earlier_aside()
         if not goes_on:
             return job
-        continuation, notices = continued(
-            trigger, self._last_run(trigger, run), settings, output.log
-        )
+        trigger, earlier = self._last_run(trigger, run)
+        continuation, notices = continued(trigger, earlier, settings, output.log)
         about = trigger if continuation else without_log(trigger)
         return replace(job, trigger=about, continuation=continuation, notices=notices)
 
+    @staticmethod
+    def _page(settings: Settings, run: str) -> str:
+        secret = settings.webhook_secret
+        return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
+
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
-        """Whether it is about something that the last run has left, and that is not there any
+        """Whether it is about something that an earlier run has left, and that is not there any
         more: an action that waits, a change that is not public."""
         if not about_kept(trigger) or can_go_on(self.folder / run / EVENTS):
             return False
         return not self.is_meant(trigger)
 
     def is_meant(self, trigger: Trigger) -> bool:
-        """Whether the thread's last run has left what such a command is about."""
-        return is_meant(trigger, self._last_run(trigger, run_id(trigger.key, trigger.at)))
+        """Whether a run of the thread has left what such a command is about."""
+        return is_meant(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
         """Set money aside for the run; what is left for it. Raises OverBudget."""
@@ -227,13 +233,24 @@ class Runs:
         except (ResolverError, OSError) as error:
             logger.error("what run %s has cost is not noted: %s", run, error)
 
-    def _last_run(self, trigger: Trigger, run: str) -> Earlier | None:
-        """The thread's last run before this one that a run can go on from."""
+    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, Earlier | None]:
+        """The thread's last run before this one that a run can go on from; of those with a change
+        that is not public, where the request is to publish it. With the request as it is about
+        that: work on a pull request of ours may not have come to anything that links the two."""
+        if trigger.command is not Command.PUBLISH:
+            return trigger, next(self._runs_before(trigger, run), None)
+        found = newest_unpublished(self._runs_before(trigger, run))
+        here = without_log(trigger)
+        own = newest_unpublished(self._runs_before(here, run)) if here != trigger else None
+        newer = own is not None and (found is None or own.run > found.run)
+        return (here, own) if newer else (trigger, found)
+
+    def _runs_before(self, trigger: Trigger, run: str) -> Iterator[Earlier]:
+        """Those that a run can go on from, newest first."""
         for each in reversed(self.threads.runs(trigger)):
             folder = self.folder / each
             if each < run and can_go_on(folder / EVENTS):
-                return Earlier(each, folder / EVENTS, folder / OUTCOME)
-        return None
+                yield Earlier(each, folder / EVENTS, folder / OUTCOME)
 
     def _cancel(self, report: Report, by: str, forge: Forge) -> dict[str, Any]:
         """Somebody has said stop before the run could begin, or go on after a crash."""

@@ -18,6 +18,8 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
+from resolver.server.pages import Pages, add_pages
+
 logger = logging.getLogger("resolver.server")
 
 MAX_BODY = 25 * 1024 * 1024
@@ -46,11 +48,14 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def create_app(secret: str, accept: Accept, seconds: float = ANSWER_SECONDS) -> FastAPI:
+def create_app(
+    secret: str, accept: Accept, seconds: float = ANSWER_SECONDS, pages: Pages | None = None
+) -> FastAPI:
     """The web application.
 
     accept: must be durable when it returns, and idempotent; called in a thread.
-    seconds: for reading a body, and again for storing a delivery.
+    seconds: for reading a body, and again for storing a delivery. pages: of runs, where there are
+    any to look at.
     """
     app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -80,6 +85,8 @@ def create_app(secret: str, accept: Accept, seconds: float = ANSWER_SECONDS) -> 
             raise HTTPException(400, "the body is not a JSON object: is the content type JSON?")
         return JSONResponse({"message": done}, status_code=202)
 
+    if pages is not None:
+        add_pages(app, pages)
     return app
 
 

@@ -1,14 +1,17 @@
 """A first look at a repository: its language, an image that fits, what installs what it needs.
 
-Only the names and contents of files at its root are read. What is found is a proposal that a person
-reads before it is committed, so a guess that may be wrong beats none.
+Only names are looked at, and the contents of files at its root; of a repository that has several
+projects in folders, those of their roots. What is found is a proposal that a person reads before it
+is committed, so a guess that may be wrong beats none.
 """
 
 import json
 import re
+import shlex
 import tomllib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 Read = Callable[[str], bytes | None]
@@ -16,7 +19,31 @@ Read = Callable[[str], bytes | None]
 EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
 """Names under which projects list what their tests need, the likeliest first."""
 
+MOST_PROJECTS = 8
+"""Folders with a project of their own that are set up."""
+
+DEEPEST = 2
+"""Folders between the root and such a project."""
+
+_NO_PROJECTS = re.compile(
+    r"(?:^|/)(?:\.[^/]*|docs?|examples?|samples?|fixtures?|tests?|spec|testdata|templates?|vendor|"
+    r"third_party|node_modules|dist|build)(?:/|$)",
+    re.I,
+)
+_TESTS = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing)/"
+    r"|(?:^|/)(?:test_[^/]*|[^/]*_tests?)\.[a-z]+$|(?:^|/)tests?\.[a-z]+$"
+    r"|[._-](?:test|spec)\.[a-z]+$|(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy)$"
+)
+_UNWRITTEN = "no test specified"
+"""What `npm init` writes where there are no tests."""
+
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
+_RUST = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
+_JAVA = re.compile(
+    r"<(?:maven\.compiler\.(?:release|source)|java\.version|release)>\s*(?:1\.)?(\d{1,2})\s*<"
+)
+_JAVA_IMAGES = (8, 11, 17, 21, 25)
 _GO = re.compile(r"^go[ \t]+(\d+\.\d+)", re.MULTILINE)
 
 
@@ -36,14 +63,68 @@ class Survey:
     others: tuple[str, ...] = ()
 
 
-def survey(names: Collection[str], read: Read) -> Survey:
-    """Look at the files at the root. names: of those files. read: gives the content of one."""
+def survey(
+    names: Collection[str], read: Read, below: Mapping[str, Collection[str]] | None = None
+) -> Survey:
+    """Look at the files at the root. names: of those files. read: gives the content of one by its
+    path. below: names of the files in each folder that may be a project's."""
+    root = _project(names, read)
+    projects = _projects(below or {}, read)
+    spoken = [root.language, *(project.language for project in projects.values())]
+    if root.language or not projects:
+        return replace(root, others=_different((*root.others, *spoken), root.language))
+    first = next(iter(projects.values()))
+    same = {f: each for f, each in projects.items() if each.language == first.language}
+    installs = [f"(cd {shlex.quote(f)} && {each.setup})" for f, each in same.items() if each.setup]
+    tests = [f"(cd {shlex.quote(f)} && {each.tests})" for f, each in same.items() if each.tests]
+    return Survey(
+        first.language,
+        first.image,
+        " && ".join(installs[:MOST_PROJECTS]),
+        root.tests or " && ".join(tests[:MOST_PROJECTS]),
+        _different(spoken, first.language),
+    )
+
+
+def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Names of the files in each folder that may be a project's, for `survey`."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if folder and folder.count("/") < DEEPEST and not _NO_PROJECTS.search(folder):
+            found.setdefault(folder, set()).add(name)
+    return dict(sorted(found.items()))
+
+
+def has_tests(paths: Iterable[str], language: str) -> bool:
+    """Whether any of a repository's files seems to be a test; Rust's stand in the code itself."""
+    return language == "Rust" or any(_TESTS.search(path) for path in paths)
+
+
+def _projects(below: Mapping[str, Collection[str]], read: Read) -> dict[str, Survey]:
+    marks = frozenset[str]().union(*(mark for mark, _ in _LANGUAGES))
+    found: dict[str, Survey] = {}
+    for folder, names in below.items():
+        if marks & set(names) and not any(folder.startswith(f"{each}/") for each in found):
+            found[folder] = _project(names, partial(_within, read, folder))
+    return found
+
+
+def _within(read: Read, folder: str, name: str) -> bytes | None:
+    return read(f"{folder}/{name}")
+
+
+def _different(languages: Iterable[str], first: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for each in languages if each not in {"", first}))
+
+
+def _project(names: Collection[str], read: Read) -> Survey:
     found = [look(names, read) for mark, look in _LANGUAGES if mark & set(names)]
     if not found:
         return Survey(tests=_make_test(names, read))
-    first, others = found[0], tuple(dict.fromkeys(each.language for each in found[1:]))
+    first = found[0]
     tests = _make_test(names, read) or first.tests
-    others = tuple(name for name in others if name != first.language)
+    others = _different((each.language for each in found), first.language)
     return Survey(first.language, first.image, first.setup, tests, others)
 
 
@@ -64,7 +145,11 @@ def _python(names: Collection[str], read: Read) -> Survey:
         language="Python",
         image=f"python:{version}-slim-bookworm",
         setup=_python_setup(names, project),
-        tests="tox" if "tox.ini" in names and not pytest else "python -m pytest",
+        tests="python manage.py test"
+        if "manage.py" in names and not pytest
+        else "tox"
+        if "tox.ini" in names and not pytest
+        else "python -m pytest",
     )
 
 
@@ -102,7 +187,8 @@ def _node(names: Collection[str], read: Read) -> Survey:
         "package-lock.json": "npm ci",
     }
     setup = next((command for lock, command in installs.items() if lock in names), "npm install")
-    tests = "npm test" if "test" in _table(package, "scripts") else ""
+    script = str(_table(package, "scripts").get("test", ""))
+    tests = "npm test" if script and _UNWRITTEN not in script else ""
     return Survey("JavaScript", f"node:{version}-bookworm-slim", setup, tests)
 
 
@@ -114,18 +200,31 @@ def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - all loo
 
 
 def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    return Survey("Rust", "rust:1-slim-bookworm", "cargo fetch", "cargo test")
+    """Another version than the image's would be fetched from where the sandbox does not reach."""
+    wanted = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
+    found = _RUST.search(wanted)
+    image = f"rust:{found[1] if found else '1'}-slim-bookworm"
+    return Survey("Rust", image, "cargo fetch", "cargo test")
 
 
 def _ruby(names: Collection[str], read: Read) -> Survey:
     version = _version(_text(read, ".ruby-version"), "3.4", least=(2, 7), most=(4, 0))
-    tests = "bundle exec rspec" if ".rspec" in names or "spec" in names else "bundle exec rake test"
-    return Survey("Ruby", f"ruby:{version}-slim-bookworm", "bundle install", tests)
+    tests = "bundle exec rake test"
+    if ".rspec" in names or "spec" in names:
+        tests = "bundle exec rspec"
+    elif read("bin/rails") is not None:
+        tests = "bin/rails test"
+    # gems are compiled where they are installed, for which the slim image has no compiler
+    return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install", tests)
 
 
 def _maven(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
     setup = "mvn -q -B dependency:go-offline"
-    return Survey("Java", "maven:3-eclipse-temurin-21", setup, "mvn -q -B test")
+    found = _JAVA.search(_text(read, "pom.xml"))
+    wanted = int(found[1]) if found else 0
+    release = next((each for each in _JAVA_IMAGES if each >= wanted), _JAVA_IMAGES[-1])
+    image = f"maven:3-eclipse-temurin-{release if found else 21}"
+    return Survey("Java", image, setup, "mvn -q -B test")
 
 
 def _gradle(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001

@@ -2,14 +2,12 @@
 on. Only of a run that may begin and that publishes.
 """
 
-from collections.abc import Sequence
-
 from resolver.forge.base import Forge
 from resolver.forge.progress import Progress
 from resolver.forge.telling import Telling
-from resolver.model import CheckedCommand, Command, TriggerKind
+from resolver.model import Command, TriggerKind
 from resolver.record import Record
-from resolver.verify.claims import claimed_evidence
+from resolver.thread.course import Following
 
 
 def begin_telling(record: Record, forge: Forge) -> None:
@@ -33,11 +31,11 @@ def begin_telling(record: Record, forge: Forge) -> None:
             until=now + settings.longest_run,
             mention=settings.mention,
             job=job.actions_run,
-            log_url=job.log_url,
+            log_url=job.log_url or job.page,
             answers=job.trigger.command is Command.QUESTION,
         ),
         settings.progress_interval,
-        _checks,
+        Following().take,
         redact,
     )
     record.telling.start()
@@ -47,7 +45,3 @@ def show(record: Record, **known: object) -> None:
     """Tell what is known of the run now, where its progress is told; fields of Progress."""
     if record.telling is not None:
         record.telling.show(**known)
-
-
-def _checks(commands: Sequence[CheckedCommand]) -> Sequence[CheckedCommand]:
-    return claimed_evidence(commands).commands

@@ -15,13 +15,14 @@ from resolver.forge.report import Report, failure_of
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Continuation, Trigger, TriggerKind
 from resolver.record import Job, Record
-from resolver.resuming.archive import fetch_last, keep
+from resolver.resuming.archive import fetch_newest_first, keep
 from resolver.resuming.continuation import (
     DECIDES,
     NOTHING_KEPT,
     NOTHING_WAITS,
     Earlier,
     has_change,
+    newest_unpublished,
     take_up,
     waits,
     works,
@@ -128,8 +129,8 @@ def answer_in_job(
 
 
 def about_kept(trigger: Trigger) -> bool:
-    """Whether it is about something that the last run has left: an action that waits, or a change
-    that is not public."""
+    """Whether it is about something that an earlier run has left: an action that waits, or a
+    change that is not public."""
     return trigger.command in DECIDES or trigger.command is Command.PUBLISH
 
 
@@ -143,7 +144,7 @@ def is_meant(trigger: Trigger, earlier: Earlier | None) -> bool:
 def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: Host) -> bool:
     with scratch_folder() as folder:
         try:
-            earlier = last_archived(trigger, run, settings, host, Path(folder))
+            _, earlier = newest_work(trigger, run, settings, host, Path(folder))
         except (WorkspaceError, LogError, ForgeError) as error:
             logger.warning("%s", error.what)
             return False
@@ -193,7 +194,8 @@ def ledger_of(trigger: Trigger, settings: Settings, host: Host) -> LedgerRef:
 def last_archived(
     trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
 ) -> Earlier | None:
-    """The newest log that the repository keeps for the issue, from before `run`.
+    """The newest log that the repository keeps for the issue, from before `run`; of those with a
+    change that is not public, where the request is to publish it.
 
     Raises WorkspaceError, LogError or ForgeError.
     """
@@ -201,18 +203,20 @@ def last_archived(
         return None
     url = source_of(settings, trigger.repository)
     credential = host.tokens.credential(settings, trigger.repository)
-    return fetch_last(url, credential, trigger.subject, folder, before=run)
+    runs = fetch_newest_first(url, credential, trigger.subject, folder, before=run)
+    return newest_unpublished(runs) if trigger.command is Command.PUBLISH else next(runs, None)
 
 
-def newest_work(job: Job, settings: Settings, folder: Path) -> tuple[Trigger, Earlier | None]:
+def newest_work(
+    trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
+) -> tuple[Trigger, Earlier | None]:
     """What to go on from, with the request as it is about that: on a pull request of ours the last
     work was on its issue, or on the pull request itself. Raises as `last_archived`."""
-    trigger, host = job.trigger, job.host
-    earlier = last_archived(trigger, job.run, settings, host, folder / "issue")
+    earlier = last_archived(trigger, run, settings, host, folder / "issue")
     if not trigger.is_pull_request or trigger.issue is None:
         return trigger, earlier
     here = without_log(trigger)
-    own = last_archived(here, job.run, settings, host, folder / "own")
+    own = last_archived(here, run, settings, host, folder / "own")
     newer = own is not None and (earlier is None or own.run > earlier.run)
     return (here, own) if own and newer and works(own) else (trigger, earlier)
 
@@ -252,7 +256,7 @@ def go_on_from_archive(job: Job, settings: Settings) -> Job:
         return job
     with scratch_folder() as folder:
         try:
-            trigger, earlier = newest_work(job, settings, Path(folder))
+            trigger, earlier = newest_work(job.trigger, job.run, settings, job.host, Path(folder))
         except (WorkspaceError, LogError, ForgeError) as error:
             if job.trigger.command is Command.PUBLISH:
                 raise

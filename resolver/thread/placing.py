@@ -3,6 +3,7 @@ number alone, and a check that has failed.
 """
 
 import logging
+from datetime import timedelta
 from functools import partial
 
 from resolver.errors import ForgeError
@@ -12,6 +13,10 @@ from resolver.model import Trigger, TriggerKind
 from resolver.settings import Settings
 from resolver.triggers.checks import check_key
 from resolver.triggers.ignored import Ignored
+
+CLOSED_COUNTS = timedelta(days=14)
+"""How long the attempts of an issue that was closed count, unless a merged fix has closed it:
+whoever closes it, a program perhaps, does not buy the same attempts again."""
 
 logger = logging.getLogger("resolver.thread.placing")
 
@@ -54,16 +59,20 @@ def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, mo
     """Why no run is begun for the check, "" when one is."""
     if places.tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
+    since = trigger.at - CLOSED_COUNTS
     if not trigger.is_pull_request:
-        elsewhere = places.told_on(trigger.key)
+        elsewhere = places.told_on(trigger.key, since)
         if elsewhere is not None and elsewhere != number:
             return f"all that fails on this commit is looked at on #{elsewhere}"
         fix = places.fix_of(number) if number is not None else None
         if fix is not None:
             return f"#{fix} is open and fixes it"
-    if number is not None:
+    threads = [] if number is None else [number]
+    if not trigger.is_pull_request:
+        threads += places.given_up(trigger.check, since)
+    if threads:
         key_of = partial(check_key, trigger.repository)
-        done = places.attempts(number, trigger.branch, key_of, trigger.head)
+        done = places.attempts(threads, trigger.branch, key_of, trigger.head)
         if done >= most:
-            return f"it was tried {done} times on #{number} (max_check_fixes)"
+            return f"it was tried {done} times on #{threads[0]} (max_check_fixes)"
     return ""

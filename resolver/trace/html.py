@@ -6,7 +6,7 @@ and split into coloured lines.
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,14 +30,29 @@ _COLOURED = 3_000
 """Lines of a diff that get a colour; a longer one is shown plain."""
 
 
-def render_html(events: Iterable[Event]) -> str:
-    """trace.html: a page that runs no script and asks for nothing, whatever is in the log."""
+def content_policy() -> str:
+    """The Content-Security-Policy of the page: its own style and pictures in it, nothing else."""
+    style = render("trace/page.css.j2")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str] = ()) -> str:
+    """trace.html: a page that runs no script and asks for nothing, whatever is in the log.
+
+    refresh: seconds after which the browser asks for the page again; 0 for never. notices: what a
+    reader should know of the page itself, in plain text.
+    """
     view = build_view(events)
     tokens = view.header.tokens
-    style = render("trace/page.css.j2")
     return render(
         "trace/page.html.j2",
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        policy=content_policy(),
+        refresh=refresh,
+        notices=notices,
         header=view.header,
         asked=words_html(cut_middle(view.header.request, LONGEST)),
         said=words_html(cut_middle(view.header.closing, LONGEST)),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from resolver.events.log import Event
+from resolver.model import RunState
 from resolver.templates import render
 from resolver.trace.plain import cut_middle, duration, money, plural
 from resolver.trace.steps import build_view
@@ -70,7 +71,7 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
     room = limit - utf16_length(before) - utf16_length(after)
     if room < _GAP:
         return ""
-    entries = [_brief(e) for e in view.entries if isinstance(e, Step) or e.sort in _FOR_COMMENT]
+    entries = [_brief(e) for e in view.entries if isinstance(e, Step) or _is_news(e)]
     for cap in _CAPS:
         body = _all_within(entries, cap, room)
         if body is not None:
@@ -79,6 +80,13 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
 
 
 _SLOT = "<!-- entries -->"
+
+
+def _is_news(note: Note) -> bool:
+    """Whether a comment tells it: not that the run is at work, nor where on the machine."""
+    at_work = note.sort == "state" and note.text == RunState.RUNNING.value
+    folder = note.sort == "stage" and note.text.startswith("checkout")
+    return note.sort in _FOR_COMMENT and not (at_work or folder)
 
 
 def _brief(entry: Entry) -> Entry:

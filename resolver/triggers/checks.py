@@ -1,8 +1,8 @@
 """From a check that has failed to a Trigger: on the default branch, or on a branch of our own.
 
 A workflow of GitHub Actions is told of by `workflow_run`, every other check by its suite (and by
-`check_run`, which counts when it is the suite's last). One commit is one request, however many
-checks fail on it.
+`check_run`, which counts when it is the suite's last), a commit status by `status`. One commit is
+one request, however many checks fail on it.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,16 @@ from resolver.templates import render
 from resolver.triggers.ignored import Ignored, Listening
 from resolver.triggers.payloads import Moment, Payload, Repository, User
 
-CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run"})
+CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
 
 OWN_BRANCHES = "agent/"
 """What the names of our branches begin with."""
 
 FAILED = frozenset({"failure", "timed_out"})
 """Conclusions that somebody can do something about by a change."""
+
+FAILED_STATES = frozenset({"failure", "error"})
+"""The same, of commit statuses."""
 
 OF_CHANGES = frozenset({"push", "pull_request", "merge_group"})
 """What starts the workflows that check changes. Others fail for other reasons; our own workflow is
@@ -101,6 +104,29 @@ class CheckRunEvent(CheckEvent):
     check_run: CheckRun
 
 
+class Commit(Payload):
+    sha: str
+
+
+class StatusBranch(Payload):
+    """A branch that has the commit, maybe not as its newest."""
+
+    name: str
+    commit: Commit
+
+
+class StatusEvent(Payload):
+    """Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#status"""
+
+    sha: str
+    state: str
+    context: str = ""
+    branches: tuple[StatusBranch, ...] = ()
+    updated_at: Moment
+    repository: CheckedRepository
+    sender: User
+
+
 @dataclass(frozen=True)
 class _Failed:
     name: str
@@ -121,6 +147,8 @@ def from_check(name: str, payload: Mapping[str, Any], listening: Listening) -> T
     """
     if listening.checks == "none":
         return Ignored("failing checks start no work here (fix_failing_checks)")
+    if name == "status":
+        return _from_status(StatusEvent.model_validate(payload), listening)
     event: CheckEvent
     if name == "workflow_run":
         event = run = WorkflowRunEvent.model_validate(payload)
@@ -143,6 +171,26 @@ def from_check(name: str, payload: Mapping[str, Any], listening: Listening) -> T
     if failed.conclusion not in FAILED:
         return Ignored(f"the check's conclusion is {failed.conclusion}")
     return _on_branch(event, failed, listening)
+
+
+def _from_status(event: StatusEvent, listening: Listening) -> Trigger | Ignored:
+    if event.state not in FAILED_STATES:
+        return Ignored(f"the commit status is {event.state}")
+    if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
+        return Ignored("it's our own")
+    heads = [each.name for each in event.branches if each.commit.sha == event.sha]
+    if not heads:
+        return Ignored("the commit is no branch's newest")
+    default = event.repository.default_branch
+    own = (name for name in heads if name.startswith(OWN_BRANCHES))
+    checked = Checked(
+        head_sha=event.sha,
+        head_branch=default if default in heads else next(own, heads[0]),
+        conclusion=event.state,
+        updated_at=event.updated_at,
+    )
+    told = CheckEvent(action="completed", repository=event.repository, sender=event.sender)
+    return _on_branch(told, _Failed(event.context or "status", checked, event.state), listening)
 
 
 def _of_workflow(event: WorkflowRunEvent) -> _Failed | Ignored:

@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic import Field
 
+from resolver.forge.escape import shortened
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import read_instruction
-from resolver.triggers.ignored import Ignored, Listening
+from resolver.triggers.ignored import Ignored, Listening, Malformed
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import Payload, Repository, User
 
@@ -34,6 +35,9 @@ ASKED_BY_DISPATCH = frozenset(
     }
 )
 """What can be asked without a comment that a run at work would find."""
+
+OF_SWEEP = frozenset({"sweep_issues", "sweep_total"})
+"""Inputs that a workflow hands on to a sweep, in the spelling of the settings."""
 
 _NAME = re.compile(r"/?([A-Za-z0-9][\w-]{0,63})", re.A)
 _NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
@@ -73,28 +77,32 @@ def from_dispatch(
 
     arrival: None where it is not for us: a server is told of every workflow that is started.
     """
-    event = DispatchEvent.model_validate(payload)
-    if name == "repository_dispatch" and event.action != DISPATCH_TYPE:
+    if name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE:
         return Ignored(f"the dispatch is of another type than {DISPATCH_TYPE}")
     if arrival is None:
         return Ignored("the dispatch is for the job that it starts")
+    event = DispatchEvent.model_validate(payload)
     ignored = listening.ignores(event.sender)
     if ignored:
         return ignored
-    inputs = Inputs.model_validate(_plain(event.inputs or event.client_payload or {}))
+    given = (event.inputs if name == "workflow_dispatch" else event.client_payload) or {}
+    wrong = _wrong(given)
+    if wrong:
+        return Malformed(wrong)
+    inputs = Inputs.model_validate({n: _text(given.get(n)) for n in Inputs.model_fields})
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
-        return Ignored(f"the input `issue` is no number of an issue: {inputs.issue[:20]!r}")
+        return Malformed(f"the input `issue` is no number of an issue: {_shown(inputs.issue)}")
     words = find_instruction(inputs.instruction, listening.mention)
     words = inputs.instruction if words is None else words
     if inputs.agent:
         named = _NAME.fullmatch(inputs.agent)
         if named is None:
-            return Ignored(f"the input `agent` is no name: {inputs.agent!r}")
+            return Malformed(f"the input `agent` is no name: {_shown(inputs.agent)}")
         words = f"/{named[1]} {words}"
     asked = read_instruction(words, pull_request=True)
     if asked.command not in ASKED_BY_DISPATCH:
-        return Ignored(f"{asked.command.value} is said in a comment, not by a dispatch")
+        return Malformed(f"{asked.command.value} is said in a comment, not by a dispatch")
     sender = event.sender
     return Trigger(
         key=f"{name}:{arrival.id}",
@@ -111,18 +119,57 @@ def from_dispatch(
 
 
 def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
-    """Whether a job's event asks for a sweep: a schedule, or a dispatch that names nothing."""
+    """Whether a job's event asks for a sweep: a schedule, or a dispatch that says nothing at all.
+
+    One that says something which can't be read is none: a sweep costs money that nobody meant.
+    """
     if name == "schedule":
         return True
     given = {"workflow_dispatch": "inputs", "repository_dispatch": "client_payload"}.get(name)
     if given is None or (name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE):
         return False
     said = payload.get(given)
-    return not said or (isinstance(said, Mapping) and not any(_plain(said).values()))
+    if said is None:
+        return True
+    return isinstance(said, Mapping) and not any(
+        _says_something(each, value) for each, value in said.items()
+    )
 
 
-def _plain(said: Mapping[str, Any]) -> dict[str, str]:
-    """Those of the inputs that are ours, without what is neither a text nor a number."""
-    found = {name: said.get(name) for name in Inputs.model_fields}
-    plain = {n: v for n, v in found.items() if isinstance(v, str) or type(v) is int}
-    return {name: str(value).strip() for name, value in plain.items()}
+def _says_something(name: str, value: Any) -> bool:
+    """An input that nobody has filled in comes as an empty text."""
+    return name.replace("-", "_") not in OF_SWEEP and not (
+        isinstance(value, str) and not value.strip()
+    )
+
+
+def _wrong(given: Mapping[str, Any]) -> str:
+    """What is wrong with these inputs, "" for nothing."""
+    issue = given.get("issue", "")
+    if not _is_plain(issue):
+        return f"the input `issue` is no number of an issue: {_shown(issue)}"
+    for name in Inputs.model_fields:
+        value = given.get(name)
+        if value is not None and not _is_plain(value):
+            return f"the input `{name}` is no text: {_shown(value)}"
+    if _text(issue):
+        return ""
+    said = ", ".join(
+        _shown(name) for name in list(given)[:10] if _says_something(name, given[name])
+    )
+    return f"the dispatch names no `issue`, but says {said}" if said else "it names no `issue`"
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str) or type(value) is int
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _shown(value: Any) -> str:
+    """A stranger's value in a line of ours; a list may be of any depth."""
+    if isinstance(value, list | Mapping):
+        return "a list" if isinstance(value, list) else "an object"
+    return repr(shortened(value, 40) if isinstance(value, str) else value)

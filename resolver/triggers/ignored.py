@@ -16,6 +16,11 @@ class Ignored:
     reason: str
 
 
+@dataclass(frozen=True)
+class Malformed(Ignored):
+    """Something is asked for that can't be understood: whoever sent it has made a mistake."""
+
+
 def not_a_person(
     account: User,
     bot_login: str,
@@ -50,6 +55,7 @@ class Listening:
     """What is listened to. bot_login: our own account, "" when it is not known.
 
     checks: whose failing checks start work: "none", "own", "default-branch" or "all".
+    review_teams: whose review is ours to do, as ORG/TEAM, or TEAM of the repository's owner.
     """
 
     mention: str
@@ -58,10 +64,16 @@ class Listening:
     allowed_users: Collection[str] = ()
     denied_users: Collection[str] = ()
     checks: str = "none"
+    review_teams: Collection[str] = ()
 
     def ignores(self, account: User) -> Ignored | None:
         """Why this account is not listened to, None when it is."""
         return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
+
+    def is_review_team(self, owner: str, team: str) -> bool:
+        """Whether a review that this team of `owner` is asked for is ours to do."""
+        names = {team.casefold(), f"{owner}/{team}".casefold()}
+        return any(each.casefold() in names for each in self.review_teams)
 
     def is_label(self, name: str) -> bool:
         """Whether it is the label that asks for work."""

@@ -20,6 +20,7 @@ from resolver.triggers.payloads import (
     PullRequest,
     PullRequestsEvent,
     Subject,
+    Team,
     User,
 )
 from resolver.triggers.reviews import ASKED_HERE
@@ -36,15 +37,17 @@ _STARTS = {
 
 @dataclass(frozen=True)
 class _Done:
-    """What was done, whichever of the two it was done to. it: what it is called. head: the newest
-    commit, of a pull request."""
+    """What was done, whichever of the two it was done to. it: what it is called. head, base: of a
+    pull request, the newest commit and the branch that it is to be merged into."""
 
     event: IssuesEvent | PullRequestsEvent
     subject: Subject
     it: str
     is_pull: bool
     head: str
+    base: str
     reviewer: User | None
+    team: Team | None = None
 
     @property
     def by_its_author_when_opening(self) -> bool:
@@ -90,11 +93,11 @@ def _read(name: str, payload: Mapping[str, Any]) -> _Done:
     if name == "issues":
         event = IssuesEvent.model_validate(payload)
         issue: Issue = event.issue
-        return _Done(event, issue, "issue", issue.pull_request is not None, "", None)
+        return _Done(event, issue, "issue", issue.pull_request is not None, "", "", None)
     pulled = PullRequestsEvent.model_validate(payload)
     pull: PullRequest = pulled.pull_request
-    asked = pulled.requested_reviewer
-    return _Done(pulled, pull, "pull request", True, pull.head.sha, asked)
+    asked, team = pulled.requested_reviewer, pulled.requested_team
+    return _Done(pulled, pull, "pull request", True, pull.head.sha, pull.base.ref, asked, team)
 
 
 def _said(done: _Done, listening: Listening) -> str | None:
@@ -156,9 +159,14 @@ def _assigned(done: _Done, listening: Listening) -> Trigger | Ignored:
 
 
 def _review_requested(done: _Done, listening: Listening) -> Trigger | Ignored:
-    ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
-    if ignored:
-        return ignored
+    if done.reviewer is None and done.team is not None:
+        owner = done.event.repository.full_name.partition("/")[0]
+        if not listening.is_review_team(owner, done.team.slug):
+            return Ignored("a team was asked for the review that is none of review_teams")
+    else:
+        ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
+        if ignored:
+            return ignored
     at = done.subject.updated_at
     key = f"review_requested:{_id(done)}:{at.isoformat()}"
     asked = Instruction(command=Command.REVIEW)
@@ -193,4 +201,5 @@ def _trigger(done: _Done, kind: TriggerKind, key: str, at: datetime, asked: Inst
         at=at,
         snapshot=snapshot_of(done.subject),
         head=done.head,
+        base=done.base,
     )

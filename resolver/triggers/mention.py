@@ -5,6 +5,7 @@ so that the one found in the tree is known in the source as well.
 """
 
 import re
+from collections import Counter
 
 from markdown_it.token import Token
 
@@ -21,11 +22,25 @@ _NOT_PROSE = {
     "style", "summary", "svg", "template", "textarea", "title", "tt", "var",
 }  # fmt: skip
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)([^<>]{0,2000})>")
+_LINKS = re.compile(r"\bhref\b", re.I)
+"""An `<a>` without it is the place that a link leads to."""
+
 _HIDDEN = re.compile(r"\bhidden\b|display\s*:\s*none", re.I)
 _FOOTNOTE = re.compile(r"\[\^[^\]]+\]:")
 _GAP = re.compile(r"\s")
-_BEFORE = re.compile(r"(?:^|[\s(\[{\"'*_~,;:!?\u2013\u2014\u201c\u2018\u00ab>])$")
-_AFTER = re.compile(r"(?![\w/@\-'’\ufffc]|\.\w)")
+_VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
+"""Elements that hold no text, so none that would hide any."""
+
+# A login is made of ASCII letters, digits and hyphens: any other sign ends one, as on GitHub, and
+# most can stand before the "@". A slash there is a path's.
+# Source: https://github.com/gjtorikian/html-pipeline (node_filter/mention_filter.rb)
+_BEFORE_LOGIN = re.compile(r"(?:^|[^A-Za-z0-9/@`\ue001\ufffc])$")
+_BEFORE_WORD = re.compile(r"(?:^|[\s(\[{\"'*_~,;:!?\u2013\u2014\u201c\u2018\u00ab>])$")
+_AFTER = re.compile(r"(?![A-Za-z0-9_/@\-'’\ufffc]|\.[A-Za-z0-9_])")
+_AS_APP = re.compile(r"\[bot\](?![\[(])", re.I)
+"""Behind the mention it is part of the name of an App's account."""
+
+_STOPS = ",:;.!?)]*_ \t\n，、。．：；！？）］】」』》”’…–—"
 
 
 def find_instruction(body: str, mention: str) -> str | None:
@@ -43,12 +58,15 @@ def find_instruction(body: str, mention: str) -> str | None:
     if index is None:
         return None
     end = ends[index]
-    following = strip_hidden(body[end:]).text.strip()
-    after = following.lstrip(",:;.!?)]*_ \t\n").strip()
+    named = _AS_APP.match(body, end)
+    following = strip_hidden(body[named.end() if named else end :]).text.strip()
+    after = following.lstrip(_STOPS).strip()
+    if after:
+        return after
     before = strip_hidden(body[: end - len(mention)]).text.strip()
-    if after or not following.startswith("?"):
-        return after or before
-    return before.rstrip(" \t\n,;:-") + "?"
+    if not following.startswith(("?", "？")):
+        return before
+    return before.rstrip(" \t\n,;:-，、；：") + "?"
 
 
 def _number(body: str, mention: str) -> tuple[str, list[int]]:
@@ -65,32 +83,45 @@ def _number(body: str, mention: str) -> tuple[str, list[int]]:
 
 
 def _first_in_prose(numbered: str) -> int | None:
-    quotes = depth = 0
+    quotes = 0
+    apart = _Apart()
     for token in markdown_parser().parse(numbered):
         if token.type == "blockquote_open":
             quotes += 1
         elif token.type == "blockquote_close":
             quotes -= 1
         elif token.type == "html_block":
-            depth = max(0, depth + _depth(token.content))
+            apart.read(token.content)
         elif token.type == "inline":
-            prose, depth = _prose(token.children or [], depth)
+            prose = _prose(token.children or [], apart)
             found = None if quotes else _first(prose)
             if found is not None:
                 return found
     return None
 
 
-def _depth(html: str) -> int:
-    """How many elements whose text isn't prose this HTML opens (closes, when negative)."""
-    change = 0
-    for closing, name, attributes in _HTML_TAG.findall(html):
-        if name.lower() in _NOT_PROSE or _HIDDEN.search(attributes):
-            change += -1 if closing else 1
-    return change
+class _Apart:
+    """The open HTML elements whose text isn't prose. An element that hides its text counts as open
+    to the end: where it is closed can't be told from a tag alone."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return self._open.total() > 0
+
+    def read(self, html: str) -> None:
+        for closing, tag, attributes in _HTML_TAG.findall(html):
+            name = tag.lower()
+            if closing:
+                self._open[name] -= self._open[name] > 0
+            elif _HIDDEN.search(attributes):
+                self._open["(hidden)"] += name not in _VOID
+            elif name in _NOT_PROSE and (name != "a" or _LINKS.search(attributes)):
+                self._open[name] += 1
 
 
-def _prose(children: list[Token], depth: int) -> tuple[str, int]:
+def _prose(children: list[Token], apart: _Apart) -> str:
     """The text of a block, with a mark for everything that isn't the writer's own prose."""
     parts: list[str] = []
     links = 0
@@ -101,17 +132,19 @@ def _prose(children: list[Token], depth: int) -> tuple[str, int]:
             links -= 1
             parts.append(_ELSEWHERE)
         elif child.type == "html_inline":
-            depth = max(0, depth + _depth(child.content))
-            parts.append(_ELSEWHERE)
+            apart.read(child.content)
+            parts.append(" ")  # a tag ends a word, as a line does
+        elif child.type in {"code_inline", "image"}:
+            parts.append(" ")  # GitHub finds a name that touches one, too
         elif child.type in {"softbreak", "hardbreak"}:
             parts.append("\n")
         elif child.type in {"em_open", "em_close", "strong_open", "strong_close"}:
             continue
-        elif child.type == "text" and not links and not depth:
+        elif child.type == "text" and not links and not apart:
             parts.append(child.content)
         else:
             parts.append(_ELSEWHERE)
-    return "".join(parts), depth
+    return "".join(parts)
 
 
 def _first(prose: str) -> int | None:
@@ -125,6 +158,7 @@ def _first(prose: str) -> int | None:
         seen = start
         if "://" in prose[word:start] or prose[word : min(word + 4, start)].lower() == "www.":
             continue
-        if _BEFORE.search(prose, max(0, start - 1), start) and _AFTER.match(prose, found.end()):
+        before = _BEFORE_LOGIN if prose[start] == "@" else _BEFORE_WORD
+        if before.search(prose, max(0, start - 1), start) and _AFTER.match(prose, found.end()):
             return int(found[1])
     return None

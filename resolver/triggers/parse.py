@@ -14,7 +14,7 @@ from resolver.triggers.boxes import from_box
 from resolver.triggers.checks import CHECK_EVENTS, from_check
 from resolver.triggers.commands import Instruction, asks_for_nothing, read_instruction
 from resolver.triggers.dispatch import DISPATCH_EVENTS, Arrival, from_dispatch
-from resolver.triggers.ignored import Ignored, Listening, is_our_text, not_a_person
+from resolver.triggers.ignored import Ignored, Listening, Malformed, is_our_text, not_a_person
 from resolver.triggers.issues import from_issue, snapshot_of
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import IssueCommentEvent, User
@@ -31,24 +31,28 @@ def parse_event(
     allowed_users: Collection[str] = (),
     denied_users: Collection[str] = (),
     checks: str = "none",
+    review_teams: Collection[str] = (),
     arrival: Arrival | None = None,
 ) -> Trigger | Ignored:
     """What the event `name` (X-GitHub-Event, GITHUB_EVENT_NAME) asks for.
 
     bot_login: our own account, never listened to, and the one that is assigned and asked for
     reviews; allowed_users: bots that are listened to; denied_users: who never is; checks: whose
-    failing checks start work (`Listening`); arrival: for a dispatch, whose payload says neither
-    what it is called nor when it came.
+    failing checks start work, review_teams: whose reviews are ours (`Listening`); arrival: for a
+    dispatch, whose payload says neither what it is called nor when it came.
     The trigger's key is made from the event itself, not from the delivery: a redelivery, a copy
     under another delivery id and a re-run of the same workflow all give the same key.
     """
-    listening = Listening(mention, label, bot_login, allowed_users, denied_users, checks)
+    listening = Listening(
+        mention, label, bot_login, allowed_users, denied_users, checks, review_teams
+    )
     try:
         return _read(name, payload, listening, arrival)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return Ignored(f"the {name} payload isn't one: {where}: {first['msg']}")
+        why = f"the {name} payload isn't one: {where}: {first['msg']}"
+        return Malformed(why) if name in DISPATCH_EVENTS else Ignored(why)
 
 
 def _read(

@@ -77,19 +77,29 @@ class Head(Payload):
     sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 
 
+class Base(Payload):
+    """The branch that a pull request is to be merged into."""
+
+    ref: str = ""
+
+
 class PullRequest(Subject):
     """A pull request."""
 
     head: Head
+    base: Base = Base()
 
 
 class ReviewComment(Payload):
     """A comment on the code. One that was drafted in a review is public from `updated_at` on.
 
     pull_request_review_id: the review it belongs to; a single comment is a review of its own.
+    commit_id: what its author looked at; in a reply what the one replied to was about.
     """
 
     id: int
+    commit_id: str = ""
+    in_reply_to_id: int | None = None
     pull_request_review_id: int | None = None
     body: str | None = None
     user: User | None = None
@@ -98,7 +108,10 @@ class ReviewComment(Payload):
 
 
 class Review(Payload):
+    """commit_id: what was reviewed."""
+
     id: int
+    commit_id: str | None = None
     body: str | None = None
     user: User | None = None
     submitted_at: Moment | None = None
@@ -131,12 +144,17 @@ class PullRequestEvent(Event):
     pull_request: PullRequest
 
 
+class Team(Payload):
+    slug: str
+
+
 class PullRequestsEvent(PullRequestEvent):
     """As with issues. requested_reviewer: None when a team was asked."""
 
     label: Label | None = None
     assignee: User | None = None
     requested_reviewer: User | None = None
+    requested_team: Team | None = None
 
 
 class ReviewCommentEvent(PullRequestEvent):

@@ -27,7 +27,8 @@ ASKED_HERE = frozenset(
 
 @dataclass(frozen=True)
 class _Said:
-    """What somebody said in a review. kind: of the trigger that it makes."""
+    """What somebody said in a review. kind: of the trigger that it makes. seen: the commit that
+    they looked at, "" where the event does not tell."""
 
     kind: TriggerKind
     id: int
@@ -35,6 +36,7 @@ class _Said:
     author: User | None
     body: str
     at: datetime
+    seen: str = ""
 
 
 def from_review(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
@@ -46,7 +48,7 @@ def from_review(name: str, payload: Mapping[str, Any], listening: Listening) -> 
         if event.action != "submitted" or at is None:
             return Ignored(f"the review was {event.action}, only a new one starts work")
         kind, body = TriggerKind.REVIEW_SUBMITTED, words.body or ""
-        said = _Said(kind, words.id, words.id, words.user, body, at)
+        said = _Said(kind, words.id, words.id, words.user, body, at, words.commit_id or "")
     else:
         event = commented = ReviewCommentEvent.model_validate(payload)
         if event.action != "created":
@@ -54,7 +56,8 @@ def from_review(name: str, payload: Mapping[str, Any], listening: Listening) -> 
         line = commented.comment
         at = max(line.created_at, line.updated_at)
         kind, body = TriggerKind.REVIEW_COMMENT, line.body or ""
-        said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at)
+        seen = "" if line.in_reply_to_id else line.commit_id
+        said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at, seen)
     if said.author is None or said.author.id != event.sender.id:
         return Ignored("the words' author didn't send them")
     return listening.ignores(said.author) or _asked(event, said, listening.mention)
@@ -91,6 +94,7 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
         at=said.at,
         comment_id=said.id,
         snapshot=Snapshot(title=pull.title, body=pull.body or "", author=author),
-        head=pull.head.sha,
+        head=said.seen or pull.head.sha,
+        base=pull.base.ref,
         review_id=said.review,
     )

@@ -36,6 +36,8 @@ def labelled_trigger(
         return Ignored("the label was taken off meanwhile")
     if not labelling.is_open:
         return Ignored("the issue was closed meanwhile")
+    if labelling.pull_request_by:
+        return Ignored(f"an open pull request of {labelling.pull_request_by} closes it")
     if labelling.pull_request:
         return Ignored("it has an open pull request")
     by = labelling.by

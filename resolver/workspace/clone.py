@@ -6,11 +6,12 @@ Nothing is checked out, and a person's repository is only read.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
-from resolver.workspace.git import Credential, HostGit, failure
+from resolver.workspace.git import Credential, HostGit, failure, fetching, new_bare
 
 BASE_REF = "refs/resolver/base"
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -77,6 +78,15 @@ def check_commit(commit: str) -> str:
     if not OBJECT_ID.fullmatch(commit):
         raise WorkspaceError(f"{commit!r} is not a full commit id", "give all 40 hex digits")
     return commit
+
+
+def commit_made_at(git: HostGit, commit: str) -> datetime:
+    """When a commit was made, as it says itself. Raises WorkspaceError where there is none."""
+    seconds = int(git.text("show", "-s", "--format=%ct", commit))
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def clone_url(
@@ -188,10 +198,7 @@ def new_clone(folder: Path, id_length: int) -> HostGit:
     if any(folder.iterdir()):
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
     folder.chmod(0o700)
-    git = HostGit(git_dir=folder)
-    kind = "sha256" if id_length == 64 else "sha1"
-    git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
-    return git
+    return new_bare(folder, wide=id_length == 64)
 
 
 def fetch(
@@ -202,10 +209,7 @@ def fetch(
     credential: Credential | None,
 ) -> None:
     """Fetch into a clone of ours, every object checked. depth: git's options for it."""
-    args = (
-        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-        "--no-recurse-submodules", "--update-shallow", *depth, "--", url, *refspecs,
-    )  # fmt: skip
+    args = fetching(url, refspecs, "--update-shallow", *depth)
     tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
     done = git.attempt(*args, settings=tolerated, credential=credential)
     if done.status == 0:

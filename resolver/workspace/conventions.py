@@ -1,4 +1,5 @@
-"""How the repository writes: its pull request template, CODEOWNERS and the subjects of its commits.
+"""How the repository writes: its templates of pull requests and issues, CODEOWNERS and the subjects
+of its commits.
 
 Names and places as GitHub has them, whatever the case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
@@ -6,15 +7,16 @@ https://docs.github.com/repositories/managing-your-repositorys-settings-and-feat
 """
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
-from resolver.conventions import Conventions
+from resolver.conventions import (
+    FOLDERS,
+    Conventions,
+    issue_template_paths,
+    template_path,
+)
 from resolver.errors import WorkspaceError
 from resolver.workspace.git import HostGit
 from resolver.workspace.workspace import Workspace
-
-FOLDERS = (".github", "", "docs")
-"""Where GitHub looks, in its order."""
 
 MOST_TEMPLATE = 20_000
 MOST_CODEOWNERS = 3_000_000
@@ -23,8 +25,9 @@ MOST_CODEOWNERS = 3_000_000
 MOST_SUBJECTS = 60
 LONGEST_SUBJECT = 300
 
-_TEMPLATE = "pull_request_template"
-_SUFFIXES = {"", ".md", ".txt"}
+MOST_ISSUE_TEMPLATE = 50_000
+MOST_ISSUE_TEMPLATES = 30
+"""Bytes of one, and how many are looked at."""
 
 
 def read_conventions(workspace: Workspace) -> Conventions:
@@ -39,23 +42,18 @@ def read_conventions(workspace: Workspace) -> Conventions:
     )
 
 
-def template_path(paths: Sequence[str]) -> str:
-    """The pull request template among the repository's files, "" for none.
-
-    One that stands alone goes before a folder of several; of those the one named `default`, or the
-    only one, is used: GitHub takes none of them by itself.
-    """
-    for folder in FOLDERS:
-        alone = [p for p in _files_of(paths, folder) if _is_template(PurePosixPath(p))]
-        if alone:
-            return min(alone, key=lambda path: (not path.lower().endswith(".md"), path))
-    for folder in FOLDERS:
-        within = f"{folder}/{_TEMPLATE}" if folder else _TEMPLATE
-        several = [p for p in _files_of(paths, within) if p.lower().endswith(".md")]
-        usual = [p for p in several if PurePosixPath(p).stem.lower() in {"default", _TEMPLATE}]
-        if usual or len(several) == 1:
-            return min(usual or several)
-    return ""
+def read_issue_templates(workspace: Workspace) -> dict[str, bytes]:
+    """Content by path, as they are at the default branch. What can't be read is not there."""
+    paths = issue_template_paths(workspace.trusted_paths())[:MOST_ISSUE_TEMPLATES]
+    found: dict[str, bytes] = {}
+    for path in paths:
+        try:
+            content = workspace.read_trusted(path, MOST_ISSUE_TEMPLATE)
+        except WorkspaceError:
+            continue
+        if content is not None:
+            found[path] = content
+    return found
 
 
 def codeowners_path(paths: Sequence[str]) -> str:
@@ -63,15 +61,6 @@ def codeowners_path(paths: Sequence[str]) -> str:
     there = set(paths)
     places = [f"{folder}/CODEOWNERS" if folder else "CODEOWNERS" for folder in FOLDERS]
     return next((path for path in places if path in there), "")
-
-
-def _files_of(paths: Sequence[str], folder: str) -> list[str]:
-    """The files right in a folder, whatever the case of its name."""
-    return [path for path in paths if path.rpartition("/")[0].lower() == folder]
-
-
-def _is_template(path: PurePosixPath) -> bool:
-    return path.stem.lower() == _TEMPLATE and path.suffix.lower() in _SUFFIXES
 
 
 def _text(workspace: Workspace, path: str, limit: int) -> str:

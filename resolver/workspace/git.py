@@ -200,6 +200,23 @@ class HostGit:
         return variables
 
 
+def new_bare(folder: Path, *, wide: bool = False) -> HostGit:
+    """Git in the new bare repository `folder`, without anything of this machine's templates. wide:
+    its object ids are SHA-256."""
+    git = HostGit(git_dir=folder)
+    kind = "sha256" if wide else "sha1"
+    git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
+    return git
+
+
+def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...]:
+    """The arguments of a fetch that takes what is asked for and touches nothing else."""
+    return (
+        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+        "--no-recurse-submodules", *options, "--", url, *refspecs,
+    )  # fmt: skip
+
+
 def failure(args: Sequence[str], done: Finished, doing: str = "") -> WorkspaceError:
     """The error of a git command that did not end well: its last words, without credentials."""
     if done.status == 127:

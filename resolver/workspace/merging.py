@@ -4,16 +4,20 @@ Nothing is checked out, no file's own merge driver runs, and what can't be merge
 Source: https://git-scm.com/docs/git-merge-tree (as of git 2.39)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from resolver.errors import WorkspaceError
+from resolver.model import Kept
 from resolver.workspace.clone import check_commit
 from resolver.workspace.git import HostGit, failure
 from resolver.workspace.tree import GITLINK, read_blobs, read_tree
 
 MARKERS = (b"<<<<<<<", b"|||||||", b">>>>>>>")
 """What the lines begin with that git puts around two versions it can't bring together."""
+
+BETWEEN = b"======="
+"""The line that git puts between them."""
 
 MOST_NOTES = 200
 """Words of git about one merge that are kept."""
@@ -97,6 +101,12 @@ def is_ancestor(git: HostGit, earlier: str, later: str) -> bool:
     return git.attempt("merge-base", "--is-ancestor", *given).status == 0
 
 
+def merge_base(git: HostGit, one: str, other: str) -> str | None:
+    """The commit where the histories of two parted; None where the clone knows of none."""
+    found = git.attempt("merge-base", check_commit(one), check_commit(other))
+    return found.stdout.decode().strip() if found.status == 0 else None
+
+
 def unresolved(
     git: HostGit, merged: Merged, tree: str, ours: str, theirs: str
 ) -> tuple[bytes, ...]:
@@ -107,7 +117,8 @@ def unresolved(
     entries = {e.path: e.id for e in read_tree(git, tree) if e.mode != GITLINK}
     before = {e.path: e.id for e in read_tree(git, merged.tree) if e.mode != GITLINK}
     left = {path for path in entries if any(part.endswith(suffixes) for part in path.split(b"/"))}
-    known = {line for side in (ours, theirs) for line in _were_there(git, side, merged.conflicts)}
+    known = _were_there(git, (ours, theirs), merged.conflicts)
+    anywhere = frozenset[bytes]().union(*known.values())
     contents: dict[str, list[bytes]] = {}
     for path, blob in entries.items():
         if path in merged.conflicts or before.get(path) != blob:
@@ -118,22 +129,62 @@ def unresolved(
             left |= {
                 path
                 for path in contents[blob]
-                if named or (path in merged.conflicts and line not in known)
+                if named or (path in merged.conflicts and line not in known.get(path, anywhere))
             }
     return tuple(sorted(left))
 
 
-def _were_there(git: HostGit, commit: str, paths: tuple[bytes, ...]) -> Iterator[bytes]:
-    """What looks like a marker and was in these files before: it may stay."""
-    ids = {e.id for e in read_tree(git, commit) if e.path in paths and e.mode != GITLINK}
-    for _, data in read_blobs(git, ids):
-        yield from _markers(data)
+def _were_there(
+    git: HostGit, commits: Iterable[str], paths: tuple[bytes, ...]
+) -> dict[bytes, set[bytes]]:
+    """What looks like a marker and was in these files before, by path: it may stay there."""
+    found: dict[bytes, set[bytes]] = {}
+    for commit in commits:
+        entries = [e for e in read_tree(git, commit) if e.path in paths and e.mode != GITLINK]
+        markers = {id: set(_markers(data)) for id, data in read_blobs(git, {e.id for e in entries})}
+        for entry in entries:
+            found.setdefault(entry.path, set()).update(markers[entry.id])
+    return found
 
 
 def _markers(data: bytes) -> Iterator[bytes]:
     for line in data.splitlines():
-        if line.startswith(MARKERS) and line[7:8] in (b"", b" "):
+        is_marker = line.startswith(MARKERS) and line[7:8] in (b"", b" ")
+        if is_marker or line == BETWEEN:
             yield line.rstrip()
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How the conflict of a path has ended. kept: whose version is there. untouched: it is as git
+    left it."""
+
+    path: bytes
+    kept: Kept
+    untouched: bool
+
+
+def settled(git: HostGit, merged: Merged, tree: str, ours: str, theirs: str) -> tuple[Settled, ...]:
+    """How each conflict of the merge has ended in `tree`. A path that neither side has, and git did
+    not keep, is none."""
+    now, left, own, other = (
+        {e.path: (e.mode, e.id) for e in read_tree(git, each)}
+        for each in (tree, merged.tree, ours, theirs)
+    )
+    found = []
+    for path in merged.conflicts:
+        entry = now.get(path)
+        if entry is None and not any(path in side for side in (left, own, other)):
+            continue
+        kept: Kept = "merged"
+        if entry is None:
+            kept = "deleted"
+        elif entry == own.get(path):
+            kept = "ours"
+        elif entry == other.get(path):
+            kept = "theirs"
+        found.append(Settled(path, kept, entry == left.get(path)))
+    return tuple(found)
 
 
 def taken_over(git: HostGit, merged: Merged, tree: str, theirs: str) -> frozenset[bytes]:

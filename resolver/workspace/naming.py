@@ -26,6 +26,11 @@ def branch_name(title: str, number: int | None = None, *, of: str = "issue") -> 
     return f"{PREFIX}{of}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
 
 
+def branches_of_issue(number: int) -> str:
+    """How the name of every branch of ours for work on an issue begins."""
+    return f"{PREFIX}issue-{number}-"
+
+
 def free_branch(existing: Collection[str], wanted: str) -> str:
     """`wanted`, or `wanted-2`, `wanted-3`, ... when it is in `existing`.
 

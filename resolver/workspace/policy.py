@@ -70,7 +70,7 @@ def check(
     ]
     if problems:
         raise PolicyViolation(
-            f"the change is not published: {'; '.join(problems)}",
+            "; ".join(problems),
             "the patch is kept with the run's output: look at it and apply by hand what is right",
         )
 
@@ -78,6 +78,13 @@ def check(
 def is_protected(path: str, globs: Iterable[str]) -> bool:
     """Whether a change of the file would not be published."""
     return any(_Glob(text).matches(path.encode()) for text in globs)
+
+
+def protected_in(workspace: Workspace, base: str, tree: str, globs: Iterable[str]) -> str:
+    """The protected files that differ between the commit `base` and `tree`, named for a person; ""
+    for none."""
+    patch = Patch(base=base, tree=tree)
+    return _list(_protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree)))
 
 
 def _too_large(
@@ -93,11 +100,17 @@ def _too_large(
 def _protected(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
-    globs = [_Glob(text) for text in policy.protected_paths]
-    found = {c.path for c in changes if any(glob.covers(c) for glob in globs)}
-    found |= _through_links(workspace, patch, globs, changes)
+    found = _protected_paths(workspace, patch, policy.protected_paths, changes)
     if found:
         yield f"it changes protected files: {_list(found)}"
+
+
+def _protected_paths(
+    workspace: Workspace, patch: Patch, protected: Iterable[str], changes: tuple[TreeChange, ...]
+) -> set[bytes]:
+    globs = [_Glob(text) for text in protected]
+    found = {c.path for c in changes if any(glob.covers(c) for glob in globs)}
+    return found | _through_links(workspace, patch, globs, changes)
 
 
 def _through_links(

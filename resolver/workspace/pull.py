@@ -20,6 +20,7 @@ from resolver.workspace.clone import (
     new_clone,
 )
 from resolver.workspace.git import Credential, HostGit
+from resolver.workspace.merging import merge_base
 from resolver.workspace.tree import quote
 
 TRUSTED_REF = "refs/resolver/trusted"
@@ -87,11 +88,11 @@ def clone_pull(
         raise WorkspaceError(
             f"pull request #{pull.number} was pushed to in this very moment", "run it again"
         )
-    parted = _merge_base(git, base, pull.head)
+    parted = merge_base(git, base, pull.head)
     for deeper in _DEEPER:
         if parted is None and git.text("rev-parse", "--is-shallow-repository") == "true":
             fetch(git, url, specs, deeper, credential)
-            parted = _merge_base(git, base, pull.head)
+            parted = merge_base(git, base, pull.head)
     if parted is None:
         raise WorkspaceError(
             f"pull request #{pull.number} has no history in common with {pull.base_branch}",
@@ -104,11 +105,6 @@ def clone_pull(
     }
     told = _described(git, pull.model_copy(update=known))
     return told, git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}")
-
-
-def _merge_base(git: HostGit, base: str, head: str) -> str | None:
-    found = git.attempt("merge-base", base, head)
-    return found.stdout.decode().strip() if found.status == 0 else None
 
 
 def _described(git: HostGit, pull: Pull) -> Pull:

@@ -11,20 +11,42 @@ from typing import Any
 import pytest
 import yaml
 
+from resolver.commands.agent_workflow import Features, workflow_text
+from resolver.forge.markers import DASHBOARD
 from tests.action.image import ROOT
 from tests.parts.events import Payload, example
 
-WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
-FIRST_LOOK = WORKFLOW["jobs"]["resolve"]["if"]
+
+def first_look(text: str) -> str:
+    return str(yaml.safe_load(text)["jobs"]["resolve"]["if"])
+
+
+def written(**features: Any) -> str:
+    """The `if:` that `resolver init` writes."""
+    made = Features(**features)
+    return first_look(workflow_text("o/r@v1", "@agent", "agent", installs=False, features=made))
+
+
+FIRST_LOOK = first_look((ROOT / ".github/workflows/agent.yml").read_text())
+EVERYTHING = written(fix_checks="all", dashboard=True)
+CALLED = first_look((ROOT / ".github/workflows/resolve.yml").read_text())
 AGENT = "helpful-machine"
-_TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][\w.]*|&&|\|\||==|[(),]|\s+")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][\w.-]*|&&|\|\||==|[(),]|\s+")
 
 
-def passes(name: str, payload: Payload, login: str = AGENT) -> bool:
-    """Whether GitHub starts the job for the event. login: the variable AGENT_LOGIN."""
+def passes(
+    name: str,
+    payload: Payload,
+    login: str = AGENT,
+    condition: str = FIRST_LOOK,
+    team: str = "",
+) -> bool:
+    """Whether GitHub starts the job for the event. login, team: the variables AGENT_LOGIN and
+    AGENT_TEAM."""
     context = {
         "github": {"event_name": name, "event": payload, "repository": "octo/calc"},
-        "vars": {"AGENT_LOGIN": login} if login else {},
+        "vars": {"AGENT_LOGIN": login, "AGENT_TEAM": team} if login else {},
+        "inputs": {"mention": "@agent", "label": "agent", "bot-login": login},
     }
     functions = {
         "contains": lambda where, what: _contains(where, what),
@@ -33,7 +55,7 @@ def passes(name: str, payload: Payload, login: str = AGENT) -> bool:
         "same": lambda one, two: _folded(one) == _folded(two),
         "of": lambda path: _of(context, path),
     }
-    return bool(eval(_python(FIRST_LOOK), {"__builtins__": {}}, functions))
+    return bool(eval(_python(condition), {"__builtins__": {}}, functions))
 
 
 def _python(expression: str) -> str:
@@ -113,10 +135,6 @@ LET_THROUGH = [
     ("workflow_dispatch", {"inputs": {"issue": "3"}}),
     ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}),
     ("schedule", {"schedule": "17 3 * * *"}),
-    (
-        "workflow_run",
-        {"workflow_run": {"conclusion": "failure", "head_repository": {"full_name": "octo/calc"}}},
-    ),
 ]
 STOPPED = [
     ("issue_comment", said("issue_comment", "created", "comment", "fix it")),
@@ -128,14 +146,6 @@ STOPPED = [
     ("pull_request", pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}),
     ("pull_request", pull("review_requested") | {"requested_reviewer": None}),
     ("pull_request_review", said("pull_request_review", "submitted", "review", "fine")),
-    (
-        "workflow_run",
-        {"workflow_run": {"conclusion": "success", "head_repository": {"full_name": "octo/calc"}}},
-    ),
-    (
-        "workflow_run",
-        {"workflow_run": {"conclusion": "failure", "head_repository": {"full_name": "eve/calc"}}},
-    ),
 ]
 
 
@@ -143,14 +153,76 @@ def ids(cases: list[tuple[str, Payload]]) -> list[str]:
     return [f"{name}-{payload.get('action')}" for name, payload in cases]
 
 
+LOOKS = pytest.mark.parametrize(
+    "condition", [FIRST_LOOK, EVERYTHING, CALLED], ids=["plain", "everything", "called"]
+)
+
+
+@LOOKS
 @pytest.mark.parametrize(("name", "payload"), LET_THROUGH, ids=ids(LET_THROUGH))
-def test_what_starts_work_gets_a_job(name: str, payload: Payload) -> None:
-    assert passes(name, payload)
+def test_what_starts_work_gets_a_job(name: str, payload: Payload, condition: str) -> None:
+    assert passes(name, payload, condition=condition)
 
 
+@LOOKS
 @pytest.mark.parametrize(("name", "payload"), STOPPED, ids=ids(STOPPED))
-def test_what_starts_nothing_costs_no_job(name: str, payload: Payload) -> None:
-    assert not passes(name, payload)
+def test_what_starts_nothing_costs_no_job(name: str, payload: Payload, condition: str) -> None:
+    assert not passes(name, payload, condition=condition)
+
+
+def failing(
+    event: str, branch: str | None, conclusion: str = "failure", owner: str = "octo"
+) -> Payload:
+    said: dict[str, Any] = {"head_branch": branch, "conclusion": conclusion}
+    if event == "workflow_run":
+        said["head_repository"] = {"full_name": f"{owner}/calc"}
+    return {"action": "completed", event: said, "repository": {"default_branch": "main"}}
+
+
+@pytest.mark.parametrize("event", ["workflow_run", "check_suite"])
+@pytest.mark.parametrize(
+    ("fix_checks", "branch", "let_through"),
+    [
+        ("own", "agent/issue-3", True),
+        ("own", "main", False),
+        ("default-branch", "main", True),
+        ("default-branch", "agent/issue-3", False),
+        ("all", "main", True),
+        ("all", "agent/issue-3", True),
+        ("all", "topic", False),
+        ("all", None, False),
+    ],
+)
+def test_a_failing_check_gets_a_job_on_the_branches_of_the_setting(
+    event: str, fix_checks: str, branch: str | None, let_through: bool
+) -> None:
+    condition = written(fix_checks=fix_checks)
+    assert passes(event, failing(event, branch), condition=condition) is let_through
+    timed_out = failing(event, branch, "timed_out")
+    assert passes(event, timed_out, condition=condition) is let_through
+    assert passes(event, failing(event, branch), condition=CALLED) is (
+        branch in {"main", "agent/issue-3"}
+    )
+    for conclusion in ("success", "cancelled", ""):
+        assert not passes(event, failing(event, branch, conclusion), condition=condition)
+    assert not passes(event, failing(event, branch))
+
+
+def test_a_failing_check_of_a_fork_gets_no_job() -> None:
+    payload = failing("workflow_run", "main", owner="eve")
+    assert not passes("workflow_run", payload, condition=EVERYTHING)
+    assert not passes("workflow_run", payload, condition=CALLED)
+
+
+@pytest.mark.parametrize("condition", [written(dashboard=True), EVERYTHING, CALLED])
+def test_a_persons_tick_on_the_dashboard_gets_a_job(condition: str) -> None:
+    ticked = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop")
+    assert passes("issues", ticked, condition=condition)
+    assert not passes("issues", ticked)
+    ours = ticked | {"sender": {"login": "agent[bot]", "type": "Bot"}}
+    assert not passes("issues", ours, condition=condition)
+    other = issue("edited", body="@agent, once more")
+    assert not passes("issues", other, condition=condition)
 
 
 def test_without_the_variable_nobody_is_assigned() -> None:
@@ -167,3 +239,16 @@ def test_a_fork_gets_no_job(name: str) -> None:
     assert not passes(name, payload)
     payload["pull_request"]["head"]["repo"] = None
     assert not passes(name, payload)
+
+
+@pytest.mark.parametrize("condition", [FIRST_LOOK, EVERYTHING])
+def test_a_review_asked_of_the_agents_team_gets_a_job(condition: str) -> None:
+    asked = pull("review_requested")
+    asked.pop("requested_reviewer")
+    asked["requested_team"] = {"slug": "core"}
+    assert passes("pull_request", asked, condition=condition, team="core")
+    assert not passes("pull_request", asked, condition=condition, team="docs")
+    assert not passes("pull_request", asked, condition=condition)
+    somebody = pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}
+    assert not passes("pull_request", somebody, condition=condition)
+    assert not passes("pull_request", somebody, condition=condition, team="core")

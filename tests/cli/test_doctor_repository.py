@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from resolver.cli import run
+from resolver.commands.agent_workflow import Features, workflow_text
 from resolver.forge.github.app import EVENTS, PERMISSIONS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
@@ -143,6 +144,74 @@ def test_a_job_without_its_permissions_is_told(github: GitHubServer, doctor: Any
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
     assert any(what.endswith("agent.yml: not contents: write") for what in bad)
+
+
+def by_init(**features: Any) -> str:
+    made = Features(**features)
+    return workflow_text("octo/resolver@v1", "@agent", "agent", installs=False, features=made)
+
+
+def told(bad: dict[str, Any], beginning: str) -> list[Any]:
+    return [finding for what, finding in bad.items() if what.startswith(beginning)]
+
+
+@pytest.mark.parametrize("fix_checks", ["", "default-branch"])
+@pytest.mark.parametrize("dashboard", [False, True])
+def test_what_init_writes_has_all_that_its_features_need(
+    github: GitHubServer, doctor: Any, fix_checks: str, dashboard: bool
+) -> None:
+    text = by_init(fix_checks=fix_checks, dashboard=dashboard, schedule="1 2 * * *")
+    repository(github, "admin", **workflow("agent", text))
+    code, bad, seen = doctor(github.token_for("mona"))
+    assert code == 0
+    assert not told(bad, "permissions") and not told(bad, "checks that fail")
+    assert not told(bad, "failing checks") and not told(bad, "ticks")
+    assert any(what.startswith("failing checks (") for what in seen) is bool(fix_checks)
+    assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard
+
+
+def test_permissions_to_read_failing_checks_that_are_missing_are_told(
+    github: GitHubServer, doctor: Any
+) -> None:
+    repository(github, "admin", **workflow("agent", AGENT))
+    code, bad, _ = doctor(github.token_for("mona"))
+    [finding] = told(bad, "checks that fail can be read")
+    assert code == 0 and "checks: read, statuses: read, actions: read" in finding["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning", "step"),
+    [
+        (
+            AGENT + "        with: {fix-failing-checks: own}\n",
+            "failing checks (`fix",
+            "--fix-checks own",
+        ),
+        (
+            by_init(fix_checks="all")
+            .replace("'workflow_run'", "'other'")
+            .replace("event.workflow_run.", "event.other."),
+            "failing checks (`fix",
+            "job's `if:`",
+        ),
+        (
+            by_init(fix_checks="all").replace("fix-failing-checks: all", "max-time: 60"),
+            "failing checks start nothing",
+            "out of `on:`",
+        ),
+        (by_init(fix_checks="own"), "failing checks of its own pull requests", "app-id"),
+        (AGENT + "        with: {dashboard: true}\n", "ticks on the dashboard", "--dashboard"),
+        (AGENT + "        env: {RESOLVER_DASHBOARD: 'true'}\n", "ticks on the", "--dashboard"),
+        (by_init(dashboard=True).replace(", edited]", "]"), "ticks on the dashboard", "`edited`"),
+    ],
+)
+def test_a_feature_that_lacks_what_it_needs_is_told_with_the_fix(
+    github: GitHubServer, doctor: Any, text: str, beginning: str, step: str
+) -> None:
+    repository(github, "admin", **workflow("agent", text))
+    _, bad, _ = doctor(github.token_for("mona"))
+    [finding] = told(bad, beginning)
+    assert step in finding["next_step"]
 
 
 def test_actions_that_may_not_open_pull_requests_are_told(

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from resolver.cli import run
+from resolver.commands.agent_workflow import Features, workflow_text
 from resolver.settings import load_settings
-from resolver.templates import render
 
 TOOLS = Path(sys.executable).parent
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,6 +25,18 @@ def checkout(tmp_path: Path) -> Path:
     subprocess.run(["git", "-C", str(root), *origin], check=True)
     (root / "pyproject.toml").write_text('[project]\nname = "demo"\n')
     return root
+
+
+def every_combination() -> list[Features]:
+    """Each feature with each other."""
+    return [
+        Features(
+            schedule, fix_checks, ("CI", "Lint: all, \u00e9 & 'so'")[: len(fix_checks)], dashboard
+        )
+        for schedule in ("", "0 6 * * 1")
+        for fix_checks in ("", "own", "default-branch", "all")
+        for dashboard in (False, True)
+    ]
 
 
 def init(root: Path, *options: str) -> int:
@@ -61,6 +74,74 @@ def test_the_workflow_passes_the_published_checkers(checkout: Path) -> None:
     assert (inputs["mention"], inputs["label"], inputs["egress"]) == ("@bot", "fix me", "packages")
 
 
+def test_every_combination_of_features_passes_the_published_checkers(tmp_path: Path) -> None:
+    folder = tmp_path / ".github/workflows"
+    folder.mkdir(parents=True)
+    for number, features in enumerate(every_combination()):
+        text = workflow_text(ACTION[1], "@agent", "agent", installs=False, features=features)
+        (folder / f"{number}.yml").write_text(text)
+    files = sorted(str(path) for path in folder.iterdir())
+    for command in (
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files],
+        ["zizmor", "--offline", "--no-progress", *files],
+    ):
+        result = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> None:
+    def written(*options: str) -> dict[Any, Any]:
+        assert init(checkout, *ACTION, "--force", *options) == 0
+        return dict(yaml.safe_load((checkout / ".github/workflows/agent.yml").read_text()))
+
+    plain = written()
+    assert {"schedule", "workflow_run", "check_suite"}.isdisjoint(plain[True])
+    ways = {
+        "--sweep": {"schedule": [{"cron": "17 3 * * *"}]},
+        "--schedule=0 6 * * 1": {"schedule": [{"cron": "0 6 * * 1"}]},
+        "--fix-checks=own": {
+            "workflow_run": {"workflows": ["CI"], "types": ["completed"]},
+            "check_suite": {"types": ["completed"]},
+        },
+        "--dashboard": {"issues": {"types": ["opened", "labeled", "assigned", "edited"]}},
+    }
+    for option, added in ways.items():
+        found = written(option)
+        assert found[True] == plain[True] | added
+        assert found["jobs"]["resolve"]["permissions"] == plain["jobs"]["resolve"]["permissions"]
+        before, after = (each["jobs"]["resolve"]["steps"][0]["with"] for each in (plain, found))
+        given = {
+            "--fix-checks=own": {"fix-failing-checks": "own"},
+            "--dashboard": {"dashboard": True},
+        }
+        assert after == before | given.get(option, {})
+
+
+def test_the_workflows_whose_failures_count_are_those_that_check_changes(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkout / ".github/workflows"
+    folder.mkdir(parents=True)
+    (folder / "a.yml").write_text("name: Tests\non: push\njobs: {a: {runs-on: x}}\n")
+    (folder / "b.yml").write_text("name: Nightly\non: schedule\njobs: {a: {runs-on: x}}\n")
+    (folder / "c.yaml").write_text("on: [pull_request]\njobs: {a: {runs-on: x}}\n")
+    (folder / "d.yml").write_text("name: x${{ y }}\non: push\njobs: {a: {runs-on: x}}\n")
+    assert init(checkout, *ACTION, "--fix-checks", "all") == 0
+    agent = yaml.safe_load((folder / "agent.yml").read_text())
+    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
+    shown = capsys.readouterr().out
+    assert "workflow_run of Tests, .github/workflows/c.yaml." in shown
+    assert "come only with an App" in shown
+    init(checkout, "--action", "octo/fixer@v1", "--force")
+    init(checkout, *ACTION, "--force", "--fix-checks=all")
+    agent = yaml.safe_load((folder / "agent.yml").read_text())
+    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
+    init(checkout, *ACTION, "--force", "--fix-checks=default-branch", "--check-workflow=Mine")
+    agent = yaml.safe_load((folder / "agent.yml").read_text())
+    assert agent[True]["workflow_run"]["workflows"] == ["Mine"]
+    assert "Failing checks are heard of by workflow_run of Mine." in capsys.readouterr().out
+
+
 def test_files_that_are_there_are_left_alone(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,6 +173,9 @@ def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
         (("--action", "octo/resolver"), "is no OWNER/NAME@REF"),
         ((*ACTION, "--mention", "x') || true"), "can't stand in a workflow"),
         ((*ACTION, "--label", "a\nb: c"), "can't stand in a workflow"),
+        ((*ACTION, "--schedule", "every day"), "is no schedule"),
+        ((*ACTION, "--schedule", '0 6 * * 1"\n'), "is no schedule"),
+        ((*ACTION, "--fix-checks", "all", "--check-workflow", 'a"'), "can't be a workflow's name"),
     ],
 )
 def test_what_can_not_be_written_is_a_clear_error(
@@ -102,6 +186,39 @@ def test_what_can_not_be_written_is_a_clear_error(
     assert not (checkout / ".github").exists()
 
 
+def test_what_was_seen_of_the_repository_is_said(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init(checkout, *ACTION)
+    shown = capsys.readouterr().out
+    assert "Python: image python:3.12-slim-bookworm\n" in shown and "No tests were found" in shown
+    (checkout / "tests").mkdir()
+    (checkout / "tests/test_a.py").write_text("")
+    (checkout / "AGENTS.md").write_text("Be kind.\n")
+    (checkout / "web").mkdir()
+    (checkout / "web/package.json").write_text("{}")
+    init(checkout, *ACTION)
+    shown = capsys.readouterr().out
+    assert "Python (and JavaScript): image" in shown and "tests: python -m pytest" in shown
+    assert "For JavaScript as well, give an image of your own." in shown
+    assert "The agent is told what AGENTS.md says." in shown and "An AGENTS.md at" not in shown
+    assert "No tests" not in shown
+
+
+def test_a_monorepo_is_set_up_folder_by_folder(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "pyproject.toml").unlink()
+    for name in ("one", "two"):
+        (checkout / name).mkdir()
+        (checkout / name / "go.mod").write_text("module x\n\ngo 1.23\n")
+    init(checkout, *ACTION)
+    settings = yaml.safe_load((checkout / ".github/resolver.yml").read_text())
+    assert settings["image"] == "golang:1.23-bookworm"
+    assert settings["setup"] == "(cd one && go mod download) && (cd two && go mod download)\n"
+    assert "Go: image golang" in capsys.readouterr().out
+
+
 def test_a_folder_without_git_is_a_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,11 +227,5 @@ def test_a_folder_without_git_is_a_clear_error(
 
 
 def test_the_page_about_the_action_shows_the_same_workflow() -> None:
-    written = render(
-        "init/workflow.yml.j2",
-        action="OWNER/resolver@v0.1.0",
-        mention="@agent",
-        label="agent",
-        installs=False,
-    )
+    written = workflow_text("OWNER/resolver@v0.1.0", "@agent", "agent", installs=False)
     assert f"```yaml\n{written}```" in (DOCS / "action.md").read_text()

@@ -225,7 +225,7 @@ def test_a_conversation_that_can_not_shrink_ends_the_run_with_an_error() -> None
 def test_an_error_of_the_agent_ends_the_run_and_never_escapes(error, state, says) -> None:
     outcome = Run().go(Raising(error))
     assert outcome.state is state
-    assert says in outcome.reason
+    assert says in outcome.reason + outcome.next_step
 
 
 def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:

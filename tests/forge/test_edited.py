@@ -5,10 +5,13 @@ from hypothesis import strategies as st
 
 from resolver.forge.edited import (
     body_is_ours,
-    is_our_draft,
+    drafting_in,
     room_below,
+    run_marker_of,
+    tells_of,
     text_of,
     title_is_ours,
+    with_drafting,
     with_newest,
     words_marker,
 )
@@ -35,12 +38,34 @@ def test_what_we_wrote_is_ours_and_what_was_added_is_not(title: str, text: str) 
     assert body_is_ours(body.replace("\n", "\r\n"))
     assert not body_is_ours(f"{body}more")
     assert not title_is_ours(f"{title}more", body)
-    assert not is_our_draft(body) and is_our_draft(body_of(title, text, draft=True))
+    assert drafting_in(body, is_draft=False) == ""
+    assert drafting_in(body_of(title, text, draft=True), is_draft=True) == "draft"
 
 
 @given(TEXTS)
 def test_a_text_without_our_mark_is_a_persons(text: str) -> None:
-    assert not body_is_ours(text) and not title_is_ours("", text) and not is_our_draft(text)
+    assert not body_is_ours(text) and not title_is_ours("", text)
+    assert drafting_in(text, is_draft=True) == drafting_in(text, is_draft=False) == "theirs"
+
+
+def test_who_has_changed_whether_it_is_a_draft_decides_from_then_on() -> None:
+    ready, draft = body_of("t", "x"), body_of("t", "x", draft=True)
+    assert drafting_in(ready, is_draft=True) == drafting_in(draft, is_draft=False) == "theirs"
+    assert with_drafting(ready, "draft") == draft and with_drafting(draft, "") == ready
+    theirs = with_drafting(draft, "theirs")
+    assert drafting_in(theirs, is_draft=True) == drafting_in(theirs, is_draft=False) == "theirs"
+    assert body_is_ours(theirs) and with_drafting("mine", "draft") == "mine"
+
+
+@given(TEXTS, TEXTS)
+def test_what_stands_above_the_newest_is_replaced(first: str, second: str) -> None:
+    first, second = f"1{first}1", f"2{second}2"
+    once = with_newest(body_of("t", "x"), LATER, "a", beside=True, run="r1", standing=first)
+    twice = with_newest(once, LATER, "b", beside=True, run="r2", standing=second)
+    assert tells_of(twice, "r1") and tells_of(twice, "r2") and not tells_of(twice, "r3")
+    assert first in once and second in twice and twice.count("resolver:standing") == 1
+    assert "resolver:standing" not in with_newest(twice, LATER, "c", beside=True)
+    assert run_marker_of(twice) == LATER and run_marker_of("mine") == ""
 
 
 def test_a_mark_further_down_means_nothing() -> None:
@@ -56,6 +81,8 @@ def test_a_persons_text_stays_and_what_is_new_stands_once(
     theirs, first, second = f"T{theirs}T", f"1{first}1", f"2{second}2"
     once = with_newest(body_of("t", theirs) + "edited", LATER, first)
     twice = with_newest(once, LATER, second)
+    beside = with_newest(once, LATER, second, beside=True)
+    assert beside.count("resolver:newest") == 2 and first in beside and second in beside
     assert text_of(twice).startswith(f"{theirs}\nedited")
     assert twice.count("resolver:newest") == 1 and second in twice
     assert ending_of(twice, "later") is Ending.PULL_REQUEST

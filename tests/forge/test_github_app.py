@@ -1,6 +1,8 @@
 """Working as a GitHub App: a token for one repository, renewed in time, known to redactors."""
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -111,6 +113,40 @@ def test_a_token_is_renewed_before_it_ends(
     forge.branches("agent/")
     assert minted(github) == 3
     assert {each.status for each in github.requests} <= {200, 201}
+
+
+def test_where_none_can_be_made_the_older_token_is_used_as_long_as_it_is_good(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    first = source.token()
+    github.advance(46 * 60)
+    github.fail_next("POST", "/access_tokens$", 422, times=2)
+    assert (source.token(), source.token(), minted(github)) == (first, first, 2)
+    github.advance(61)
+    assert (source.token(), minted(github)) == (first, 3), "tried again, in vain"
+    github.advance(61)
+    assert source.token() != first
+    github.advance(59 * 60)
+    github.fail_next("POST", "/access_tokens$", 422)
+    with pytest.raises(ForgeError, match="could not get a token"):
+        source.token()
+
+
+def test_who_has_a_good_token_does_not_wait_for_the_next(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    first = source.token()
+    github.advance(46 * 60)
+    github.slow_next("POST", "/access_tokens$", 4)
+    with ThreadPoolExecutor(1) as pool:
+        renewing = pool.submit(source.token)
+        time.sleep(0.5)
+        begun = time.monotonic()
+        assert source.token() == first
+        assert time.monotonic() - begun < 2
+        assert renewing.result(30) != first
 
 
 def test_two_repositories_of_one_name_have_tokens_of_their_own(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resolver.forge.course import Check, Course
 from resolver.forge.markers import AtWork, at_work_in, at_work_marker, ending_of, is_of_run
 from resolver.forge.progress import Progress, progress_body
 from resolver.forge.report import Ending
@@ -41,7 +42,7 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     told = apart.tell_progress(progress(issue), None)
     assert apart.tell_progress(progress(issue, replies=3, most_replies=9), told) == told
     [body] = bodies(issue)
-    assert "Work: 3 of at most 9 replies" in body and "- [ ] Start the sandbox" in body
+    assert "Work: 3 of at most 9 replies" in body and "- [ ] Reproduce" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue, told=told))
@@ -54,6 +55,28 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
     assert "Open a pull request" in progress_body(progress(issue))
     body = progress_body(progress(issue, trigger=on_pull))
     assert "Open a pull request" not in body and "- [ ] Push it" in body
+
+
+def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
+    failing = Check(command="pytest -q", passed=False, exit_code=1)
+    course = Course(edited=True, files=1, newest=failing)
+    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
+    assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in body
+    assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
+    body = progress_body(progress(issue, worked=True))
+    assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
+
+
+def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
+    body = progress_body(progress(issue, answers=True, sandbox=True))
+    assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Answer here\n" in body
+    assert "Reproduce" not in body and "Verify" not in body
+
+
+def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
+    hostile = Check(command="pytest `x` <script>\n- [x] @mona | #1", passed=False, exit_code=1)
+    body = progress_body(progress(issue, course=Course(reproduced=hostile)))
+    assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 
 def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:

@@ -18,6 +18,7 @@ from tests.forge.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
+OWNER = NAME.partition("/")[0]
 BRANCH = "agent/issue-1-it-breaks"
 OWNERS = "* @Owner\n*.md @octo/docs @alice\n*.py @ann @octo/core\n"
 ALL = Wishes(reviewers=("requester", "codeowners"))
@@ -154,6 +155,66 @@ def test_a_template_is_filled_in(github: GitHubServer, issue: Issue) -> None:
     assert "## Testing\n\nRun by the agent" in pull.body
     assert "- [ ] I have read the rules" in pull.body
     assert f"Fixes #{issue.number}" in pull.body
+
+
+OWNERS_TEMPLATE = "## What\n\n## How we test here\n"
+
+
+@pytest.mark.parametrize("path", [".github/pull_request_template.md", "PULL_REQUEST_TEMPLATE.md"])
+def test_the_owners_template_is_used_where_the_repository_has_none(
+    github: GitHubServer, issue: Issue, path: str
+) -> None:
+    github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
+    pull, _ = opened(github, report_on(issue))
+    assert "## How we test here\n\nRun by the agent" in pull.body
+    again, _ = opened(github, report_on(issue))
+    assert again.body == pull.body
+
+
+def test_the_repositorys_own_template_goes_before_the_owners(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.create_repository(
+        f"{OWNER}/.github", files={"pull_request_template.md": OWNERS_TEMPLATE}
+    )
+    conventions = Conventions(template="## What\n\n## Testing\n")
+    pull, _ = opened(github, report_on(issue, conventions=conventions))
+    assert "## Testing" in pull.body and "test here" not in pull.body
+    assert not any(f"{OWNER}/.github" in each.path for each in github.requests)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [OWNERS_TEMPLATE + "x" * 30_000, f"{OWNERS_TEMPLATE}\0", None],
+    ids=["long", "binary", "none"],
+)
+def test_an_owner_without_a_sane_template_has_none(
+    github: GitHubServer, issue: Issue, content: str | None
+) -> None:
+    files = {"README.md": "x"} if content is None else {"pull_request_template.md": content}
+    github.create_repository(f"{OWNER}/.github", files=files)
+    pull, _ = opened(github, report_on(issue))
+    assert "test here" not in pull.body
+
+
+def test_a_template_that_not_everybody_sees_is_not_used(github: GitHubServer, issue: Issue) -> None:
+    files = {"pull_request_template.md": OWNERS_TEMPLATE}
+    github.create_repository(f"{OWNER}/.github", files=files, private=True)
+    github.grant(BOT, f"{OWNER}/.github", "admin")
+    pull, _ = opened(github, report_on(issue), github.token_for(BOT))
+    assert "test here" not in pull.body
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_an_owners_repository_that_cannot_be_read_is_none(
+    github: GitHubServer, issue: Issue, status: int
+) -> None:
+    files = {"pull_request_template.md": OWNERS_TEMPLATE}
+    github.create_repository(f"{OWNER}/.github", files=files)
+    for _ in range(3):
+        github.fail_next("GET", r"/\.github", status, body={"message": "no"})
+    pull, found = opened(github, report_on(issue))
+    assert pull.number == found.number and "test here" not in pull.body
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:

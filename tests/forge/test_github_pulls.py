@@ -1,16 +1,20 @@
 """Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from resolver.errors import ForgeError, Refused
+from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.pinning import NOT_KNOWN
+from resolver.forge.github.threads import Bounds, Conversation
 from resolver.forge.markers import review_marker
 from resolver.model import Command, Task, Trigger, TriggerKind
 from resolver.pull import DiffFile, Hunk, Pull, Remark, Review, Verdict
+from resolver.triggers.parse import parse_event
 from tests.forge import reports
 from tests.forge.test_github_reading import BOT, NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
@@ -138,6 +142,15 @@ def test_of_several_pushes_after_the_request_none_is_used(
     assert any("pushed to after the request" in line for line in task.left_out)
 
 
+def test_a_base_that_was_changed_after_the_request_is_told(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    task, _ = read(github, asked().model_copy(update={"base": "release"}))
+    assert any("merged into release when it was asked" in line for line in task.left_out)
+    task, _ = read(github, asked().model_copy(update={"base": "main"}))
+    assert not any("when it was asked" in line for line in task.left_out)
+
+
 def test_where_the_branch_was_made_anew_it_is_not_known_what_was_seen(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
@@ -204,6 +217,30 @@ def test_a_query_that_meets_trouble_is_asked_again(
     trigger = asked()
     github.fail_next("POST", "/graphql$", status, headers={"Retry-After": "0"}, times=2)
     assert read(github, trigger)[1].number == pull.number
+
+
+def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
+    """As GitHub says it to a query: in an answer that says 200."""
+    error = {"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}
+    reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + seconds)}
+    github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
+
+
+def test_a_query_waits_for_its_rate_limit(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    trigger = asked()
+    rate_limited(github, 0, times=2)
+    assert read(github, trigger)[1].number == pull.number
+
+
+def test_a_query_does_not_wait_for_a_limit_beyond_the_bound(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    rate_limited(github, 3600, times=1)
+    with pytest.raises(ForgeError, match="rate limit") as limited:
+        forge_for(github).read(trigger)
+    assert limited.value.cause == "rate_limit"
+    assert "try again after" in limited.value.next_step
 
 
 # Publishing
@@ -325,3 +362,95 @@ def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
     assert [w.body for w in thread.comments] == ["Why?", *(f"reply {n}" for n in range(10, 60))]
     assert thread.root == root.id
     assert any("very long ones" in line for line in task.left_out)
+
+
+def test_what_maintainers_have_hidden_on_the_code_is_not_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
+    github.add_review_comment(pull, "a.py", 30, "why?", "eve").minimized = "resolved"
+    github.add_review(pull, "and this", "eve").minimized = "off-topic"
+    task, found = read(github, asked())
+    assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
+    assert found.reviews == ()
+    assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
+
+
+def test_what_is_named_on_the_code_and_in_reviews_is_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    named = [github.create_issue(NAME, f"other {n}", "x", author="eve").number for n in range(2)]
+    github.add_review_comment(pull, "a.py", 30, f"do as in #{named[0]}", "eve")
+    github.add_review(pull, f"see #{named[1]}", "eve")
+    task, _ = read(github, asked())
+    assert {reference.number for reference in task.references} == set(named)
+
+
+FEW = Bounds(page=2, oldest=1, newest=2, searched=9)
+
+
+def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
+    token = github.token_for(BOT, NAME)
+    access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url)
+    return Conversation(access, access.client().get_repo(NAME), trigger, FEW)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 6])
+def test_all_threads_and_reviews_are_read_where_there_are_few(
+    github: GitHubServer, pull: Issue, asked: Asked, threads: int
+) -> None:
+    for n in range(threads):
+        github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
+        github.add_review(pull, f"review {n}", "eve")
+    said = conversation(github, asked())
+    expected = [f"thread {n}" for n in range(threads)]
+    assert [thread.said[0].body for thread in said.threads()] == expected
+    assert [review.body for review in said.reviews()] == [f"review {n}" for n in range(threads)]
+    assert not said.is_cut
+
+
+def test_of_many_threads_the_oldest_and_the_newest_are_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    for n in range(9):
+        github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
+        github.add_review(pull, f"review {n}", "eve")
+    said = conversation(github, asked())
+    shown = [int(thread.said[0].body.split()[1]) for thread in said.threads()]
+    assert shown == [0, 1, 5, 6, 7, 8]
+    assert said.is_cut
+    assert [int(review.body.split()[1]) for review in said.reviews()] == shown
+
+
+@pytest.mark.parametrize("nth", [0, 3, 10, 18, 19])
+def test_the_thread_that_asks_is_found_among_many(
+    github: GitHubServer, pull: Issue, nth: int
+) -> None:
+    made = [github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve") for n in range(20)]
+    reply = github.add_review_comment(pull, "a.py", 30, "@agent do", "alice", in_reply_to=made[nth])
+    trigger = parse_event(
+        "pull_request_review_comment",
+        github.event_review_comment(reply),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(trigger, Trigger)
+    said = conversation(github, trigger)
+    threads = said.threads()
+    assert [t.said[0].body for t in threads if t.said[-1].id == reply.id] == [f"thread {nth}"]
+    assert said.is_cut
+
+
+def test_the_review_that_asks_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
+    made = [github.add_review(pull, f"@agent review {n}", "alice") for n in range(20)]
+    trigger = parse_event(
+        "pull_request_review",
+        github.event_review(made[9]),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(trigger, Trigger)
+    shown = [int(review.body.split()[2]) for review in conversation(github, trigger).reviews()]
+    assert shown == [0, 1, 9, 16, 17, 18, 19]

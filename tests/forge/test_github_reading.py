@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
+from resolver.forge.markers import run_marker
+from resolver.forge.report import Ending
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
 from resolver.triggers.parse import parse_event
 from tests.forge import reports
@@ -18,6 +21,7 @@ from tests.parts.published import OPENAPI, published
 
 NAME = "octo/demo"
 BOT = "resolver[bot]"
+NO_VIEWER = "Resource not accessible by integration"
 
 
 def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubForge:
@@ -100,6 +104,42 @@ def test_what_is_written_or_edited_later_is_left_out_and_named(
     assert "a comment of mallory that was written after the request" in told
 
 
+def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
+    """What asks for work on the issue, of whose words its event says nothing."""
+    actor = Actor(login="alice")
+    return Trigger(key="k", kind=kind, repository=NAME, number=issue.number, actor=actor, at=at)
+
+
+@pytest.mark.parametrize("kind", ["dispatched", "box_ticked", "check_failed"])
+def test_words_that_were_edited_after_a_request_without_them_are_left_out(
+    github: GitHubServer, issue: Issue, kind: str
+) -> None:
+    trigger = without_words(issue, TriggerKind(kind), github.world.now() + timedelta(seconds=10))
+    github.advance(20)
+    github.edit_issue(issue, title="EVIL", body="EVIL")
+    github.advance(20)
+    task = forge_for(github).read(trigger)
+    assert "EVIL" not in task.model_dump_json()
+    assert (task.title, task.body) == ("It breaks", "")
+    assert "the issue's text, edited after the request" in task.left_out
+    assert (
+        "the issue's title was edited after the request: the earlier one is used" in task.left_out
+    )
+
+
+def test_words_that_were_edited_before_a_request_without_them_are_used(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.advance(10)
+    github.edit_issue(issue, title="It breaks often", body="Please help soon")
+    at = github.world.now() + timedelta(seconds=10)
+    github.advance(20)
+    github.add_comment(issue, "later", "mallory")  # which changes the issue's own `updated_at`
+    task = forge_for(github).read(without_words(issue, TriggerKind.DISPATCHED, at))
+    assert (task.title, task.body) == ("It breaks often", "Please help soon")
+    assert task.left_out == ("a comment of mallory that was written after the request",)
+
+
 def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, issue: Issue) -> None:
     github.advance(10)
     before = github.add_comment(issue, "before", "carol")
@@ -152,6 +192,98 @@ def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
     assert task.left_out == (
         "102 comments between the oldest and the newest: the thread is too long",
     )
+
+
+def test_a_flood_after_the_request_pushes_nothing_out(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for number in range(330):
+        github.add_comment(issue, f"early {number}", "carol")
+    trigger = asked()
+    github.advance(10)
+    for number in range(700):
+        github.add_comment(issue, f"late {number}", "mallory")
+    task = forge_for(github).read(trigger)
+    said = [comment.body for comment in task.comments]
+    assert len(said) == 300
+    assert (said[0], said[59], said[-2:]) == ("early 0", "early 59", ["early 329", "@agent fix it"])
+    assert task.comments[60].skipped == 31
+    assert "700 comments written after the request" in task.left_out
+    assert len(task.left_out) == 2
+
+
+@pytest.mark.parametrize("early", [0, 1, 99, 100, 299])
+def test_all_before_a_flood_is_read(github: GitHubServer, issue: Issue, early: int) -> None:
+    for number in range(early):
+        github.add_comment(issue, f"early {number}", "carol")
+    github.advance(10)
+    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
+    github.advance(10)
+    for number in range(301):
+        github.add_comment(issue, f"late {number}", "mallory")
+    task = forge_for(github).read(trigger)
+    assert len(task.comments) == early + 1
+    assert task.comments[-1].body == "@agent fix it"
+    assert [c.skipped for c in task.comments] == [0] * (early + 1)
+    assert task.left_out == ("301 comments written after the request",)
+
+
+ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
+
+I stopped with **a question**: A, as in #1, or B? ![x](https://a.example/x.png)
+
+<details><summary>This run: $0.01</summary>
+
+folded
+</details>
+"""
+
+
+def test_what_we_have_asked_is_shown_as_ours(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, ASKED_BACK, BOT)
+    github.add_comment(issue, ASKED_BACK, "mallory")
+    github.add_comment(issue, ASKED_BACK.replace("waiting", "error"), BOT)
+    task = forge_for(github).read(asked("@agent take B"))
+    ours, forged, request = task.comments
+    assert ours.body.startswith("I stopped with **a question**: A, as in #1, or B?")
+    assert "folded" not in ours.body
+    assert "a.example" not in ours.body
+    assert (ours.is_ours, ours.author) == (True, BOT)
+    assert (forged.is_ours, forged.author) == (False, "mallory")
+    assert (request.is_ours, request.body) == (False, "@agent take B")
+    assert "our own earlier comment" in task.left_out
+
+
+def test_what_we_have_written_since_is_not_shown(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    said = github.add_comment(issue, ASKED_BACK, BOT)
+    trigger = asked("@agent take B")
+    github.edit_comment(said, ASKED_BACK.replace("A, as", "C, as"))
+    assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
+
+
+def test_what_maintainers_have_hidden_as_spam_is_not_read(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
+        github.add_comment(issue, reason or "shown", "mallory").minimized = reason
+    task = forge_for(github).read(asked())
+    assert [c.body for c in task.comments] == ["outdated", "resolved", "shown", "@agent fix it"]
+    assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
+
+
+def test_where_nobody_says_what_is_hidden_all_is_read(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, "shown", "mallory")
+    trigger = asked()
+    github.fail_next("POST", "/graphql$", 404)
+    task = forge_for(github).read(trigger)
+    assert [c.body for c in task.comments] == ["shown", "@agent fix it"]
+    assert any("which comments are hidden" in line for line in task.left_out)
 
 
 def test_long_texts_are_cut_and_named(
@@ -240,8 +372,36 @@ def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue:
     assert forge_for(github, actions, bot_login="").whoami() == "github-actions[bot]"
     app = github.token_for("my-app[bot]", NAME)
     assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
+    refused = {"errors": [{"type": "FORBIDDEN", "message": NO_VIEWER}], "data": None}
+    github.fail_next("POST", "/graphql$", 200, body=refused)
+    assert forge_for(github, app, bot_login="").whoami() == "github-actions[bot]"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_who_we_are_survives_trouble(github: GitHubServer, issue: Issue, times: int) -> None:
+    app = github.token_for("my-app[bot]", NAME)
+    github.fail_next("POST", "/graphql$", 502, times=times)
+    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(502, None), (401, None), (403, {"message": "Use SSO"}), (200, {"data": {"viewer": None}})],
+)
+def test_who_we_are_is_never_guessed(
+    github: GitHubServer, issue: Issue, status: int, body: Any
+) -> None:
+    app = github.token_for("my-app[bot]", NAME)
+    github.fail_next("POST", "/graphql$", status, body=body, times=9)
+    with pytest.raises(ForgeError, match="whose token"):
+        forge_for(github, app, bot_login="").whoami()
+
+
+def test_who_we_are_is_not_guessed_without_an_answer(github: GitHubServer, issue: Issue) -> None:
+    app = github.token_for("my-app[bot]", NAME)
     silent = forge_for(github, app, bot_login="", graphql_url="http://127.0.0.1:1/graphql")
-    assert silent.whoami() == "github-actions[bot]"
+    with pytest.raises(ForgeError, match="no answer"):
+        silent.whoami()
 
 
 def test_type_milestone_assignees_and_who_wrote_it_are_read(

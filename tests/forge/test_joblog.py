@@ -58,6 +58,18 @@ def test_a_log_without_an_error_gives_its_end() -> None:
 PIECES = ["\n", "\r", "error: x", "##[error]", "\x1b[1m", "line", STAMP, "E   ", "\u202e", "\ud800"]
 
 
+def test_a_secret_is_found_before_a_line_is_cut() -> None:
+    secret = "s" * 10 + "e" * 600
+
+    def hide(text: str) -> str:
+        return text.replace(secret, "[redacted]")
+
+    for line in (f"error: {secret}", f"error: sss\x1b[1m{secret[3:]}", f"{secret} error:"):
+        cut = cut_log(line, 200, hide)
+        assert "[redacted]" in cut
+        assert "ee" not in cut
+
+
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60), st.integers(0, 500))
 @settings(max_examples=300, deadline=None)
 def test_whatever_the_log_the_cut_fits_and_is_clean(pieces: list[str], room: int) -> None:

@@ -9,12 +9,12 @@ from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageCompleted
 from resolver.events.log import Event
-from resolver.events.observations import AgentStateChanged
+from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
 from resolver.events.state import State
 from resolver.forge.progress import Progress
 from resolver.forge.telling import MOST_FAILURES, Telling
 from resolver.model import Completion, PlanItem, RunState
-from resolver.verify.claims import claimed_evidence
+from resolver.thread.course import Following
 from tests.forge import reports
 
 
@@ -53,7 +53,7 @@ def telling(board: Board, interval: float = 0.01) -> Telling:
         lambda: board,
         begun,
         interval,
-        lambda commands: claimed_evidence(commands).commands,
+        Following().take,
         lambda text: text.replace("s3cret", "***"),
     )
 
@@ -97,6 +97,30 @@ def test_what_the_log_says_is_told() -> None:
     assert (last.sandbox, last.replies, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
     assert told.told == 7 and board.threads != {threading.get_ident()}
+
+
+def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning() -> None:
+    board = Board()
+    told = telling(board)
+    state = State()
+    for event in (
+        a.CmdRun(id=0, command="pytest -q s3cret"),
+        CmdOutput(id=1, content="", exit_code=1, cause=0),
+    ):
+        state.apply(event)
+    take = told.follow(state)
+    told.start()
+    for event in (
+        a.FileWrite(id=2, path="a.py", content=""),
+        FileWriteResult(id=3, content="", path="a.py", cause=2),
+    ):
+        state.apply(event)
+        take(event)
+    until(lambda: board.written and board.written[-1].course.edited)
+    told.close()
+    course = board.written[-1].course
+    assert course.reproduced and course.reproduced.command == "pytest -q ***"
+    assert (course.files, told.course) == (1, course)
 
 
 def test_changes_within_an_interval_are_one_edit() -> None:

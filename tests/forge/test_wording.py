@@ -1,6 +1,7 @@
 """Every ending has its words; they fit, they are closed, and they carry their marker."""
 
 import re
+from datetime import timedelta
 from typing import Literal, get_args
 
 import pytest
@@ -27,8 +28,16 @@ from resolver.forge.markers import ending_of, is_refusal_of, refusal_marker, run
 from resolver.forge.pull_words import commit_message, pull_request_body, pull_request_title
 from resolver.forge.report import Ending, Failure, Report, failure_of
 from resolver.forge.wording import comment_body
-from resolver.model import PullRequest, RunState, TriggerKind
-from resolver.pull import PublishedReview
+from resolver.model import (
+    FileChange,
+    Outcome,
+    Patch,
+    Publication,
+    PullRequest,
+    RunState,
+    TriggerKind,
+)
+from resolver.pull import OpenPull, PublishedReview
 from resolver.trace.markdown import utf16_length
 from tests.forge import reports
 
@@ -79,12 +88,45 @@ def test_every_cause_has_words_of_its_own_and_a_way_out(
     failure = Failure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
     body = comment_body(reports.report(failure=failure, publishable=publishable))
     first = next(line for line in body.splitlines() if line and not line.startswith("<!--"))
-    assert first.endswith(": GitHub said so.") and first.count("**") == 2, first
-    known = cause in {"", "locked", "issues_off", "not_found"}
-    assert ("went wrong" in first) is known
+    known = cause not in {"", "locked", "issues_off", "not_found", "set_up"}
+    wrong = "is set up wrong" if cause == "set_up" else "went wrong"
+    assert first.count("**") == 2 and (wrong in first) is not known, first
+    assert first.endswith(": GitHub said so.") is not known and body.count("GitHub said so.") == 1
+    assert ("The exact words" in body) is known
+    assert ("ask again" in body) is (cause == "set_up")
     assert "**What next:** Allow it." in body and is_closed(body)
     assert ("`@agent publish` makes public" in body) is (publishable == "comment")
     assert ("`resolver publish DIR`" in body) is (publishable == "folder")
+
+
+@pytest.mark.parametrize(
+    ("publishable", "offer"),
+    [("", ""), ("comment", "`@agent publish` makes public"), ("folder", "`resolver publish DIR`")],
+)
+@pytest.mark.parametrize("ending", [Ending.POLICY, Ending.STOPPED, Ending.PULL_REQUEST])
+def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
+    ending: Ending, publishable: Literal["", "comment", "folder"], offer: str
+) -> None:
+    patch = Publication(pull_request=PULL, how="patch", patch="--- a", why="it is protected")
+    kept = {"publishable": publishable, "continues": True}
+    if ending is Ending.PULL_REQUEST:
+        kept |= {"how": "patch", "publication": patch}
+    body = comment_body(ended(ending).model_copy(update=kept))
+    assert is_closed(body) and "  " not in body.partition("**What next:**")[2].partition("\n")[0]
+    if offer:
+        assert offer in body
+    else:
+        assert " publish" not in body.replace("not publish", "")
+
+
+def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
+    failure = Failure(kind="error", what="a fault")
+    told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
+    assert (
+        "Ask again with `@agent`; if it fails again, [the log](https://x/runs/7) says more." in told
+    )
+    told = comment_body(reports.report(failure=failure))
+    assert "Ask again with `@agent`.\n" in told and "log" not in told.partition("<details>")[0]
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -104,7 +146,7 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
     ("ending", "words"),
     [
         (Ending.PULL_REQUEST, ["#13", "https://github.com/octo/demo/pull/13", "How it was made"]),
-        (Ending.NO_CHANGE, ["without changing anything", "Fixed the parser", "@agent"]),
+        (Ending.NO_CHANGE, ["nothing to change", "Fixed the parser", "@agent"]),
         (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
         (Ending.REVIEW, ["[reviewed this](https://x/r)", "2 comments and 1 remark", "0.42"]),
         (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
@@ -112,7 +154,7 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
         (Ending.STOPPED, ["stopped", "a person cancelled it"]),
         (Ending.POLICY, ["did not publish", ".github/workflows/ci.yml", "`a.py`"]),
         (Ending.REFUSED, ["alice may not", "Ask somebody"]),
-        (Ending.REJECTED, ["did not do this", "so it is"]),
+        (Ending.REJECTED, ["did not do this", "changed nothing", "Fixed the parser"]),
         (Ending.WAITING, ["a question", "Fixed the parser", "answer"]),
         (Ending.ERROR, ["the model is gone", "Check the key"]),
     ],
@@ -121,6 +163,20 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
     body = comment_body(ended(ending))
     for word in words:
         assert word in body
+
+
+def test_a_comment_says_what_was_pinned() -> None:
+    left_out = ("301 comments written after the request", "#4, opened after the request", "other")
+    report = reports.report(base="d" * 40)
+    assert report.task is not None
+    known = report.task.model_copy(update={"left_out": left_out})
+    body = comment_body(report.model_copy(update={"task": known}))
+    at = f"{report.trigger.at:%Y-%m-%d %H:%M:%S} UTC"
+    told = f"| Read | commit `{'d' * 12}`; what was there at {at}, and not 302 later texts |"
+    assert told in body
+    made = report.trigger.at + timedelta(seconds=1)
+    late = report.model_copy(update={"base_made": made})
+    assert f"commit `{'d' * 12}`, made after the request; what" in comment_body(late)
 
 
 def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:
@@ -233,6 +289,36 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
 )
 def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) -> None:
     assert pull_request_title(reports.report(outcome=reports.outcome(message))) == title
+
+
+@pytest.mark.parametrize(
+    ("said", "subject"),
+    [
+        (reports.outcome("Handle negative numbers\n\nThey add up."), "Handle negative numbers"),
+        (
+            reports.outcome("## Summary\n\nadd() takes negative numbers. It did not."),
+            "add() takes negative numbers",
+        ),
+        (
+            reports.outcome("Done!", change="- `add` takes them now; it failed."),
+            "add takes them now",
+        ),
+        (reports.outcome("```\na = b\n```\nHere it is:"), "Change a.py and 1 other file"),
+        (reports.outcome(""), "Change a.py and 1 other file"),
+    ],
+)
+def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject: str) -> None:
+    pull = OpenPull(number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main")
+    files = tuple(
+        FileChange(path=path, status="modified", old_mode="100644", new_mode="100644")
+        for path in ("a.py", "b.py")
+    )
+    patch = Patch(base="0" * 40, tree="1" * 40, files=files)
+    asked = reports.trigger()
+    told = Report(
+        trigger=asked, run="r", task=reports.task(asked, follows=pull), outcome=said, patch=patch
+    )
+    assert commit_message(told).splitlines()[0] == subject
 
 
 @pytest.mark.parametrize(

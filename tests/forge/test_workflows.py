@@ -62,6 +62,45 @@ def test_a_called_workflow_is_the_agents_job_too() -> None:
     assert (job.own_token, job.permissions) == (False, {"*": "write"})
 
 
+def test_what_a_job_is_given_is_read_as_settings() -> None:
+    text = AGENT % ("octo/resolver@v1", "fix-failing-checks: own, dashboard: true")
+    text = text.replace(
+        "    steps:", "    env: {RESOLVER_DASHBOARD: no, RESOLVER_MAX_TIME: 9}\n    steps:"
+    )
+    [job] = read(f"env: {{RESOLVER_MAX_TIME: 8, PATH: x}}\n{text}").agents
+    assert job.given == {"fix_failing_checks": "own", "dashboard": "true", "max_time": "9"}
+
+
+def test_permissions_that_a_job_lacks_are_named() -> None:
+    [job] = read(AGENT % ("octo/resolver@v1", "")).agents
+    assert job.lacks("read", "contents", "checks") == ["checks"]
+    [free] = read("on: x\njobs: {a: {uses: o/resolver/.github/workflows/resolve.yml@v1}}").agents
+    assert free.lacks("write", "contents") == []
+
+
+@pytest.mark.parametrize(
+    ("on", "edits"),
+    [
+        ("issues", True),
+        ("[issues]", True),
+        ("{issues: }", True),
+        ("{issues: {types: [opened, edited]}}", True),
+        ("{issues: {types: edited}}", True),
+        ("{issues: {types: [opened]}}", False),
+        ("{issue_comment: {types: [edited]}}", False),
+    ],
+)
+def test_whether_an_edited_issue_starts_it_is_known(on: str, edits: bool) -> None:
+    assert read(f"on: {on}\njobs: {{a: {{runs-on: x}}}}").edits is edits
+
+
+@pytest.mark.parametrize(
+    ("head", "name"), [("name: CI", "CI"), ("name: 3", "ci.yml"), ("x: y", "ci.yml")]
+)
+def test_a_workflow_without_a_name_has_its_files(head: str, name: str) -> None:
+    assert read(f"{head}\non: push\njobs: {{a: {{runs-on: x}}}}").name == name
+
+
 @pytest.mark.parametrize("uses", ["octo/resolver-tools@v1", "octo/other@v1", "1"])
 def test_other_actions_are_not_the_agent(uses: str) -> None:
     assert read(AGENT % (uses, "model: x")).agents == ()

@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
+from resolver.forge_knobs import ForgeKnobs
 from resolver.settings import Settings, load_settings, variable_names
+from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
 from resolver.triggers.parse import parse_event
 from scripts.settings_docs import settings_page
@@ -40,6 +43,20 @@ def test_every_input_of_the_action_sets_a_knob() -> None:
         assert f"INPUT_{name.upper()}" in names, name
 
 
+OF_THE_WORK = {
+    "base_branch", "base_moved", "draft", "fork_changes", "resolve_threads", "reviewers",
+    "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
+}  # fmt: skip
+"""Knobs about how the work is made public: each is an input of the Action."""
+
+
+def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
+    inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
+    of_pulls = {n for n in ForgeKnobs.model_fields if "thread" in n or n.startswith("pull_")}
+    counted = {n for n in of_pulls if n.startswith("max_")}
+    assert (OF_THE_WORK | of_pulls) - counted <= inputs
+
+
 def test_the_inputs_defaults_are_the_settings_defaults() -> None:
     given = {
         f"INPUT_{name.upper()}": str(value["default"])
@@ -61,11 +78,13 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
         "issue_comment", "issues", "pull_request", "pull_request_review",
         "pull_request_review_comment", "workflow_dispatch",
     ]  # fmt: skip
+    arrival = Arrival("1", datetime(2026, 1, 1, tzinfo=UTC))
     for name in listened:
-        found = parse_event(name, {}, mention="@agent", label="agent")
+        found = parse_event(name, {}, mention="@agent", label="agent", arrival=arrival)
         assert isinstance(found, Ignored) and "payload isn't one" in found.reason
     assert "head.repo.full_name == github.repository" in job["if"]
     for number in ("github.event.issue.number", "github.event.pull_request.number"):
         assert number in job["concurrency"]["group"]
     needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
+    needed |= dict.fromkeys(("checks", "statuses", "actions"), "read")
     assert (workflow["permissions"], job["permissions"]) == ({}, needed)

@@ -9,7 +9,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git
 from tests.parts.github_server.exchange import Site
-from tests.parts.github_server.state import Issue
+from tests.parts.github_server.state import Comment, Issue, Review, ReviewComment
 from tests.parts.published import WEBHOOK_EXAMPLES, _examples, require
 
 Payload = dict[str, Any]
@@ -43,6 +43,34 @@ class Events:
             else:
                 payload["issue"] = core.issue(site, issue)
         return payload | more
+
+    def comment(self, comment: Comment) -> Payload:
+        """An `issue_comment`, of an issue or of a pull request's conversation."""
+        payload = example("issue_comment", "created") | self._around(comment.author.login)
+        with self.github.world.lock:
+            site = self._site
+            payload["issue"] = core.issue(site, self.repository.issues[comment.number])
+            payload["comment"] |= core.comment(site, comment)
+        return payload
+
+    def review(self, review: Review) -> Payload:
+        """A `pull_request_review`."""
+        payload = example("pull_request_review", "submitted")
+        return self._of_pull(payload, review.number, review.author.login) | {
+            "review": payload["review"] | core.review(self._site, review)
+        }
+
+    def review_comment(self, comment: ReviewComment) -> Payload:
+        """A `pull_request_review_comment`."""
+        payload = example("pull_request_review_comment", "created")
+        return self._of_pull(payload, comment.number, comment.author.login) | {
+            "comment": payload["comment"] | core.review_comment(self._site, comment)
+        }
+
+    def _of_pull(self, payload: Payload, number: int, sender: str) -> Payload:
+        with self.github.world.lock:
+            pull = documents_git.pull_short(self._site, self.repository.issues[number])
+        return payload | self._around(sender) | {"pull_request": payload["pull_request"] | pull}
 
     def account(self, login: str) -> Payload:
         return core.account(self._site, self.github.world.account(login))
@@ -83,6 +111,31 @@ class Events:
             "pull_requests": [],
         }
         return payload
+
+    def check_run_failed(self, branch: str, sender: str) -> Payload:
+        """The last `check_run` of another App's suite for the branch's newest commit."""
+        payload = example("check_run", "completed") | self._around(sender)
+        tip = self.repository.git.tip(branch)
+        app = {"slug": "circleci", "name": "CircleCI"}
+        payload["check_run"] |= {"name": "ci/circleci", "head_sha": tip, "app": app}
+        payload["check_run"]["check_suite"] |= {
+            "head_branch": branch,
+            "head_sha": tip,
+            "status": "completed",
+            "conclusion": "failure",
+            "updated_at": core.stamp(self.github.world.now()),
+            "app": app,
+            "pull_requests": [],
+        }
+        return payload
+
+    def status_failed(self, branch: str, sender: str) -> Payload:
+        """A commit `status` of the branch's newest commit."""
+        tip = self.repository.git.tip(branch)
+        said = {"sha": tip, "state": "failure", "context": "ci/jenkins"}
+        at = {"updated_at": core.stamp(self.github.world.now())}
+        heads = [{"name": branch, "commit": {"sha": tip}}]
+        return example("status") | self._around(sender) | said | at | {"branches": heads}
 
     def _around(self, sender: str) -> Payload:
         with self.github.world.lock:

@@ -185,7 +185,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Contin
     assert done.exit_code == 0, done.stdout + done.stderr
     assert scene.git("rev-parse", f"refs/heads/{branch}") == theirs
     assert len(scene.pulls()) == 2
-    assert "has commits that are not mine" in scene.told(on=pull)
+    assert "got commits meanwhile" in scene.told(on=pull)
     new = done.outcome["branch"]
     assert scene.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
         "README.md",

@@ -144,7 +144,7 @@ def test_the_commit_names_bot_issue_run_and_requester(scene: Scene) -> None:
     assert message.startswith("resolver-bot\nMake add add\n")
     assert f"Fixes #{scene.issue.number}" in message
     assert f"Resolver-Run: {done.outcome['run']}" in message
-    assert re.search(r"Co-authored-by: mona <\d+\+mona@users.noreply.github.com>", message)
+    assert re.search(r"Co-authored-by: mona <\d+\+mona@users.noreply.127.0.0.1>", message)
 
 
 def test_a_mention_is_seen_at_once_and_answered(scene: Scene) -> None:

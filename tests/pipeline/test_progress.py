@@ -28,6 +28,14 @@ def scene(
     yield made
 
 
+TESTS = bash("run_tests() { grep -q 'a + b' calc.py; }")
+
+
+def checklist(body: str) -> str:
+    """The lines of the comment that are boxes."""
+    return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
+
+
 class Begun:
     """`resolver action` in a process of its own, at work until it is ended."""
 
@@ -77,18 +85,41 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
 ) -> None:
     seen: list[str] = []
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
-    answers = [plan, bash("pytest -q; exit 1"), bash("sleep 1.3"), FIX, finish(SUMMARY)]
+    wait, check = bash("sleep 1.3"), bash("run_tests")
+    answers = [plan, TESTS, check, wait, FIX, wait, check, wait, finish(SUMMARY)]
     scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
+    open_, begun, last = (checklist(body) for body in (seen[0], seen[-4], seen[-1]))
+    assert all(f"- [ ] {word}" in open_ for word in ("Reproduce\n", "Fix\n", "Verify\n")), open_
+    reproduced = "- [x] Reproduce: `run_tests` exits 1 without a change\n"
+    assert f"{reproduced}- [ ] Fix\n- [ ] Verify\n" in begun
+    fixed = "- [x] Fix: files edited\n- [x] Verify: `run_tests` passes now\n"
+    assert f"{reproduced}{fixed}- [ ] Open a pull request\n" in last
     last = seen[-1]
-    assert "working on this" in last and "- [x] Read the issue" in last
+    assert "working on this" in last
     assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
-    assert "- [x] Start the sandbox" in last and "- [ ] Open a pull request" in last
     assert "Find `@mona`'s bug (now)" in last
     assert "/octo/calc/actions/runs/77" in last and "`@agent stop` ends it" in last
     [told] = scene.bot_comments()
     assert told.partition("\n")[0].endswith("ending=pull_request -->") and "I opened" in told
+    assert "| Reproduced | `run_tests` exits 1 without the change |\n" in told
+    assert "| Checked | `run_tests` passes with it, as the agent ran it |\n" in told
+
+
+def test_what_was_not_seen_is_not_ticked(scene: Scene) -> None:
+    seen: list[str] = []
+    wait = bash("sleep 1.3")
+    answers = [TESTS, FIX, bash("run_tests"), bash("echo >> calc.py"), wait, finish(SUMMARY)]
+    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stderr
+    told = checklist(seen[-1])
+    assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in told
+    assert "- [x] Fix: files edited\n- [ ] Verify\n" in told
+    [told] = scene.bot_comments()
+    assert "| Reproduced | no check was seen to fail before the first edit |\n" in told
+    assert "| Checked | no check was seen to pass after the last edit |\n" in told
 
 
 def test_without_the_setting_there_is_one_comment_at_the_end(scene: Scene) -> None:
@@ -149,10 +180,10 @@ def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scene: Scene) -> 
     assert "ending=stopped -->" in told and "SIGTERM" in told
 
 
-def killed(scene: Scene) -> Begun:
+def killed(scene: Scene, **more: str) -> Begun:
     """A run that is killed at work, and leaves its comment as it was then."""
     scene.endpoint.script(bash("sleep 600"))
-    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()))
+    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()), **more)
     until(lambda: at_work(scene))
     assert begun.end(signal.SIGKILL) == -signal.SIGKILL
     [told] = scene.bot_comments()
@@ -164,7 +195,7 @@ def test_a_step_after_a_killed_run_says_that_it_died(scene: Scene) -> None:
     begun = killed(scene)
     kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
     done = scene.line.call("close", **kept)
-    assert (done.exit_code, "says so now" in done.stdout) == (0, True), done.stderr
+    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
     [told] = scene.bot_comments()
     assert "**died**" in told and "ending=died -->" in told and "/actions/runs/123" in told
     again = scene.line.call("action", **kept, INPUT_CLOSE="true")
@@ -177,6 +208,22 @@ def test_the_step_leaves_what_another_job_says_alone(scene: Scene) -> None:
     done = scene.line.call("close", **{**kept, "GITHUB_RUN_ID": "124"})
     assert "Nothing to close" in done.stdout
     assert "ending=progress" in scene.bot_comments()[0]
+
+
+def test_of_a_matrix_each_job_closes_its_own_run_alone(scene: Scene) -> None:
+    job = {"GITHUB_JOB": "resolve", "RUNNER_NAME": "GitHub Actions 7"}
+    begun = killed(scene, **job)
+    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
+    done = scene.line.call("close", **kept, RUNNER_NAME="GitHub Actions 8")
+    assert "Nothing to close" in done.stdout
+    other = scene.github.event_issue_comment(scene.mention())
+    event = scene.line.folder / "other.json"
+    event.write_text(json.dumps(other))
+    done = scene.line.call("close", **{**kept, **job, "GITHUB_EVENT_PATH": str(event)})
+    assert "Nothing to close" in done.stdout, "another request's"
+    waited = {"GITHUB_JOB": "close", "RUNNER_NAME": "GitHub Actions 9"}
+    done = scene.line.call("close", **{**kept, **waited})
+    assert "Nothing to close" not in done.stdout and "ending=died" in scene.bot_comments()[0]
 
 
 def test_the_next_request_closes_what_a_lost_job_has_left(scene: Scene) -> None:
@@ -213,6 +260,32 @@ def test_a_refused_push_is_kept_and_published_by_a_comment(scene: Scene) -> None
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
     assert "nothing to publish" in scene.bot_comments()[-1]
     assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 3)
+
+
+def test_a_question_after_a_refused_push_does_not_hide_what_was_made(scene: Scene) -> None:
+    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scene.endpoint.script(FIX, finish(SUMMARY), finish("It adds."))
+    scene.action(scene.github.event_issue_comment(scene.mention()))
+    time.sleep(1.1)  # a run's id has its second
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent /ask what?")))
+    assert (done.exit_code, scene.pulls()) == (0, []), done.stderr
+    asked = len(scene.endpoint.requests)
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    assert done.exit_code == 0, done.stderr
+    assert (len(scene.endpoint.requests), len(scene.pulls())) == (asked, 1)
+    assert "I opened" in scene.bot_comments()[-1]
+
+
+def test_a_kept_change_is_not_published_past_what_a_later_run_has_made(scene: Scene) -> None:
+    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scene.endpoint.script(FIX, finish(SUMMARY), FIX, finish(SUMMARY))
+    scene.action(scene.github.event_issue_comment(scene.mention()))
+    time.sleep(1.1)
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert (done.exit_code, len(scene.pulls())) == (0, 1), done.stderr
+    scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    assert "nothing to publish" in scene.bot_comments()[-1]
+    assert len(scene.pulls()) == 1
 
 
 def test_publish_without_an_earlier_run_starts_none(scene: Scene) -> None:

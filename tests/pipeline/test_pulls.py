@@ -227,6 +227,21 @@ def test_else_the_patch_is_in_the_comment(scene: PullScene, why: str) -> None:
     assert len(scene.told(pull)) == 1 and len(scene.endpoint.requests) == 2
 
 
+def test_a_patch_is_pushed_by_a_comment_once_the_author_lets_us(scene: PullScene) -> None:
+    pull = scene.from_fork(editable=False)
+    scene.endpoint.script(HALF, finish(DONE))
+    right(scene.ask(on=pull))
+    before = scene.tip(repository=FORK)
+    assert "`@agent publish` makes public what is done" in scene.told(pull)[-1]
+    assert pull.pull is not None
+    pull.pull.maintainer_can_modify = True
+    right(scene.ask("@agent publish", on=pull))
+    assert len(scene.endpoint.requests) == 2
+    tip = scene.tip(repository=FORK)
+    assert scene.git("rev-parse", f"{tip}^", repository=FORK) == before
+    assert f"{FORK}/commit/{tip}" in scene.told(pull)[-1]
+
+
 def test_the_patch_of_the_comment_can_be_applied(scene: PullScene, tmp_path: Any) -> None:
     pull = scene.from_fork(editable=False)
     scene.endpoint.script(HALF, finish(DONE))
@@ -253,16 +268,57 @@ def test_a_branch_of_its_own_holds_the_forks_commits_by_setting(scene: PullScene
     assert f"#{pull.number}" in beside.body
 
 
-def test_the_default_branch_is_never_pushed_to(scene: PullScene) -> None:
+@pytest.mark.parametrize("head", ["main", "develop"])
+def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_push(
+    scene: PullScene, head: str
+) -> None:
     scene.github.commit(UPSTREAM, "release", {"r.py": "1\n"})
-    pull = scene.github.create_pull(
-        UPSTREAM, "main", "Release it", "", author="mona", base="release"
-    )
-    before = scene.tip("main")
-    done = scene.ask(on=pull)
-    assert done.exit_code == 5
-    assert "never push" in scene.told(pull)[-1]
-    assert scene.tip("main") == before and scene.endpoint.requests == []
+    half = {"half.py": "def half(x):\n    return x // 2\n"}
+    before = scene.github.commit(UPSTREAM, head, half, "Add half()", "mona")
+    pull = scene.github.create_pull(UPSTREAM, head, "Release it", "", author="mona", base="release")
+    scene.endpoint.script(HALF, finish(DONE))
+    right(scene.ask(on=pull, RESOLVER_BASE_BRANCH="develop"))
+    assert scene.tip(head) == before
+    beside = scene.pulls()[-1]
+    assert beside.pull.base == head and beside.pull.head.startswith("agent/")
+    assert scene.git("rev-parse", f"{beside.pull.head}^") == before
+    assert f"[#{beside.number}]" in scene.told(pull)[-1]
+    assert "which I never push to" in scene.told(pull)[-1]
+
+
+@pytest.mark.parametrize("whose", ["the fork's", "the fork's, since", "a merge of main's"])
+def test_a_fork_can_not_bring_its_workflows_into_this_repository(
+    scene: PullScene, whose: str
+) -> None:
+    pull = scene.from_fork()
+    flow = {".github/workflows/ci.yml": "on: push\n"}
+    if whose == "a merge of main's":
+        scene.github.commit(UPSTREAM, "main", flow, "ci", "mona")
+        git = scene.github.repository(FORK).git
+        upstream = scene.github.repository(UPSTREAM).git_dir
+        git.git("fetch", "-q", str(upstream), "main:theirs")
+        tree = git.text("merge-tree", "--write-tree", "half", "theirs")
+        both = ("-p", "half", "-p", "theirs")
+        env = {
+            f"GIT_{who}_{what}": "zoe"
+            for who in ("AUTHOR", "COMMITTER")
+            for what in ("NAME", "EMAIL")
+        }
+        made = git.git("commit-tree", tree, *both, "-m", "Merge main", env=env).decode().strip()
+        git.git("update-ref", "refs/heads/half", made)
+    else:
+        scene.github.commit(FORK, "half", flow, "ci", "zoe")
+    if whose == "the fork's, since":
+        scene.github.commit(FORK, "half", {".github/workflows/ci.yml": "on: [push]\n"}, "ci", "zoe")
+    scene.endpoint.script(HALF, finish(DONE))
+    right(scene.ask(on=pull, RESOLVER_FORK_CHANGES="branch"))
+    [told] = scene.told(pull)
+    if whose == "a merge of main's":
+        assert len(scene.branches()) == 1
+        return
+    assert scene.branches() == [] and len(scene.pulls()) == 2
+    assert "protected files here" in told and "ci.yml" in told
+    assert "+    return x / 2" in told and "git am" in told
 
 
 def test_a_protected_branch_gets_a_pull_request_instead_of_a_push(scene: PullScene) -> None:
@@ -346,3 +402,33 @@ def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scene: PullScene)
     done = scene.ask(on=pull)
     assert done.exit_code == 1 and scene.endpoint.requests == []
     assert "not a valid branch name" in scene.told(pull)[-1]
+
+
+@pytest.mark.parametrize("pushes", [1, 120])
+def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
+    scene: PullScene, pushes: int
+) -> None:
+    made = scene.from_fork()
+    seen = scene.tip(repository=FORK)
+    event = scene.event(on=made)
+    scene.github.advance(60)
+    for n in range(pushes):
+        scene.github.commit(FORK, "half", {"evil.py": f"EVIL = {n}\n"}, "EVIL", "zoe")
+    scene.endpoint.script(bash("cat evil.py"), finish("Nothing"))
+    done = scene.action(event)
+    assert done.outcome["base"] == seen
+    assert "EVIL" not in str([each.body for each in scene.endpoint.requests])
+
+
+def test_where_a_forks_pushes_can_not_be_seen_the_answer_is_one_refusal(scene: PullScene) -> None:
+    made = scene.from_fork()
+    event = scene.event(on=made)
+    scene.github.advance(60)
+    scene.github.commit(FORK, "half", {"evil.py": "EVIL = 1\n"}, "EVIL", "zoe")
+    scene.github.fail_next("GET", "/activity$", 404, times=99)
+    done = scene.action(event)
+    assert done.exit_code == 5
+    assert not scene.endpoint.requests
+    [told] = scene.told(made)
+    assert "not known which commit" in told
+    assert "ask in a review of it" in told

@@ -159,6 +159,28 @@ def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(scene: Roun
     assert "delete it all" not in scene.prompt.split("asks about these conversations")[1]
 
 
+def test_a_job_that_begins_anew_after_its_push_says_which_answers_may_be_missing(
+    scene: RoundScene,
+) -> None:
+    name, *_ = reviewed(scene)
+    scene.endpoint.script(RENAME, ended(said("T1", "Renamed to `halve`.")))
+    for method, path in (
+        ("POST", r"/replies$"),
+        ("PATCH", r"/issues/comments/\d+$"),
+        ("POST", rf"/issues/{scene.pull.number}/comments$"),
+    ):
+        scene.github.fail_next(method, path, 422, times=99)
+    assert scene.submitted(scene.review).exit_code == 1
+    tip = scene.repository.git.tip("half")
+    assert tip != scene.head and scene.replies(name) == []
+    scene.github.app.faults = type(scene.github.app.faults)()
+    again = scene.submitted(scene.review)
+    assert again.exit_code == 0, again.stdout + again.stderr
+    assert (scene.repository.git.tip("half"), len(scene.endpoint.requests)) == (tip, 2)
+    [told] = scene.told()
+    assert "some of them may have no answer of mine" in told and str(tip)[:12] in told
+
+
 def test_a_comment_of_a_review_starts_the_same_run_as_the_review(scene: RoundScene) -> None:
     name, _, twice = reviewed(scene)
     scene.endpoint.script(RENAME, ended(said("T1", "Renamed.")))

@@ -88,6 +88,28 @@ def test_a_dispatch_by_hand_is_worked_on_once_for_each_run_of_the_workflow(
     is_done(scene, scene.issue, again)
 
 
+def test_what_is_written_while_a_dispatch_waits_for_its_job_was_not_asked_for(
+    scene: Scene, events: Events
+) -> None:
+    scene.github.add_comment(scene.issue, "It is in calc.py.", "zoe")
+    scene.github.advance(60)
+    asked = {"id": 77, "created_at": f"{scene.github.world.now():%Y-%m-%dT%H:%M:%SZ}"}
+    payload = events.by_hand("mona", issue=str(scene.issue.number))
+    scene.github.advance(60)
+    scene.github.add_comment(scene.issue, "EVIL comment", "zoe")
+    scene.github.edit_issue(scene.issue, title="EVIL title", body="EVIL text")
+    scene.github.advance(60)
+    scene.github.fail_next("GET", "/actions/runs/77$", 200, {}, asked)
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    is_done(scene, scene.issue, scene.action(payload, "workflow_dispatch"))
+    prompt = str(scene.endpoint.requests[0].body)
+    assert "EVIL" not in prompt
+    assert "add() subtracts" in prompt and "It is in calc.py." in prompt
+    [told] = scene.bot_comments()
+    assert "the issue's text, edited after the request" in told
+    assert "a comment of zoe that was written after the request" in told
+
+
 def test_a_dispatch_by_a_program_is_worked_on(scene: Scene, events: Events) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     payload = events.by_program("mona", issue=scene.issue.number)
@@ -118,6 +140,32 @@ def test_a_schedule_and_a_dispatch_that_names_nothing_sweep(
     assert f"#{scene.issue.number}" in scene.summary()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is no number"),
+        ("repository_dispatch", {"isue": "1"}, "names no `issue`, but says 'isue'"),
+        ("repository_dispatch", {"issue": None}, "`issue` is no number"),
+        ("workflow_dispatch", {"issue": "abc"}, "`issue` is no number of an issue: 'abc'"),
+        ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "says 'instruction'"),
+    ],
+)
+def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
+    scene: Scene, events: Events, name: str, given: dict[str, Any], why: str
+) -> None:
+    scene.github.add_label(scene.issue, "agent", "mona")
+    made = events.by_hand if name == "workflow_dispatch" else events.by_program
+    named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
+    done = scene.action(made("mona", **given), name, **named)
+    assert done.exit_code == 2, done.stdout + done.stderr
+    [error] = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
+    assert why in error
+    assert "without any input it is a sweep" in error
+    assert scene.outputs() == {"state": "error"}
+    assert not scene.endpoint.requests
+    assert not scene.work_done()
+
+
 @pytest.fixture
 def pull(scene: Scene) -> Issue:
     text = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a + b\n"
@@ -141,6 +189,17 @@ def test_a_pull_request_is_reviewed_that_asks_for_it(
         else asked_for_review(events, pull)
     )
     done = scene.action(payload, "pull_request")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
+
+
+def test_a_pull_request_is_reviewed_whose_review_a_team_of_ours_is_asked_for(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    scene.endpoint.script(comment(6, "Name it."), submit())
+    payload = asked_for_review(events, pull) | {"requested_team": {"name": "Core", "slug": "core"}}
+    del payload["requested_reviewer"]
+    done = scene.action(payload, "pull_request", RESOLVER_REVIEW_TEAMS="core")
     assert done.exit_code == 0, done.stdout + done.stderr
     assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
 

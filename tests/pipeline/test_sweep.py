@@ -110,6 +110,34 @@ def test_a_second_sweep_goes_on_with_the_rest_and_repeats_nothing(scene: Scene) 
     assert len(scene.pulls()) == 2
 
 
+def test_an_issue_that_a_persons_open_pull_request_closes_is_left_to_it(scene: Scene) -> None:
+    taken, free = scene.issue("Taken"), scene.issue("Free")
+    scene.github.commit(REPOSITORY, "carls", {"calc.py": "2\n"})
+    scene.github.add_user("carl")
+    text = f"Fixes #{taken.number}"
+    theirs = scene.github.create_pull(REPOSITORY, "carls", "Fix it", text, author="carl")
+    done = scene.sweep()
+    assert done.exit_code == 0, done.stdout + done.stderr
+    why = f"#{taken.number}  skipped: an open pull request of carl closes it"
+    assert why in done.stdout
+    assert f"/pull/{theirs.number}" in done.stdout
+    assert "an open pull request of carl closes it" in scene.summary.read_text()
+    assert f"#{free.number}  done" in done.stdout
+    assert scene.told(taken) == []
+    theirs.state = "closed"
+    assert f"#{taken.number}  done" in scene.sweep().stdout
+
+
+def test_a_label_can_have_a_comma(scene: Scene) -> None:
+    other = scene.issue("Other")
+    issue = scene.github.create_issue(REPOSITORY, "Mine", "It is wrong.", author="zoe")
+    scene.github.add_label(issue, "agent, please", "mona")
+    scene.github.advance(2)
+    done = scene.sweep(RESOLVER_LABEL="agent, please")
+    assert f"#{issue.number}  done" in done.stdout
+    assert f"#{other.number}  " not in done.stdout
+
+
 def test_what_was_answered_for_the_same_label_event_is_done_before(scene: Scene) -> None:
     issue = scene.issue("Only asked")
     scene.endpoint.answer_with(lambda _: finish("There is nothing to change."))

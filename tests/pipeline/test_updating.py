@@ -100,7 +100,8 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scene: UpdateScene) ->
     seen = str(scene.endpoint.requests[1].body)
     assert "ten of main" in seen and f"<<<<<<< {head}" in seen
     [told] = scene.told()
-    assert "I resolved them: `lines.py`" in told and "Keep both words" in told
+    assert "- `lines.py`: merged by the agent\n" in told and "Keep both words" in told
+    assert "left as git left it" not in told
 
 
 def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
@@ -110,6 +111,54 @@ def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head
     assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+
+
+@pytest.mark.parametrize("line", ["<<<<<<<", "=======", ">>>>>>>"])
+def test_a_single_line_of_the_markers_stops_the_merge(scene: UpdateScene, line: str) -> None:
+    head, _ = scene.conflict()
+    others = " ".join(f"-e '/^{each}/d'" for each in ("<<<<<<<", "=======", ">>>>>>>"))
+    left = others.replace(f"-e '/^{line}/d' ", "").replace(f" -e '/^{line}/d'", "")
+    scene.endpoint.script(bash(f"sed -i {left} lines.py"), RESOLVED)
+    done = scene.ask("@agent update")
+    assert done.exit_code == 5, done.stdout
+    assert scene.tip() == head
+    assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+
+
+def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) -> None:
+    scene.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
+    scene.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
+    scene.endpoint.script(finish("Take it\n\nDone."))
+    right(scene.ask("@agent update"))
+    told = scene.told()[-1]
+    assert "- `logo.bin`: **left as git left it**, as `half` has it. The agent" in told
+    assert "not verified:** a conflict in it is as git left it." in told
+    assert "resolved them" not in told
+
+
+def test_a_file_that_git_brought_back_is_told(scene: UpdateScene) -> None:
+    scene.git("update-ref", "refs/heads/half", scene.tip("main"))
+    half = {"lines.py": None, "half.py": "def half(x):\n    return x // 2\n"}
+    scene.github.commit(UPSTREAM, "half", half, "Drop lines", "mona")
+    scene.github.commit(UPSTREAM, "main", {"lines.py": LINES + "# more\n"}, "more")
+    scene.endpoint.script(finish("Keep what was there\n\nDone."))
+    right(scene.ask("@agent update"))
+    assert "- `lines.py`: **left as git left it**, as `main` has it." in scene.told()[-1]
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("git checkout HEAD^1 -- lines.py", "- `lines.py`: as `half` has it\n"),
+        ("git checkout HEAD^2 -- lines.py", "- `lines.py`: as `main` has it\n"),
+        ("rm lines.py", "- `lines.py`: deleted\n"),
+    ],
+)
+def test_whose_version_the_agent_kept_is_told(scene: UpdateScene, end: str, words: str) -> None:
+    scene.conflict()
+    scene.endpoint.script(bash(end), RESOLVED)
+    right(scene.ask("@agent update"))
+    assert words in scene.told()[-1] and "git left" not in scene.told()[-1]
 
 
 def test_what_the_agent_calls_unfinished_is_not_merged(scene: UpdateScene) -> None:

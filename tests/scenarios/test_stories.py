@@ -133,6 +133,35 @@ def test_what_others_pushed_meanwhile_stays(town: Town) -> None:
     assert len(town.commits(pull)) >= 3
 
 
+def test_a_fresh_request_on_the_issue_goes_on_with_its_open_pull_request(town: Town) -> None:
+    issue = town.opens("zoe", "add subtracts", "2 + 2 gives 0.")
+    town.script(FIX, FIXED)
+    town.says("mona", issue, "@agent please fix this")
+    pull = town.pull()
+    town.answered(issue)
+    assert pull.pull is not None
+    branch = pull.pull.head
+    theirs = town.github.commit(NAME, branch, {"README.md": "# calc, by mona\n"}, "Say who", "mona")
+    town.script(
+        bash("cat README.md; echo 'assert add(-1, -2) == -3' >>test_calc.py"),
+        finish("Test negative numbers\n\nThey add up."),
+    )
+    town.says("mona", issue, "@agent also handle negative numbers")
+    town.answered(issue, 2)
+    assert "by mona" in str(town.endpoint.requests[-1].body)
+    assert town.pulls() == [pull] and town.forge.branches(town.repository) == [branch]
+    assert town.commits(pull) == ["Make add add", "Say who", "Test negative numbers"]
+    assert town.repository.git.text("rev-parse", f"refs/heads/{branch}^") == theirs
+    assert f"Fixes #{issue.number}" in (pull.body or "") and "They add up." in (pull.body or "")
+    assert town.page(issue) == [
+        ("mona", "@agent please fix this"),
+        ("resolver-bot", f"I opened [#{pull.number}]: Make add add"),
+        ("mona", "@agent also handle negative numbers"),
+        ("resolver-bot", f"I added a commit to [#{pull.number}]."),
+    ]
+    assert town.page(pull) == []
+
+
 @pytest.mark.parametrize("town", [{"RESOLVER_BASE_MOVED": "rebase"}], indirect=True)
 def test_the_base_moves_while_the_agent_works(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts")

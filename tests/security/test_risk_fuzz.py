@@ -10,7 +10,7 @@ from resolver.consent import RiskLevel
 from resolver.events.actions import BrowseInteractive, CmdRun, FileRead, IPythonRunCell
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import ORDER
-from resolver.security.risk.shell import parse, word_end
+from resolver.shell.syntax import parse, word_end
 from tests.security.command_lists import commands
 
 ANALYZER = RuleAnalyzer()

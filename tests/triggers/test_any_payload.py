@@ -28,6 +28,7 @@ READ = (
     "workflow_run",
     "check_suite",
     "check_run",
+    "status",
 )
 WORDS = st.sampled_from(
     [
@@ -108,6 +109,7 @@ def test_an_example_with_any_value_anywhere_gets_an_answer(name: str, data: st.D
     read = {"action", "sender", "repository", "inputs", "client_payload", "comment", "review"}
     read |= {"issue", "pull_request", "label", "assignee", "requested_reviewer"}
     read |= {"workflow_run", "check_suite", "check_run"}
+    read |= {"state", "sha", "branches", "context", "updated_at"}
     ways = [path for path in places(payload) if path[0] in read and len(path) <= 4]
     path = data.draw(st.sampled_from(ways))
     changed = with_value(payload, path, data.draw(VALUES))

@@ -68,6 +68,49 @@ def test_one_on_a_branch_of_ours_starts_work_on_its_pull_request(name: str) -> N
     assert "fix_failing_checks" in reason(name, payload, checks="default-branch")
 
 
+def status(*branches: str, state: str = "failure", **changes: Any) -> Payload:
+    """A commit status of what is the newest commit of these branches."""
+    payload = example("status")
+    heads = [{"name": name, "commit": {"sha": SHA}} for name in branches]
+    said = {"sha": SHA, "state": state, "context": "ci/jenkins", "branches": heads}
+    payload["repository"]["default_branch"] = "main"
+    return payload | said | {"updated_at": "2026-01-02T10:00:00+00:00"} | changes
+
+
+@pytest.mark.parametrize("state", ["failure", "error"])
+def test_a_commit_status_that_failed_starts_work_like_a_check(state: str) -> None:
+    found = started("status", status("topic", "main", state=state), checks="default-branch")
+    assert (found.kind, found.check, found.branch) == (
+        TriggerKind.CHECK_FAILED, "ci/jenkins", "main"
+    )  # fmt: skip
+    assert (found.head, found.number, found.is_pull_request) == (SHA, None, False)
+    assert found.at == datetime(2026, 1, 2, 10, tzinfo=UTC)
+    suite = started("check_suite", checked("check_suite"), checks="all")
+    assert found.key == suite.key
+    ours = started("status", status("topic", "agent/issue-3-sign"), checks="own")
+    assert (ours.branch, ours.is_pull_request) == ("agent/issue-3-sign", True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        (status("main", state="pending"), "is pending"),
+        (status("main", state="success"), "is success"),
+        (status("topic"), "neither the default branch nor one of ours"),
+        (status(), "no branch's newest"),
+        (status(branches=[{"name": "main", "commit": {"sha": "0" * 40}}]), "no branch's newest"),
+        (status("main", sender={"login": BOT, "id": 1}), "our own"),
+    ],
+)
+def test_another_commit_status_starts_nothing(payload: Payload, why: str) -> None:
+    assert why in reason("status", payload, checks="all")
+
+
+def test_no_commit_status_starts_work_unless_it_is_wanted() -> None:
+    assert "fix_failing_checks" in reason("status", status("main"))
+    assert "fix_failing_checks" in reason("status", status("main"), checks="own")
+
+
 def test_all_that_fails_on_one_commit_is_one_request() -> None:
     keys = {started(name, checked(name), checks="all").key for name in ("check_suite", "check_run")}
     repository = example("check_suite", "completed")["repository"]["full_name"]

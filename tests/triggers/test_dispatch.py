@@ -4,10 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as st
 
-from resolver.model import Command, TriggerKind
+from resolver.model import Command, Trigger, TriggerKind
 from resolver.triggers.dispatch import Arrival, asks_for_sweep
-from tests.triggers.events import Payload, example, reason, started
+from resolver.triggers.ignored import Malformed
+from tests.triggers.events import Payload, example, parsed, reason, started
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 ARRIVAL = Arrival("123", AT)
@@ -118,12 +122,16 @@ def test_bots_dispatch_nothing_unless_they_are_on_the_list() -> None:
         ("schedule", {"schedule": "17 3 * * *"}, True),
         ("workflow_dispatch", {"inputs": None}, True),
         ("workflow_dispatch", {"inputs": {"issue": "", "instruction": " ", "agent": ""}}, True),
-        ("workflow_dispatch", {"inputs": {"dry": "yes"}}, True),
+        ("workflow_dispatch", {"inputs": {"issue": "", "sweep-issues": "3"}}, True),
+        ("workflow_dispatch", {"inputs": {"dry": "yes"}}, False),
         ("workflow_dispatch", {"inputs": {"issue": "3"}}, False),
         ("workflow_dispatch", {"inputs": {"instruction": "fix"}}, False),
         ("workflow_dispatch", {"inputs": {"issue": "1" * 99}}, False),
         ("repository_dispatch", {"action": "agent"}, True),
         ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}, False),
+        ("repository_dispatch", {"action": "agent", "client_payload": {}}, True),
+        ("repository_dispatch", {"action": "agent", "client_payload": []}, False),
+        ("repository_dispatch", {"action": "agent", "client_payload": {"sweep_total": 1}}, True),
         ("workflow_dispatch", {"inputs": 3}, False),
         ("issues", {"inputs": None}, False),
     ],
@@ -132,3 +140,68 @@ def test_a_schedule_and_a_dispatch_that_names_nothing_are_a_sweep(
     name: str, payload: Payload, sweeps: bool
 ) -> None:
     assert asks_for_sweep(name, payload) is sweeps
+
+
+MISTAKES: list[Any] = [
+    {"issue": {"number": 1}},
+    {"isue": "1"},
+    {"number": 1},
+    {"number": 1, "instruction": ""},
+    {"issue": None},
+    {"issue": ["1"]},
+    {"issue": True},
+    {"issue": 1.0},
+    {"issue": "abc"},
+    {"issue": "", "instruction": "fix"},
+    {"agent": "review"},
+    {"issue": 3, "instruction": ["fix"]},
+    ["1"],
+    True,
+    1.0,
+]
+
+
+@pytest.mark.parametrize("given", MISTAKES, ids=str)
+@pytest.mark.parametrize(("name", "made"), BOTH)
+def test_a_mistake_in_a_dispatch_is_neither_a_sweep_nor_nothing(
+    name: str, made: Any, given: Any
+) -> None:
+    payload = made() | {"inputs" if name == "workflow_dispatch" else "client_payload": given}
+    assert not asks_for_sweep(name, payload)
+    assert isinstance(parsed(name, payload, arrival=ARRIVAL), Malformed)
+
+
+def test_what_is_said_without_an_issue_is_named() -> None:
+    told = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
+    assert told == "the dispatch names no `issue`, but says 'isue', 'number'"
+    told = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
+    assert told == "the input `issue` is no number of an issue: None"
+
+
+def test_an_input_that_is_null_beside_an_issue_is_not_given() -> None:
+    payload = by_program(issue=3, instruction=None, agent=None)
+    assert started("repository_dispatch", payload, arrival=ARRIVAL).number == 3
+
+
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | st.text(max_size=9)
+
+
+@settings(deadline=None)
+@given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
+def test_only_what_says_nothing_is_a_sweep_whatever_a_program_sends(said: Any) -> None:
+    payload = by_program() | {"client_payload": said}
+    found = parsed("repository_dispatch", payload, arrival=ARRIVAL)
+    if asks_for_sweep("repository_dispatch", payload):
+        assert said is None or all(
+            isinstance(value, str) and not value.strip() for value in said.values()
+        )
+    elif isinstance(found, Trigger):
+        assert isinstance(said["issue"], str | int) and found.number
+    else:
+        assert isinstance(found, Malformed)
+        assert len(found.reason) < 1000 and found.reason.isprintable()

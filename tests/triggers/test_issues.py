@@ -163,8 +163,21 @@ def test_a_review_asked_of_somebody_else_or_of_a_team_is_not_ours() -> None:
     payload["requested_reviewer"]["login"] = "zoe"
     assert "somebody else" in reason("pull_request", payload)
     del payload["requested_reviewer"]
-    payload["requested_team"] = {"name": "core", "id": 1}
-    assert "somebody else" in reason("pull_request", payload)
+    payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
+    assert "none of review_teams" in reason("pull_request", payload)
+    assert "none of review_teams" in reason("pull_request", payload, review_teams=["octo/core"])
+    del payload["requested_team"]
+    assert "somebody else" in reason("pull_request", payload, review_teams=["core"])
+
+
+@pytest.mark.parametrize("team", ["Codertocat/core", "codertocat/CORE", "core"])
+def test_a_review_asked_of_a_team_of_ours_is_a_review(team: str) -> None:
+    payload = done("pull_request", "review_requested")
+    del payload["requested_reviewer"]
+    payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
+    assert payload["repository"]["full_name"].startswith("Codertocat/")
+    found = started("pull_request", payload, review_teams=["other", team], bot_login="")
+    assert (found.kind, found.command) == (TriggerKind.REVIEW_REQUESTED, Command.REVIEW)
 
 
 @pytest.mark.parametrize("name", ["issues", "pull_request"])

@@ -1,5 +1,6 @@
 """A mention counts only where a person wrote it to ask for something."""
 
+import re
 import time
 
 import pytest
@@ -25,6 +26,29 @@ from resolver.triggers.mention import find_instruction
         ("@agent", ""),
         ("Thanks @agent.", "Thanks"),
         ("\u201c@agent fix\u201d", "fix\u201d"),
+        ("你好，@agent 请修复", "请修复"),
+        ("@agent请修复", "请修复"),
+        ("你好@agent，请修复", "请修复"),
+        ("（@agent please fix）", "please fix）"),
+        (".@agent fix", "fix"),
+        ("👋@agent fix", "fix"),
+        ("@agent👍 fix", "👍 fix"),
+        ("Done…@agent fix", "fix"),
+        ("hi<br>@agent fix", "fix"),
+        ("<sub>@agent fix</sub>", "fix</sub>"),
+        ("a|@agent fix", "fix"),
+        ("`code`@agent fix", "fix"),
+        ("![picture](u)@agent fix", "fix"),
+        ("#@agent fix", "fix"),
+        ("cc @agent—fix it", "fix it"),
+        ('<a name="top">\n\n@agent fix', "fix"),
+        ('<a name="top">here\n\n@agent fix', "fix"),
+        ('<a id="top"></a>@agent fix', "fix"),
+        ('<img style="display:none" src="x">@agent fix', "fix"),
+        ("@agent[bot] fix", "fix"),
+        ("@agent[bot]", ""),
+        ("@agent。", ""),
+        ("这是为什么，@agent？", "这是为什么?"),
     ],
 )
 def test_a_real_mention_gives_what_follows(body: str, instruction: str) -> None:
@@ -55,6 +79,17 @@ def test_a_real_mention_gives_what_follows(body: str, instruction: str) -> None:
         "@agent.io",
         "@agentic",
         "@agent-x @agent_x @agent/team @agent's",
+        "@agent-smith",
+        "@agent/team",
+        "@agents",
+        "me@agent.org",
+        "me@agent",
+        "0@agent fix",
+        "node_modules/@agent fix",
+        "<a href='u'>\n\n@agent fix",
+        "<details><a name='x'></a>\n\n@agent fix\n\n</details>",
+        "<details><b>x</b> </a> @agent fix",
+        "<b hidden>@agent fix</b>",
         "a@agent b",
         "@@agent",
         "<!-- @agent fix -->",
@@ -77,6 +112,7 @@ def test_what_only_looks_like_a_mention_is_none(body: str) -> None:
 def test_another_word_can_be_the_mention() -> None:
     assert find_instruction("/fix it", "/fix") == "it"
     assert find_instruction("http://x/fix it", "/fix") is None
+    assert find_instruction("./fix it", "/fix") is None
 
 
 def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
@@ -91,6 +127,29 @@ def test_one_long_word_of_mentions_takes_no_minutes() -> None:
     begun = time.process_time()
     assert find_instruction("@agent" * 10_000, "@agent") is None
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "**_" * 21_600,
+        "|".join("a" * 16_000) + "\n" + "|".join("-" * 16_000) + "\n",
+        "|".join("a" * 400) + "\n" + "|".join("-" * 400) + "\n" + "|\n" * 31_000,
+        "|a\n--\n" + "a\n" * 32_000,
+        "*a\n" * 21_000,
+    ],
+    ids=["emphasis", "a wide table", "short rows", "a long table", "lines"],
+)
+@pytest.mark.parametrize("comment", ["{}\n\n@agent fix this", "@agent fix this\n\n{}"])
+def test_a_comment_of_any_make_is_read_in_little_time(comment: str, hostile: str) -> None:
+    begun = time.process_time()
+    find_instruction(comment.format(hostile), "@agent")
+    assert time.process_time() - begun < 2
+
+
+def test_a_mention_below_a_table_of_a_persons_size_is_found() -> None:
+    rows = "|a|b|\n|-|-|\n" + "|1|2|\n" * 500
+    assert find_instruction(f"{rows}\n@agent fix this", "@agent") == "fix this"
 
 
 PIECES = [
@@ -113,6 +172,17 @@ PIECES = [
     "~~",
     "*",
 ]
+
+
+@given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!\ue000\ue001", codec="utf-8"))
+@settings(deadline=None)
+def test_a_sign_that_no_login_has_ends_one_on_both_sides(sign: str) -> None:
+    if re.fullmatch("[A-Za-z0-9]", sign):
+        assert find_instruction(f"Hi {sign}@agent fix", "@agent") is None
+        assert find_instruction(f"Hi @agent{sign} fix", "@agent") is None
+    else:
+        assert find_instruction(f"Hi {sign}@agent fix", "@agent") == "fix"
+        assert (find_instruction(f"Hi @agent{sign} fix", "@agent") or "").endswith("fix")
 
 
 @settings(max_examples=300, deadline=None)

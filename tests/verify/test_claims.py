@@ -42,3 +42,24 @@ def test_the_last_run_of_a_command_is_the_one_shown() -> None:
 
 def test_what_the_agent_ran_is_never_called_independent() -> None:
     assert claimed_evidence(ran("pytest")).independent is False
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "masked"),
+    [
+        ("pytest -q 2>&1 | tail -5", 0, True),
+        ("pytest -q || true", 0, True),
+        ("pytest -q | tail", 1, False),
+        ("pytest -q", 0, False),
+    ],
+)
+def test_an_exit_code_that_is_not_the_checks_own_is_noted(
+    command: str, exit_code: int, masked: bool
+) -> None:
+    run = CheckedCommand(command=command, exit_code=exit_code, event_id=1)
+    assert [c.masked for c in claimed_evidence([run]).commands] == [masked]
+
+
+@pytest.mark.parametrize("command", ["grep add calc.py && echo pytest", "pip install pytest"])
+def test_a_word_that_names_a_runner_is_no_check(command: str) -> None:
+    assert not claimed_evidence(ran(command)).commands

@@ -13,6 +13,7 @@ from resolver.workspace.merging import (
     mail,
     merge,
     replay,
+    settled,
     taken_over,
     unfinished,
     unresolved,
@@ -49,9 +50,9 @@ class Clone:
         plain_git(self._bare, "fetch", "-q")
         return HostGit(git_dir=self._bare)
 
-    def tree_with(self, base: str, files: dict[str, str]) -> str:
+    def tree_with(self, base: str, files: Files) -> str:
         """Tree of `base` with other contents."""
-        made = self.commit("resolved", dict(files), base)
+        made = self.commit("resolved", files, base)
         assert self.git
         return plain_git(self.source, "rev-parse", f"{made}^{{tree}}")
 
@@ -143,13 +144,14 @@ def test_whatever_is_left_of_a_conflict_is_found(clone: Clone) -> None:
     assert unresolved(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
 
     def left(**files: str) -> tuple[bytes, ...]:
-        named = {name.replace("_", "."): text for name, text in files.items()}
+        named: Files = {name.replace("_", "."): text for name, text in files.items()}
         return unresolved(git, merged, clone.tree_with(ours, named), ours, theirs)
 
     assert left(a_txt=edited(3, "both")) == ()
     assert left(a_txt=edited(3, "<<<<<<< mine")) == (b"a.txt",)
     assert left(a_txt=edited(3, ">>>>>>>")) == (b"a.txt",)
-    assert left(a_txt=edited(3, "=======\nTitle\n=======")) == ()
+    assert left(a_txt=edited(3, "=======")) == (b"a.txt",)
+    assert left(a_txt=edited(3, "========")) == ()
     assert left(a_txt=edited(3, "ok"), b_txt=f">>>>>>> {theirs}\n") == (b"b.txt",)
     assert left(a_txt=edited(3, "ok"), b_txt="<<<<<<< as a manual shows it\n") == ()
 
@@ -163,6 +165,37 @@ def test_a_marker_that_was_in_the_file_before_may_stay(tmp_path: Path) -> None:
     merged = merge(git, ours, theirs)
     tree = clone.tree_with(ours, {"a.txt": shown})
     assert unresolved(git, merged, tree, ours, theirs) == ()
+
+
+def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path) -> None:
+    titled = f"Title\n=======\n{LINES}"
+    clone = Clone(tmp_path, {"a.md": titled, "b.md": LINES})
+    both = {"a.md": titled, "b.md": LINES}
+    ours = clone.commit("ours", {k: v.replace("3\n", "x\n") for k, v in both.items()})
+    theirs = clone.commit("theirs", {k: v.replace("3\n", "y\n") for k, v in both.items()})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    tree = clone.tree_with(ours, both)
+    assert unresolved(git, merged, tree, ours, theirs) == ()
+    tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
+    assert unresolved(git, merged, tree, ours, theirs) == (b"b.md",)
+
+
+def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
+    names = ("both.txt", "gone.txt", "ours.txt", "theirs.txt")
+    ours = clone.commit("ours", dict.fromkeys(names, "x\n"))
+    theirs = clone.commit("theirs", dict.fromkeys(names, "y\n"))
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    files: Files = {"both.txt": "xy\n", "gone.txt": None, "theirs.txt": "y\n"}
+    tree = clone.tree_with(ours, files)
+    ended = settled(git, merged, tree, ours, theirs)
+    found = {each.path: (each.kept, each.untouched) for each in ended}
+    assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
+    assert found[b"theirs.txt"] == ("theirs", False)
+    assert found[b"gone.txt"] == ("deleted", False)
+    untouched = settled(git, merged, merged.tree, ours, theirs)
+    assert all(each.untouched and each.kept == "merged" for each in untouched)
 
 
 def test_a_file_that_git_put_beside_its_place_is_left_over(clone: Clone) -> None:

@@ -217,23 +217,6 @@ class GitHubAccess:
             lazy=True,
         )
 
-    def viewer(self) -> str:
-        """Login of the token's account by the GraphQL API, "" when it does not say.
-
-        Installation tokens, which may not ask the REST API for their user, are answered here.
-        """
-        try:
-            answer = requests.post(
-                self.graphql_url,
-                json={"query": "query { viewer { login } }"},
-                headers={"Authorization": f"Bearer {self.token}"},
-                timeout=self.timeout,
-                allow_redirects=False,
-            ).json()
-            return str(answer["data"]["viewer"]["login"])
-        except (requests.RequestException, ValueError, KeyError, TypeError):
-            return ""
-
     @contextmanager
     def asking(self, what: str, permission: str = "") -> Iterator[None]:
         """Everything that goes wrong inside becomes a ForgeError.

@@ -4,6 +4,7 @@ A token is for one repository and for what a run needs there, and is good for an
 Source: https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
 """
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.tokens import hide
+
+logger = logging.getLogger("resolver.forge")
 
 PERMISSIONS: Mapping[str, str] = {
     "contents": "write",
@@ -35,12 +38,19 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "check_suite",
+    "status",
     "workflow_run",
 )
 """What an App has to be told of."""
 
 RENEWED_BEFORE = timedelta(minutes=15)
 """How long before its end a token is no longer given: a push may take that long."""
+
+_LAST = timedelta(minutes=2)
+"""How long before its end a token is still given where no newer one can be had."""
+
+_TRIED_AGAIN = timedelta(minutes=1)
+"""After a token could not be made while the older one still does."""
 
 _SIGNED_FOR = timedelta(minutes=9)
 """GitHub takes no more than 10."""
@@ -224,6 +234,8 @@ class AppAccess:
 class InstallationTokens:
     """The App's tokens for one repository, each renewed before it ends; a `TokenSource`.
 
+    While a new one is made, and where that fails, the older one is given as long as it is good:
+    then nobody waits for GitHub but the thread that asks for it.
     note: told of each before it is used.
     """
 
@@ -234,23 +246,49 @@ class InstallationTokens:
     wanted: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
     def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self._given: tuple[str, ...] = ()
-        self._ends: datetime | None = None
+        self._minting, self._asking = threading.Lock(), threading.Lock()
+        self._given: tuple[tuple[str, datetime], ...] = ()
+        self._not_before: datetime | None = None
         self._login = ""
 
     def token(self) -> str:
-        with self._lock:
-            if self._ends is None or self.now() > self._ends - RENEWED_BEFORE:
-                made, ends = self.app.mint(self.repository, self.wanted)
-                self.note(made, ends)
-                self._given, self._ends = (*self._given, made), ends
-            return self._given[-1]
+        older = self._good_for(_LAST)
+        if older and not self._is_due():
+            return older
+        if not self._minting.acquire(blocking=not older):
+            return older  # another thread is at it
+        try:
+            return self._renewed() if self._is_due() else self._given[-1][0]
+        finally:
+            self._minting.release()
+
+    def _renewed(self) -> str:
+        older = self._good_for(_LAST)
+        try:
+            made, ends = self.app.mint(self.repository, self.wanted)
+        except ForgeError as error:
+            if not older:
+                raise
+            self._not_before = self.now() + _TRIED_AGAIN
+            logger.warning("%s; the older token is used meanwhile", error.what)
+            return older
+        self.note(made, ends)
+        self._given = (*self._given, (made, ends))
+        return made
+
+    def _is_due(self) -> bool:
+        waits = self._not_before is not None and self.now() < self._not_before
+        return not self._good_for(_LAST if waits else RENEWED_BEFORE)
+
+    def _good_for(self, time: timedelta) -> str:
+        """The newest token, "" where it ends within that time."""
+        made, ends = self._given[-1] if self._given else ("", self.now())
+        return made if self.now() <= ends - time else ""
 
     def login(self) -> str:
-        with self._lock:
+        with self._asking:
             self._login = self._login or self.app.page().login
             return self._login
 
     def hidden_in(self, text: str) -> str:
-        return hide(text, *self._given)
+        return hide(text, *(made for made, _ in self._given))

@@ -83,7 +83,8 @@ class Around:
         left_out: list[str],
     ) -> tuple[Reference, ...]:
         texts = [self.trigger.instruction, snapshot.title, snapshot.body]
-        texts += [comment.body for comment in reversed(comments)]
+        texts += [comment.body for comment in reversed(comments) if not comment.is_ours]
+        texts += _said_on_code(pull)
         known = [issue.number for issue in pull.closes] if pull else []
         name = self.repository.full_name
         try:
@@ -108,6 +109,15 @@ class Around:
         hosts = PictureHosts(self.access.server_url, self.wanted.picture_hosts)
         reader = PictureReader(self.access, self.repository.requester, hosts, self.wanted.pictures)
         return reader.read(shown, left_out)
+
+
+def _said_on_code(pull: Pull | None) -> list[str]:
+    """What was said in reviews and on lines, the newest first."""
+    if pull is None:
+        return []
+    words = [review.words for review in pull.reviews]
+    words += [each for thread in pull.threads for each in thread.comments]
+    return [each.body for each in sorted(words, key=lambda each: each.at, reverse=True)]
 
 
 def _used(snapshot: Snapshot, comments: Sequence[Comment], pull: Pull | None) -> list[str]:

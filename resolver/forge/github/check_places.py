@@ -3,8 +3,9 @@ branch; and how often that was tried. What is counted is what we have published 
 every run sees it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 from github.Issue import Issue
@@ -22,6 +23,9 @@ _SEARCHED = 300
 
 _COMMITS = 100
 """The newest of a branch whose checks are counted."""
+
+_THREADS = 10
+"""On which attempts are counted, and closed issues that are read: the newest."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +47,37 @@ class CheckPlaces:
             pull = publishing.open_pull_request_of(self.repository, branch)
             return pull.number if pull and publishing.is_ours(pull, self.own) else None
 
-    def issues(self) -> dict[int, str]:
-        """Our open issues about checks, newest first: number and text."""
+    def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
+        """Our open issues about checks, newest first: number and text. closed_since: the closed
+        ones instead, at which anything was done since then."""
+        which = {"state": "closed", "since": closed_since} if closed_since else {"state": "open"}
         with self.access.asking(f"list the issues of {self._name}", "issues: read"):
-            issues = self.repository.get_issues(state="open", sort="created", direction="desc")
+            issues = self.repository.get_issues(**which, sort="created", direction="desc")
             return {
                 issue.number: issue.body or ""
                 for issue in islice(issues, _SEARCHED)
                 if self._is_own(issue) and is_of_check(issue.body or "")
             }
 
+    def given_up(self, check: str, closed_since: datetime) -> list[int]:
+        """Our closed issues about this check that no pull request of ours has fixed."""
+        closed = self.issues(closed_since)
+        numbers = [n for n, body in closed.items() if is_of_check(body, check)]
+        if not numbers:
+            return []
+        with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
+            pulls = self.repository.get_pulls(state="closed", sort="updated", direction="desc")
+            merged = [pull for pull in islice(pulls, _SEARCHED) if pull.merged_at is not None]
+        return [n for n in numbers if not any(self._came(pull, n) for pull in merged)]
+
     def issue_of(self, check: str) -> int | None:
         """Number of our open issue about this check."""
         return next((n for n, body in self.issues().items() if is_of_check(body, check)), None)
 
-    def told_on(self, key: str) -> int | None:
-        """Number of our open issue about a check on which a run of this key has told anything."""
-        for number in self.issues():
+    def told_on(self, key: str, closed_since: datetime) -> int | None:
+        """Number of our issue about a check on which a run of this key has told anything: of an
+        open one, or as `issues` has it."""
+        for number in (*self.issues(), *list(self.issues(closed_since))[:_THREADS]):
             with self.access.asking(f"read {self._name}#{number}", "issues: read"):
                 bodies = self._own_words(number)
             if any(is_of_run(body, key) for body in bodies):
@@ -85,16 +103,17 @@ class CheckPlaces:
             return next((p.number for p in islice(pulls, _SEARCHED) if self._came(p, issue)), None)
 
     def attempts(
-        self, number: int, branch: str, key_of: Callable[[str], str], apart_from: str
+        self, numbers: Sequence[int], branch: str, key_of: Callable[[str], str], apart_from: str
     ) -> int:
-        """How many runs have told on this thread of checks of the branch's newest commits.
+        """How many runs have told on these threads of checks of the branch's newest commits.
 
         key_of: of a commit. apart_from: the commit whose own run is not counted.
         """
-        with self.access.asking(f"read {self._name}#{number}", "issues: read"):
+        threads = numbers[:_THREADS]
+        with self.access.asking(f"read {self._name}#{threads[0]}", "issues: read"):
             commits = self.repository.get_commits(sha=branch)
             keys = {key_of(c.sha) for c in islice(commits, _COMMITS) if c.sha != apart_from}
-            bodies = self._own_words(number)
+            bodies = [body for number in threads for body in self._own_words(number)]
         return sum(_is_of_any(body, keys) for body in bodies)
 
     def _own_words(self, number: int) -> list[str]:

@@ -234,7 +234,7 @@ class Checks:
             why = str(error) if isinstance(error, Refusal) else type(error).__name__
             left_out.append(f"the log of {_line(run.name)}: {why}")
             return ""
-        return _without_credentials(cut_log(data.decode("utf-8", "replace"), MOST_LOG))
+        return cut_log(data.decode("utf-8", "replace"), MOST_LOG, _without_credentials)
 
     def _pages(self, path: str, **query: Any) -> Iterator[Any]:
         for number in range(1, _PAGES + 1):
@@ -263,7 +263,7 @@ def _line(text: str) -> str:
 
 def _words(text: str, most: int) -> str:
     shown = without_pictures(strip_hidden(text).text.strip())
-    return _without_credentials(shortened(shown, most))
+    return shortened(_without_credentials(shown), most)
 
 
 def _without_credentials(text: str) -> str:

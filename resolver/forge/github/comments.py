@@ -14,7 +14,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.reading import login_of
-from resolver.forge.markers import AtWork, at_work_in, is_of_run, is_refusal_of
+from resolver.forge.markers import AtWork, at_work_in, is_of_run, is_refusal_of, may_close
 from resolver.forge.progress import Progress, died_body, progress_body
 from resolver.forge.report import Ending, Report
 from resolver.forge.wording import comment_body
@@ -118,17 +118,20 @@ class RunComments:
                     closed += 1
         return closed
 
-    def close_job(self, number: int, job: str, mention: str) -> int:
-        """Say of the runs that a job of GitHub Actions has left at work on a thread that they
-        died; how many there were. job: as in AtWork."""
-        run = job.partition(".")[0]
+    def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
+        """Say of the run of `trigger` that it died where a job of GitHub Actions has left it at
+        work, or name the pull request that it made before; how many comments were closed so.
+        job: as in AtWork."""
         closed = 0
-        issue = self._repository.get_issue(number)
-        with self._access.asking(f"comment on {self._name}#{number}", "issues: write"):
+        issue = self._issue(trigger)
+        with self._access.asking(self._what(trigger), "issues: write"):
             for comment in publishing.own_comments(issue, self._own, None):
-                work = at_work_in(comment.body or "")
-                if work is not None and run and work.job.partition(".")[0] == run:
-                    comment.edit(self._died(comment, work, mention))
+                body = comment.body or ""
+                work = at_work_in(body)
+                own = is_of_run(body, trigger.key)
+                if work is not None and own and may_close(job, work.job):
+                    made = self._made(trigger, work, mention)
+                    comment.edit(made or self._died(comment, work, mention))
                     closed += 1
         return closed
 
@@ -146,7 +149,7 @@ class RunComments:
         """
         if now > work.until:
             return False
-        id, _, attempt = work.job.partition(".")
+        id, attempt = f"{work.job}.".split(".")[:2]
         if not id:
             return True
         path = f"{self._repository.url}/actions/runs/{id}"
@@ -163,6 +166,17 @@ class RunComments:
         except ForgeError as error:
             logger.info("%s", error.what)  # without `actions: read` only time tells
             return True
+
+    def _made(self, trigger: Trigger, work: AtWork, mention: str) -> str:
+        """What a run whose last word did not arrive would have said of its pull request; "" where
+        it made none."""
+        pull = publishing.pull_request_of_run(self._repository, self._own, trigger)
+        if pull is None:
+            return ""
+        made = publishing.described(pull)
+        return comment_body(
+            Report(trigger=trigger, run=work.run, mention=mention, pull_request=made)
+        )
 
     def _died(self, comment: IssueComment, work: AtWork, mention: str) -> str:
         server = self._access.server_url.rstrip("/")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 
-import github
 from github.Issue import Issue
 from github.Repository import Repository
 
@@ -29,6 +28,7 @@ from resolver.forge.github.reading import read_task
 from resolver.forge.github.reviews import ReviewPublisher, published_review
 from resolver.forge.github.rounds import ThreadAnswers, reply_of_run
 from resolver.forge.github.signed import SignedCommits
+from resolver.forge.github.workflow_runs import asked_at
 from resolver.forge.markers import answer_marker, ending_of, work_of
 from resolver.forge.report import Ending, Report
 from resolver.model import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
@@ -64,14 +64,7 @@ class GitHubForge:
     def _own_login(self) -> str:
         if self._access.bot_login:
             return self._access.bot_login
-        with self._access.asking("ask whose token this is"):
-            try:
-                return self._client.get_user().login
-            except github.GithubException as error:
-                # an installation's token has no user; a wrong token is 401
-                if error.status not in {403, 404}:
-                    raise
-        return self._access.viewer() or ACTIONS_LOGIN
+        return people.login_of(self._access, self._client) or ACTIONS_LOGIN
 
     def account(self) -> Actor:
         return people.account_of(self._access, self._client, self.whoami())
@@ -150,6 +143,10 @@ class GitHubForge:
             issue = self._repository.get_issue(number).complete()
             return issue.raw_data.get("pull_request") is not None
 
+    def asked_at(self, run: str) -> datetime | None:
+        """When a run of GitHub Actions was asked for; None where nobody may see that."""
+        return asked_at(self._access, self._repository, run)
+
     def board(self) -> GitHubBoard:
         """What the guard asks beside a run's thread."""
         return GitHubBoard(self._access.in_haste(), self._name, self.whoami())
@@ -224,6 +221,10 @@ class GitHubForge:
         return opening.open_pull_request(
             self._access, self._repository, self.whoami(), report, branch
         )
+
+    def bring_up(self, report: Report) -> PullRequest | None:
+        number = self._number(report.trigger)
+        return opening.bring_up(self._access, self._repository, self.whoami(), report, number)
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)

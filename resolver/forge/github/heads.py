@@ -11,14 +11,26 @@ import github
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
+from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.pinning import pushers
-from resolver.forge.github.publishing import described
-from resolver.model import Command, Publication, Trigger
-from resolver.pull import PullSource
+from resolver.forge.github.pinning import Pinned, pin_head, pushers
+from resolver.forge.github.publishing import (
+    branch_tips,
+    described,
+    is_ours,
+    open_pull_request_of,
+    searched_since,
+)
+from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.markers import work_of
+from resolver.model import Command, How, Publication, Trigger
+from resolver.pull import OpenPull, PullSource
 
 MOST_COMMITS = 250
 """Commits of a pull request that are looked at beside its newest; GitHub lists no more."""
+
+MOST_BRANCHES = 50
+"""Branches for work on one issue that are looked at for an open pull request."""
 
 _PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
@@ -59,23 +71,76 @@ class PullHeads:
                 raise
         return False  # it is gone, which is found out when it is fetched
 
-    def pushed(self, trigger: Trigger, run: str) -> Publication | None:
-        """What the run has pushed to the trigger's pull request and not told of: it was cut off in
-        between. A commit that somebody else has pushed is none of the run's, whatever it says."""
-        number = trigger.number
-        if not trigger.is_pull_request or number is None or trigger.subject != number:
-            return None  # the work is on an issue, and its pull request is found otherwise
-        if trigger.command not in _PUSHING:
+    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPull | None:
+        """The newest pull request that we have opened for the issue, with its head as of the
+        request. Its branch begins with `prefix`, in this repository; what others write of an issue
+        in theirs counts for nothing."""
+        what = f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
+        with self._access.asking(what, "pull-requests: read"):
+            pull = self._of_issue(trigger.subject or 0, prefix)
+            if pull is None:
+                return None
+            pinned = self._pinned(pull, trigger)
+            title = " ".join(strip_hidden(pull.title).text.split())
+            return OpenPull(
+                number=pull.number,
+                title=shortened(title, 256),
+                url=pull.html_url,
+                branch=pull.head.ref,
+                head=pinned.head,
+                base_branch=pull.base.ref,
+                moved=pinned.moved,
+            )
+
+    def _of_issue(self, issue: int, prefix: str) -> GitHubPullRequest | None:
+        branches = islice(branch_tips(self._repository, prefix), MOST_BRANCHES)
+        opened = (open_pull_request_of(self._repository, branch) for branch in branches)
+        ours = [
+            pull
+            for pull in opened
+            if pull and is_ours(pull, self._own) and self._is_for(pull.raw_data, issue)
+        ]
+        return max(ours, key=lambda pull: pull.number, default=None)
+
+    def _is_for(self, pull: dict[str, Any], issue: int) -> bool:
+        """Whether it comes from this repository, and says of no other issue that it is for that.
+        People may have written its text anew, marker and all: then the branch's name counts."""
+        source = str((pull["head"].get("repo") or {}).get("full_name") or "")
+        work = work_of(pull.get("body") or "")
+        is_own = source.casefold() == self._repository.full_name.casefold()
+        return is_own and (work is None or work[0] == issue)
+
+    def _pinned(self, pull: GitHubPullRequest, trigger: Trigger) -> Pinned:
+        since = searched_since(trigger)
+        if since is not None and pull.created_at >= since:
+            return Pinned(
+                pull.head.sha, "it was opened after the request; its newest commit is used"
+            )
+        return pin_head(self._repository, pull.raw_data, trigger)
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
+        """What the run has pushed to a pull request that was there before it and not told of: it
+        was cut off in between. A commit that somebody else has pushed is none of the run's,
+        whatever it says."""
+        number = trigger.subject
+        if trigger.command not in _PUSHING or number is None:
             return None
         what = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
+        on_pull = trigger.is_pull_request and number == trigger.number
         with self._access.asking(what, "pull-requests: read"):
-            pull = self._repository.get_pull(number)
+            if on_pull:
+                pull = self._repository.get_pull(number)
+            elif (found := self._of_issue(number, prefix)) is not None:
+                pull = found
+            else:
+                return None
             mark = f"Resolver-Run: {run}"
             newest = self._repository.get_commit(pull.complete().head.sha)
             for commit in chain([newest], islice(pull.get_commits(), MOST_COMMITS)):
                 if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
                     merged = len(commit.parents) > 1
-                    return _published(pull.complete(), commit.sha, merged=merged)
+                    how: How = "updated" if merged else "pushed"
+                    return _published(pull.complete(), commit.sha, how if on_pull else "added")
         return None
 
     def _is_own(self, pull: GitHubPullRequest, commit: str) -> bool:
@@ -89,7 +154,7 @@ class PullHeads:
         return not by or by.get(commit, "").casefold() == self._own
 
 
-def _published(pull: GitHubPullRequest, commit: str, *, merged: bool) -> Publication:
+def _published(pull: GitHubPullRequest, commit: str, how: How) -> Publication:
     source = pull.raw_data["head"]["repo"]
     base = pull.raw_data["base"]["repo"]
     own = str(source["full_name"]) == str(base["full_name"])
@@ -97,7 +162,7 @@ def _published(pull: GitHubPullRequest, commit: str, *, merged: bool) -> Publica
         branch=pull.head.ref,
         commit=commit,
         pull_request=described(pull).model_copy(update={"body": ""}),
-        how="updated" if merged else "pushed",
+        how=how,
         repository="" if own else str(source["full_name"]),
         commit_url=f"{source['html_url']}/commit/{commit}",
         repeated=True,

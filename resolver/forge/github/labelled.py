@@ -3,7 +3,7 @@
 Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -26,6 +26,9 @@ PAGE = 100
 MOST_ISSUES = 1000
 """Open issues with the label that are listed, the oldest."""
 
+MOST_OPEN = 10_000
+"""Open issues that are looked through where GitHub can't be asked for those with the label."""
+
 MOST_EVENTS = 3000
 """Events of one issue that are read; one with more can't be judged."""
 
@@ -39,7 +42,12 @@ SEEN = "eyes"
 
 _STATE = """
 query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { issue(number: $number) { state lastEditedAt } }
+  repository(owner: $owner, name: $name) { issue(number: $number) {
+    state lastEditedAt
+    closers: closedByPullRequestsReferences(first: 20) {
+      nodes { number url state author { login } repository { nameWithOwner } }
+    }
+  } }
 }
 """
 
@@ -72,7 +80,9 @@ class Labelling:
     label: the name as it was put on. by: None for a deleted account.
     edited_at: when title or text were last changed, None for never.
     is_open: whether the issue is, now.
-    pull_request: URL of the open pull request that a run of ours made for the issue, "" for none.
+    pull_request: URL of the open pull request that a run of ours made for the issue, else of an
+    open one that closes it, "" for none. pull_request_by: the login of whoever opened it, "" when
+    it is ours.
     """
 
     label: str
@@ -81,10 +91,15 @@ class Labelling:
     edited_at: datetime | None
     is_open: bool
     pull_request: str
+    pull_request_by: str = ""
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class _Label(_Answer):
+    name: str
 
 
 class _Issue(_Answer):
@@ -94,10 +109,7 @@ class _Issue(_Answer):
     body: str | None = None
     user: Account | None = None
     pull_request: dict[str, Any] | None = None
-
-
-class _Label(_Answer):
-    name: str
+    labels: tuple[_Label, ...] = ()
 
 
 class _Event(_Answer):
@@ -108,8 +120,28 @@ class _Event(_Answer):
     label: _Label | None = None
 
 
+class _Login(_Answer):
+    login: str
+
+
+class _Place(_Answer):
+    name: str = Field(alias="nameWithOwner")
+
+
+class _Closer(_Answer):
+    url: str
+    state: str
+    author: _Login | None = None
+    repository: _Place
+
+
+class _Closers(_Answer):
+    nodes: list[_Closer | None] = []
+
+
 class _State(_Answer):
     state: str
+    closers: _Closers = _Closers()
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
 
@@ -135,9 +167,12 @@ class LabelledIssues:
 
     def oldest_first(self) -> list[LabelledIssue]:
         """The open issues with the label; no pull requests. Raises ForgeError."""
-        query = {"state": "open", "labels": self._label, "sort": "created", "direction": "asc"}
+        query = {"state": "open", "sort": "created", "direction": "asc"}
+        # GitHub takes a comma for the end of one label and the begin of another
+        named = {} if "," in self._label else {"labels": self._label}
+        most = MOST_ISSUES if named else MOST_OPEN
         with self._asking(f"list the issues labelled {self._label}", "issues: read"):
-            rows = _ISSUES.validate_python(list(self._rows("issues", query, MOST_ISSUES)))
+            rows = _ISSUES.validate_python(list(self._rows("issues", query | named, most)))
         return [
             LabelledIssue(
                 number=row.number,
@@ -147,8 +182,8 @@ class LabelledIssues:
                 author=row.user.login if row.user else "ghost",
             )
             for row in rows
-            if row.pull_request is None
-        ]
+            if row.pull_request is None and (named or self._is_worn(row.labels))
+        ][:MOST_ISSUES]
 
     def labelling(self, issue: LabelledIssue) -> Labelling | None:
         """Of one of them; None when the label is not on it any more. Raises ForgeError.
@@ -167,6 +202,8 @@ class LabelledIssues:
         last = max(filter(self._is_about_label, events), key=_order, default=None)
         if last is None or last.event == "unlabeled" or last.label is None:
             return None
+        closer = self._closer(state)
+        own = self._own_pulls.get(issue.number, "")
         renamed = [event.created_at for event in events if event.event == "renamed"]
         return Labelling(
             label=last.label.name,
@@ -174,7 +211,8 @@ class LabelledIssues:
             at=last.created_at,
             edited_at=max([*renamed, *filter(None, [state.edited_at])], default=None),
             is_open=state.state == "OPEN",
-            pull_request=self._own_pulls.get(issue.number, ""),
+            pull_request=own or (closer.url if closer else ""),
+            pull_request_by="" if own or closer is None else _login(closer),
         )
 
     def at_work_since(self, *triggers: Trigger) -> datetime | None:
@@ -198,6 +236,17 @@ class LabelledIssues:
                     work = at_work_in(comment.body or "")
                     return work.since if work else None
             return since
+
+    def _closer(self, state: _State) -> _Closer | None:
+        """An open pull request of this repository that closes the issue, whoever opened it."""
+        here = self._repository.full_name.casefold()
+        for closer in state.closers.nodes:
+            if closer and closer.state == "OPEN" and closer.repository.name.casefold() == here:
+                return closer
+        return None
+
+    def _is_worn(self, labels: Iterable[_Label]) -> bool:
+        return any(label.name.casefold() == self._label.casefold() for label in labels)
 
     def _is_about_label(self, event: _Event) -> bool:
         named = event.label.name.casefold() if event.label else ""
@@ -232,6 +281,10 @@ class LabelledIssues:
 
     def _asking(self, what: str, permission: str) -> Any:
         return self._access.asking(f"{what} in {self._repository.full_name}", permission)
+
+
+def _login(closer: _Closer) -> str:
+    return closer.author.login if closer.author else "ghost"
 
 
 def _order(event: _Event) -> tuple[datetime, int]:

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from resolver.model import Trigger, TriggerKind
 
+WRITTEN, EDITED = "written after", "edited after"
+
 
 def lateness(
     trigger: Trigger, kind: TriggerKind, id: int, created: datetime, updated: datetime
@@ -19,10 +21,10 @@ def lateness(
         return ""
     asked = trigger.comment_id if trigger.kind is kind else None
     if asked is not None and (id == asked or (created == trigger.at and id < asked)):
-        return "edited after" if updated > max(created, trigger.at) else ""
+        return EDITED if updated > max(created, trigger.at) else ""
     if created >= trigger.at:
-        return "written after"
-    return "edited after" if updated >= trigger.at else ""
+        return WRITTEN
+    return EDITED if updated >= trigger.at else ""
 
 
 def utc(moment: datetime) -> datetime:

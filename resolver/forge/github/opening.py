@@ -6,8 +6,19 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
-from resolver.forge.edited import body_is_ours, is_our_draft, room_below, title_is_ours, with_newest
+from resolver.forge.edited import (
+    Drafting,
+    body_is_ours,
+    drafting_in,
+    room_below,
+    run_marker_of,
+    tells_of,
+    title_is_ours,
+    with_drafting,
+    with_newest,
+)
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.default_template import with_default_template
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.publishing import (
     create_pull_request,
@@ -16,15 +27,22 @@ from resolver.forge.github.publishing import (
     once,
     open_pull_request_of,
 )
-from resolver.forge.github.requests import mark
+from resolver.forge.github.requests import ask_for_reviews, mark
 from resolver.forge.markers import run_marker, work_of
 from resolver.forge.pull_words import newest_words, pull_request_body, pull_request_title
 from resolver.forge.report import Ending, Report
 from resolver.model import PullRequest
+from resolver.templates import render
 
 _READY = """
 mutation($input: MarkPullRequestReadyForReviewInput!) {
   markPullRequestReadyForReview(input: $input) { pullRequest { isDraft } }
+}
+"""
+
+_DRAFT = """
+mutation($input: ConvertPullRequestToDraftInput!) {
+  convertPullRequestToDraft(input: $input) { pullRequest { isDraft } }
 }
 """
 
@@ -39,6 +57,7 @@ def open_pull_request(
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
     base = report.task.base_branch
+    report = with_default_template(access, report)
     title, body = pull_request_title(report), pull_request_body(report)
     what = f"open a pull request from {branch} to {base}"
     pull = once(
@@ -53,40 +72,81 @@ def open_pull_request(
     if not is_ours(pull, own):
         with access.asking(what, "pull-requests: write"):
             return described(pull)
-    was_our_draft = is_our_draft(pull.body or "")
-    with access.asking(what, "pull-requests: write"):
-        title, body = brought_up(pull.title, pull.body or "", report)
-        if (pull.title, pull.body or "") != (title, body):
-            pull.edit(title=title, body=body)
-    notes = _made_ready(access, pull, report) if was_our_draft else ()
-    if report.how != "added":
-        notes += mark(access, pull, report, own)
+    notes = _brought_up(access, pull, report, own, what)
     with access.asking(what, "pull-requests: write"):
         return described(pull).model_copy(update={"notes": notes})
 
 
+def bring_up(
+    access: GitHubAccess, repository: Repository, own: str, report: Report, number: int
+) -> PullRequest | None:
+    """The pull request that the work was on, with what is new in its text; None when it is not
+    ours. Raises ForgeError."""
+    what = f"bring the text of #{number} up to date"
+    with access.asking(what, "pull-requests: write"):
+        pull = repository.get_pull(number).complete()
+    if not is_ours(pull, own) or pull.state != "open":
+        return None
+    notes = _brought_up(access, pull, report, own, what)
+    with access.asking(what, "pull-requests: write"):
+        return described(pull).model_copy(update={"notes": notes})
+
+
+def _brought_up(
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str, what: str
+) -> tuple[str, ...]:
+    """Its title, text, whether it is a draft, and whom it is shown to; what of it was refused."""
+    old, was_draft = pull.body or "", bool(pull.draft)
+    before = drafting_in(old, is_draft=was_draft)
+    now: Drafting = before if before == "theirs" else "draft" if report.draft else ""
+    with access.asking(what, "pull-requests: write"):
+        title, body = brought_up(pull.title, old, report)
+        body = with_drafting(body, now)
+        if (pull.title, old) != (title, body):
+            pull.edit(title=title, body=body)
+    notes = _drafted(access, pull, draft=report.draft) if now != before else ()
+    if notes:
+        with access.asking(what, "pull-requests: write"):
+            pull.edit(body=with_drafting(body, before))
+    if not adds_to(report):
+        return notes + mark(access, pull, report, own)
+    became_ready = was_draft and not pull.draft
+    return notes + (ask_for_reviews(access, pull, report, own) if became_ready else ())
+
+
+def adds_to(report: Report) -> bool:
+    """Whether the change is one more of a pull request that was there before."""
+    return report.how in {"added", "pushed", "updated"}
+
+
 def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
     """Title and body as they are to be now: what people have edited stays, and what is new then
-    stands folded below it."""
-    ours = pull_request_body(report)
-    if title_is_ours(title, body):
+    stands folded below it. So does what was asked for by itself: it is not the whole change."""
+    on_pull = report.how in {"pushed", "updated"}
+    follows = report.task is not None and report.task.follows is not None and report.how == "added"
+    adds = on_pull or follows
+    if not adds and title_is_ours(title, body):
         title = pull_request_title(report)
-    if body_is_ours(body):
-        return title, ours
-    if (work_of(body) or (0, ""))[1] == report.run:
+    if not adds and body_is_ours(body):
+        return title, pull_request_body(report)
+    if (work_of(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
         return title, body  # there is nothing newer than what they have edited
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
-    return title, with_newest(body, marker, newest_words(report, room_below(body)))
+    if on_pull:
+        marker = run_marker_of(body)  # it leads to the work that the pull request came from
+    new = newest_words(report, room_below(body, beside=adds))
+    standing = render("comments/_unverified.md.j2", unverified=report.unverified).strip()
+    changed = with_newest(body, marker, new, beside=adds, run=report.run, standing=standing)
+    return title, changed
 
 
-def _made_ready(access: GitHubAccess, pull: GitHubPullRequest, report: Report) -> tuple[str, ...]:
-    """A draft of ours that is none any more is shown as ready."""
-    if report.draft or not pull.draft:
-        return ()
+def _drafted(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> tuple[str, ...]:
+    """Make it a draft, or ready for review; why that could not be done."""
+    what = "make the pull request a draft" if draft else "mark the pull request as ready for review"
     try:
-        with access.asking("mark the pull request as ready for review", "pull-requests: write"):
-            ask(access, _READY, {"input": {"pullRequestId": pull.node_id}})
+        with access.asking(what, "pull-requests: write"):
+            ask(access, _DRAFT if draft else _READY, {"input": {"pullRequestId": pull.node_id}})
             pull.update()
     except ForgeError as error:
         return (f"{error.what}. {error.next_step[:1].upper()}{error.next_step[1:]}.",)

@@ -11,8 +11,14 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.graphql import ask
 from resolver.model import Actor
 from resolver.who_may import LEVELS
+
+NO_PERSON = "not accessible by integration"
+"""GitHub's words for what a token that is no person's may not ask."""
+
+_VIEWER = "query { viewer { login } }"
 
 
 def level_of(repository: Repository, login: str) -> str:
@@ -22,6 +28,27 @@ def level_of(repository: Repository, login: str) -> str:
     _, answer = repository.requester.requestJsonAndCheck("GET", path)
     role = str(answer.get("role_name") or "")
     return role if role in LEVELS else str(answer["permission"])
+
+
+def login_of(access: GitHubAccess, client: github.Github) -> str:
+    """The login that the token writes as; "" where GitHub says that it has none to tell.
+
+    Any trouble is a ForgeError: under a wrong name nothing of ours would be found again, and all
+    of it would be done once more.
+    """
+    with access.asking("ask whose token this is"):
+        try:
+            return client.get_user().login
+        except github.GithubException as error:
+            # an installation's token has no user; a wrong token is 401
+            if error.status not in {403, 404}:
+                raise
+        try:
+            return str(ask(access, _VIEWER, {})["viewer"]["login"])
+        except github.GithubException as error:
+            if NO_PERSON not in str(error.data).casefold():
+                raise
+    return ""
 
 
 def is_member(repository: Repository, team: str, login: str) -> bool:

@@ -10,13 +10,23 @@ from typing import Any
 import github
 from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from requests.utils import parse_header_links
 
+from resolver.errors import Refused
 from resolver.model import Trigger, TriggerKind
 
-MOST = 100
-"""Pushes that are looked at, the newest first."""
+PAGE = 100
+"""Pushes of one answer, the newest first."""
+
+MOST_PAGES = 10
+"""Answers that are asked for, back to the moment of the request."""
 
 NOT_KNOWN = "whether it was pushed to since the request is not known"
+
+_UNSEEN = frozenset({403, 404, 409, 451})
+"""What is answered for a repository whose pushes this token can't see."""
+
+_ON_CODE = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
 
 
 @dataclass(frozen=True)
@@ -45,63 +55,102 @@ class _Push(BaseModel):
 _PUSHES = TypeAdapter(list[_Push])
 
 
+@dataclass(frozen=True)
+class _Pushes:
+    """Newest first. reaches: whether none between the newest and the moment is missing."""
+
+    known: tuple[_Push, ...] = ()
+    reaches: bool = False
+
+
 def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> Pinned:
     """The newest commit of the pull request at the trigger's moment.
 
     pull: as the REST API describes it now. An event that names the commit is believed; else the
-    branch's pushes are asked for, and where those can't be seen, whether anything has happened to
-    the pull request since. A command line asks for what is there now.
+    branch's pushes are asked for, back to that moment. A command line asks for what is there now.
+
+    Raises Refused where that can't be known and others than writers of the repository can push
+    there: they could exchange the code that somebody with the right has asked about.
     """
     head = str(pull["head"]["sha"])
     if trigger.head:
-        return _pinned(trigger.head, head)
+        return _pinned(trigger.head, head, on_code=trigger.kind in _ON_CODE)
+    if trigger.kind is TriggerKind.COMMAND_LINE or _moment(pull.get("updated_at")) < trigger.at:
+        return Pinned(head)
     source = pull["head"].get("repo")
-    if trigger.kind is TriggerKind.COMMAND_LINE or source is None:
-        return Pinned(head)
-    if _moment(pull.get("updated_at")) < trigger.at:
-        return Pinned(head)
-    pushes = _pushes(repository, str(source["full_name"]), str(pull["head"]["ref"]))
-    if not pushes or pushes[0].after != head:
-        return Pinned(head, NOT_KNOWN)
-    later = [push for push in pushes if push.timestamp >= trigger.at]
-    if len(later) == MOST:
-        return Pinned(head, NOT_KNOWN)
-    if not later:
-        return Pinned(head)
+    if source is None:
+        return _unknown(pull, trigger)
+    name, branch = str(source["full_name"]), str(pull["head"]["ref"])
+    pushes = _pushes(repository, name, branch, trigger.at)
+    late = [push for push in pushes.known if push.timestamp >= trigger.at]
+    if not pushes.reaches or head not in {push.after for push in pushes.known}:
+        return _unknown(pull, trigger)
     # The one before the first that came too late. Within the same second it counts as late.
-    seen = later[-1].before
-    return _pinned(seen, head) if seen.strip("0") else Pinned(head, NOT_KNOWN)
+    seen = late[-1].before if late else pushes.known[0].after
+    return _pinned(seen, head) if seen.strip("0") else _unknown(pull, trigger)
 
 
-def _pinned(seen: str, now: str) -> Pinned:
-    if seen == now:
-        return Pinned(now)
-    return Pinned(
-        seen, f"it was pushed to after the request; what came after {seen[:12]} is not used"
+def _unknown(pull: dict[str, Any], trigger: Trigger) -> Pinned:
+    """What is there now, where nobody else than those who may start work, or the requester, can
+    have put it there. Raises Refused."""
+    source, base = pull["head"].get("repo") or {}, pull["base"]["repo"]
+    owner = str((source.get("owner") or {}).get("login") or "")
+    writers_alone = source.get("full_name") == base["full_name"]
+    if writers_alone or (owner and owner.casefold() == trigger.actor.login.casefold()):
+        return Pinned(str(pull["head"]["sha"]), NOT_KNOWN)
+    raise Refused(
+        f"it is not known which commit of #{pull['number']} you saw: its branch is in another "
+        "repository, and whether it was pushed to after your request can't be seen",
+        "look at its newest commit, then ask in a review of it: that names the commit",
     )
 
 
-def _pushes(repository: Repository, source: str, branch: str) -> list[_Push]:
-    """The newest pushes to the branch that it comes from, newest first; none where that
-    repository's can't be seen."""
-    requester = repository.requester
-    try:
-        _, listed = requester.requestJsonAndCheck(
-            "GET",
-            f"/repos/{source}/activity",
-            {"ref": f"refs/heads/{branch}", "per_page": MOST, "direction": "desc"},
-        )
-        pushes = _PUSHES.validate_python(listed)
-    except (github.GithubException, ValidationError):
-        return []
-    return sorted(pushes, key=lambda push: push.timestamp, reverse=True)
+def _pinned(seen: str, now: str, *, on_code: bool = False) -> Pinned:
+    if seen == now:
+        return Pinned(now)
+    told = (
+        "has newer commits than the one asked about"
+        if on_code
+        else ("was pushed to after the request")
+    )
+    return Pinned(seen, f"it {told}; what came after {seen[:12]} is not used")
+
+
+def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:
+    """The pushes to the branch that it comes from, back to the last one before `since`; none
+    where that repository's can't be seen."""
+    url = f"/repos/{source}/activity"
+    asked = {"ref": f"refs/heads/{branch}", "per_page": PAGE, "direction": "desc"}
+    query: dict[str, Any] | None = asked
+    known: list[_Push] = []
+    for _ in range(MOST_PAGES):
+        try:
+            headers, listed = repository.requester.requestJsonAndCheck("GET", url, query)
+            known += _PUSHES.validate_python(listed)
+        except ValidationError:
+            return _Pushes()
+        except github.GithubException as error:
+            if error.status in _UNSEEN and not isinstance(error, github.RateLimitExceededException):
+                return _Pushes()
+            raise
+        url, query = _next_page(headers), None
+        if not url or any(push.timestamp < since for push in known):
+            newest_first = sorted(known, key=lambda push: push.timestamp, reverse=True)
+            return _Pushes(tuple(newest_first), reaches=True)
+    return _Pushes(tuple(known))
+
+
+def _next_page(headers: dict[str, Any]) -> str:
+    """The address of the page after this one, which only the forge knows; "" after the last."""
+    links = parse_header_links(str(headers.get("link") or ""))
+    return next((link["url"] for link in links if link.get("rel") == "next"), "")
 
 
 def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
     """Who has put the branch to which commit, among its newest pushes; empty where they can't be
     seen."""
-    pushes = _pushes(repository, source, branch)
-    return {push.after: push.actor.login if push.actor else "" for push in pushes}
+    pushes = _pushes(repository, source, branch, datetime.max.replace(tzinfo=UTC))
+    return {push.after: push.actor.login if push.actor else "" for push in pushes.known}
 
 
 def _moment(text: Any) -> datetime:

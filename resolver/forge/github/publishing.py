@@ -18,7 +18,7 @@ from github.Repository import Repository
 from resolver.forge.github.access import GitHubAccess, ServerTrouble
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
-from resolver.model import Command, PullRequest, Trigger, TriggerKind
+from resolver.model import PullRequest, Trigger, TriggerKind
 
 _SEARCHED_COMMENTS = 500
 _SEARCHED_PULLS = 200
@@ -59,13 +59,12 @@ def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
 def pull_request_of_run(
     repository: Repository, own: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
-    """The pull request that a run of this key has opened, whatever its state."""
-    # what goes on with earlier work adds to a pull request that is older than the request
-    goes_on = trigger.command in {Command.CONTINUE, Command.PUBLISH}
-    since = None if goes_on else searched_since(trigger)
-    pulls = repository.get_pulls(state="all", sort="created", direction="desc")
+    """The pull request that a run of this key has opened or added to, whatever its state."""
+    # what adds to a pull request that is older than the request has brought its text up to date
+    since = searched_since(trigger)
+    pulls = repository.get_pulls(state="all", sort="updated", direction="desc")
     for pull in islice(pulls, _SEARCHED_PULLS):
-        if since is not None and pull.created_at < since:
+        if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
         if is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
             return pull

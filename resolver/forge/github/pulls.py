@@ -11,6 +11,7 @@ from github.Repository import Repository
 
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.minimized import is_unwanted, told
 from resolver.forge.github.moments import lateness, utc
 from resolver.forge.github.pinning import pin_head
 from resolver.forge.github.threads import (
@@ -58,14 +59,23 @@ def read_pull(
         pinned = pin_head(repository, now, trigger)
         if pinned.moved:
             left_out.append(f"the pull request: {pinned.moved}")
-        said = Conversation(access, repository, number)
+        into = str(now["base"]["ref"])
+        if trigger.base not in {"", into}:
+            left_out.append(
+                f"the pull request: it was to be merged into {trigger.base} when it was asked; by "
+                f"now that is {into}, which is used"
+            )
+        said = Conversation(access, repository, trigger)
         reading = _Reading(f"{repository.url}/pulls", trigger, own, links, left_out)
-        threads = reading.threads(list(said.threads()))
-        reviews = reading.reviews(list(said.reviews()))
+        threads = reading.threads(said.threads())
+        reviews = reading.reviews(said.reviews())
         closes = reading.closes(said.closes())
+        if reading.hidden:
+            left_out.append(f"on its code: {told(reading.hidden)}")
         if said.is_cut:
             left_out.append(
-                "conversations on the code beyond the first 500, very long ones, or hidden ones"
+                "conversations on the code between the oldest 100 and the newest 400, very long "
+                "ones, or hidden ones"
             )
     source = now["head"].get("repo")
     came_from = str(source["full_name"]) if source else ""
@@ -73,7 +83,7 @@ def read_pull(
     return Pull(
         number=number,
         head=pinned.head,
-        base_branch=str(now["base"]["ref"]),
+        base_branch=into,
         head_branch=str(now["head"]["ref"]),
         head_repository=came_from,
         is_fork=came_from.casefold() != repository.full_name.casefold(),
@@ -93,12 +103,14 @@ class _Reading:
     def __init__(
         self, pulls: str, trigger: Trigger, own: str, links: PictureLinks, left_out: list[str]
     ) -> None:
-        """pulls: the API's address of the repository's pull requests."""
+        """pulls: the API's address of the repository's pull requests. `hidden` counts what was
+        left out because maintainers have hidden it."""
         self._pulls = pulls
         self._trigger = trigger
         self._own = own.casefold()
         self._links = links
         self._left_out = left_out
+        self.hidden = 0
 
     def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
         chosen = [thread for each in found if (thread := self._thread(each)) is not None]
@@ -192,7 +204,10 @@ class _Reading:
     def _words(
         self, said: Said, where: str, kind: TriggerKind, at: datetime, together: bool = False
     ) -> Words | None:
-        """What was said, unless the requester can't have seen it."""
+        """What was said, unless the requester can't have seen it or nobody is to read it."""
+        if is_unwanted(said.is_minimized, said.why_minimized):
+            self.hidden += 1
+            return None
         what = f"a comment {where} of {said.author}"
         edited = max(at, utc(said.edited_at)) if said.edited_at else at
         if together:

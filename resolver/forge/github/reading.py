@@ -4,8 +4,11 @@ Text that is newer than the trigger is left out, hidden text is taken out, sizes
 whatever is not used is named in `Task.left_out`.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import islice
 
 from github.Issue import Issue
@@ -17,15 +20,17 @@ from resolver.errors import ForgeError, Refused
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.around import DEFAULT, Around, Wanted
-from resolver.forge.github.moments import lateness, utc
+from resolver.forge.github.minimized import told, unwanted
+from resolver.forge.github.moments import WRITTEN, lateness, utc
 from resolver.forge.github.pulls import read_pull
+from resolver.forge.github.words_then import words_then
 from resolver.forge.hidden_text import ALT, Cleaned, strip_hidden
-from resolver.forge.markers import is_of_run
-from resolver.forge.picture_links import PictureLinks
+from resolver.forge.markers import is_of_run, spoken_in
+from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 
 MAX_COMMENTS = 300
-"""Comments of a thread that are read: some of the oldest, and the newest."""
+"""Comments of a thread that are read: some of the oldest, and the newest before the request."""
 
 OLDEST = 60
 """How many of them are the oldest, where there are more."""
@@ -33,11 +38,20 @@ OLDEST = 60
 MAX_COMMENT = 20_000
 """Characters of one comment that are used."""
 
+MAX_OWN = 4_000
+"""Characters of one of ours."""
+
+MOST_NAMED = 5
+"""Comments that came too late of which it is said whose they are, one by one."""
+
 MAX_TEXT = 200_000
 """Characters of all comments together; those in the middle are left out first."""
 
 MAX_ISSUE = 65_536
 """Characters of an issue's body."""
+
+_PAGE = 100
+"""Comments of one answer."""
 
 
 def read_task(
@@ -47,11 +61,11 @@ def read_task(
     own: str,
     wanted: Wanted = DEFAULT,
 ) -> Task:
-    """The Task of a trigger. own: our login, whose comments are not shown to the model.
+    """The Task of a trigger. own: our login: of what we said only questions and answers are shown.
     wanted: what of its surroundings is read.
 
-    Raises ForgeError when repository or issue is missing, moved or closed, Refused for a pull
-    request.
+    Raises ForgeError when repository or issue is missing, moved or closed, Refused for what is
+    done on pull requests alone, and where the commit that was asked about can't be known.
     """
     number = trigger.subject or 0
     with access.asking(f"read {trigger.repository}", "metadata: read"):
@@ -69,14 +83,14 @@ def read_task(
         _check_command(trigger, issue, f"{full_name}#{number}")
         left_out: list[str] = []
         links = PictureLinks()
-        snapshot = _issue_text(issue, trigger, links, left_out)
-        thread = _both_ends_of_thread(issue)
-        comments = _chosen_comments(*thread, trigger, own, links, left_out)
+        snapshot = _issue_text(access, full_name, issue, trigger, links, left_out)
+        read = _read_comments(issue, trigger)
+        hidden = _hidden(access, read.comments, trigger, own, left_out)
+        comments = _chosen_comments(read, hidden, trigger, own, links, left_out)
         pull = None
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own, links, left_out)
-        asks = trigger.instruction
-        asks = links.take(asks, "", "in the request", issue.url, trigger.actor.login)
+        asks = links.take(trigger.instruction, "", "in the request", issue.url, trigger.actor.login)
         around = Around(access, repository, trigger, number, wanted)
         found = around.read(snapshot, comments, links, pull, left_out)
         on_pull = trigger.is_pull_request or pull is not None
@@ -132,16 +146,60 @@ def _worth_telling(cleaned: Cleaned) -> list[str]:
     return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
 
 
-def _both_ends_of_thread(issue: Issue) -> tuple[Sequence[IssueComment], int, int]:
-    """The comments that are read, oldest first; how many after the first `OLDEST` of them are
-    not, and how many comments there are before those."""
-    between = issue.comments - MAX_COMMENTS
-    if between <= 0:
-        return newest_comments(issue, MAX_COMMENTS), 0, 0
-    oldest = list(islice(issue.get_comments(), OLDEST))
-    known = {comment.id for comment in oldest}
-    newest = newest_comments(issue, MAX_COMMENTS - OLDEST)
-    return [*oldest, *(c for c in newest if c.id not in known)], len(oldest), between
+@dataclass(frozen=True)
+class _Read:
+    """The comments that are read, oldest first; `between` more, which are not, are before the one
+    at `gap`. later: how many came after the request and are not among them."""
+
+    comments: Sequence[IssueComment]
+    gap: int = 0
+    between: int = 0
+    later: int = 0
+
+
+def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
+    """Both ends of what was said before the request, whatever was said after it."""
+    if issue.comments <= MAX_COMMENTS:
+        return _Read(newest_comments(issue, MAX_COMMENTS))
+    page = cache(issue.get_comments().get_page)
+    before = _how_many_before(page, issue.comments, trigger)
+    newest = MAX_COMMENTS - OLDEST if before > MAX_COMMENTS else before
+    wanted = [*range(min(OLDEST, before - newest)), *range(before - newest, before)]
+    # One may have been deleted since they were counted.
+    read = [c for n in wanted for c in page(n // _PAGE)[n % _PAGE : n % _PAGE + 1]]
+    return _Read(read, OLDEST, before - len(wanted), issue.comments - before)
+
+
+def _how_many_before(
+    page: Callable[[int], Sequence[IssueComment]], comments: int, trigger: Trigger
+) -> int:
+    """How many of an issue's comments were there at the request. They are in the order of time, so
+    however many came later, few pages are asked for."""
+    low, high = 0, -(-comments // _PAGE)
+    while low < high:
+        middle = (low + high) // 2
+        begins = page(middle)
+        if begins and not _came_later(begins[0], trigger):
+            low = middle + 1
+        else:
+            high = middle
+    if not low:
+        return 0
+    return (low - 1) * _PAGE + sum(not _came_later(c, trigger) for c in page(low - 1))
+
+
+def _came_later(comment: IssueComment, trigger: Trigger) -> bool:
+    return _lateness(comment, trigger) == WRITTEN
+
+
+def _lateness(comment: IssueComment, trigger: Trigger) -> str:
+    return lateness(
+        trigger,
+        TriggerKind.ISSUE_COMMENT,
+        comment.id,
+        utc(comment.created_at),
+        utc(comment.updated_at),
+    )
 
 
 def _named(issue: Issue, what: str, name: str) -> str:
@@ -169,15 +227,24 @@ def _check_issue(issue: Issue, full_name: str, number: int) -> None:
 
 
 def _issue_text(
-    issue: Issue, trigger: Trigger, links: PictureLinks, left_out: list[str]
+    access: GitHubAccess,
+    repository: str,
+    issue: Issue,
+    trigger: Trigger,
+    links: PictureLinks,
+    left_out: list[str],
 ) -> Snapshot:
     now = Snapshot(
         title=issue.title or "", body=issue.raw_data.get("body") or "", author=login_of(issue)
     )
-    seen = trigger.snapshot or now
+    seen = trigger.snapshot or words_then(
+        access, repository, issue.number, trigger, now, issue.updated_at
+    )
     if seen.title.strip() != now.title.strip():
         left_out.append("the issue's title was edited after the request: the earlier one is used")
-    if _lines(seen.body) != _lines(now.body):
+    if _lines(seen.body) != _lines(now.body) and trigger.snapshot is None:
+        left_out.append("the issue's text, edited after the request")
+    elif _lines(seen.body) != _lines(now.body):
         left_out.append("the issue's text was edited after the request: the earlier one is used")
     title = " ".join(_clean(seen.title, "title", left_out).split())
     author = seen.author or now.author
@@ -203,49 +270,91 @@ def _clean(text: str, where: str, left_out: list[str]) -> str:
     return cleaned.text.strip()
 
 
-def _chosen_comments(
+def _hidden(
+    access: GitHubAccess,
     comments: Sequence[IssueComment],
-    gap: int,
-    between: int,
+    trigger: Trigger,
+    own: str,
+    left_out: list[str],
+) -> frozenset[str]:
+    """Node ids of those that maintainers have hidden. The requester's own are not asked about."""
+    known = {own.casefold(), trigger.actor.login.casefold()}
+    asked = [c.node_id for c in comments if login_of(c).casefold() not in known]
+    return unwanted(access, asked, left_out)
+
+
+def _chosen_comments(
+    read: _Read,
+    hidden: frozenset[str],
     trigger: Trigger,
     own: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> tuple[Comment, ...]:
-    """gap: the place in the list before which `between` more comments are that were not read."""
     chosen: list[Comment] = []
-    ours = skipped = 0
-    for index, comment in enumerate(comments):
-        skipped += between if index == gap else 0
-        author = login_of(comment)
-        if author.casefold() == own.casefold():
-            # the comment of this very run may be there by now
-            ours += not is_of_run(comment.body or "", trigger.key)
+    late: list[tuple[str, str]] = []
+    ours = skipped = unread = 0
+    for index, comment in enumerate(read.comments):
+        skipped += read.between if index == read.gap else 0
+        author, body = login_of(comment), comment.body or ""
+        is_ours = author.casefold() == own.casefold()
+        # the comment of this very run may be there by now
+        if is_ours and is_of_run(body, trigger.key):
             continue
-        late = lateness(
-            trigger,
-            TriggerKind.ISSUE_COMMENT,
-            comment.id,
-            utc(comment.created_at),
-            utc(comment.updated_at),
-        )
-        if late:
-            left_out.append(f"a comment of {author} that was {late} the request")
-            continue
-        chosen.append(
-            _comment(comment, author, links, left_out).model_copy(update={"skipped": skipped})
-        )
-        skipped = 0
+        why = _lateness(comment, trigger)
+        if is_ours and (why or not spoken_in(body)):
+            ours += 1
+        elif why:
+            late.append((author, why))
+        elif comment.node_id in hidden:
+            unread += 1
+        else:
+            made = _own(comment, author) if is_ours else _comment(comment, author, links, left_out)
+            chosen.append(made.model_copy(update={"skipped": skipped}))
+            skipped = 0
+    _tell_late(late, read.later, left_out)
+    if unread:
+        left_out.append(told(unread))
     if ours:
         left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
     kept = shorten_thread(chosen, MAX_TEXT)
-    dropped = between + len(chosen) - len(kept)
+    dropped = read.between + len(chosen) - len(kept)
     if dropped:
         left_out.append(
             f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
             "the thread is too long"
         )
     return kept
+
+
+def _tell_late(late: Sequence[tuple[str, str]], later: int, left_out: list[str]) -> None:
+    """Say what came too late: of a few whose they are, of a flood how many.
+
+    later: how many more were written after the request.
+    """
+    if len(late) + later <= MOST_NAMED:
+        left_out += [f"a comment of {author} that was {why} the request" for author, why in late]
+        return
+    counts = Counter(why for _, why in late)
+    counts[WRITTEN] += later
+    left_out += [
+        f"{many} comment{'' if many == 1 else 's'} {why} the request"
+        for why, many in sorted(counts.items())
+        if many
+    ]
+
+
+def _own(comment: IssueComment, author: str) -> Comment:
+    """What a run of ours has asked or answered."""
+    said = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
+    return Comment(
+        id=comment.id,
+        author=author,
+        created_at=utc(comment.created_at),
+        body=shortened(said, MAX_OWN),
+        url=comment.html_url,
+        is_ours=True,
+    )
 
 
 def _comment(

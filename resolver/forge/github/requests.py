@@ -35,6 +35,14 @@ def mark(
     asker = _person(report.trigger.actor, own) if report.wishes.assign_requester else ""
     if asker.casefold() not in {"", *(each.login.casefold() for each in pull.assignees)}:
         _try(access, "assign", [asker], lambda names: pull.add_to_assignees(*names), told)
+    return (*told, *ask_for_reviews(access, pull, report, own))
+
+
+def ask_for_reviews(
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
+) -> tuple[str, ...]:
+    """Only the reviews, of a pull request that is no draft; as `mark` has it."""
+    told: list[str] = []
     if not pull.draft:
         _ask(access, pull, _reviewers(pull, report, own), told)
     return tuple(told)

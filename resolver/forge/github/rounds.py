@@ -92,8 +92,7 @@ class ThreadAnswers:
         return f"answer in the review threads of {name}#{self._report.trigger.number}"
 
     def _threads(self) -> dict[str, Found]:
-        number = self._report.trigger.number or 0
-        threads = Conversation(self._access, self._repository, number).threads()
+        threads = Conversation(self._access, self._repository, self._report.trigger).threads()
         return {thread.id: thread for thread in threads}
 
     def _replied(self, reply: ThreadReply, thread: Found) -> PullRequestComment:

@@ -4,30 +4,54 @@ closes. Only the GraphQL API knows which threads are resolved.
 Source: https://docs.github.com/en/graphql/reference/objects#pullrequestreviewthread
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
+from resolver.model import Trigger, TriggerKind
 from resolver.pull import Side
 
 PAGE = 50
-MOST_PAGES = 10
-"""Of threads, and of reviews; what is beyond them is said to be left out."""
+"""Comments of a thread that are read beside its first one, the newest."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many threads, and reviews, are read: pages of the oldest and of the newest, and further
+    ones that are looked through for those that the request is about. What is beyond them is said
+    to be left out."""
+
+    page: int = 50
+    oldest: int = 2
+    newest: int = 8
+    searched: int = 30
+
+
+DEFAULT = Bounds()
+
+_SLICE = "first: $first, after: $after, last: $last, before: $before"
+_GIVEN = (
+    "$owner: String!, $name: String!, $number: Int!, "
+    "$first: Int, $after: String, $last: Int, $before: String"
+)
+_PAGE_INFO = "pageInfo { hasNextPage endCursor hasPreviousPage startCursor } totalCount"
 
 _WORDS = """
   fullDatabaseId author { __typename login } authorAssociation body createdAt lastEditedAt url
+  isMinimized minimizedReason
 """
 _ON_LINE = f"{_WORDS} publishedAt state pullRequestReview {{ fullDatabaseId }}"
 _THREADS = f"""
-query($owner: String!, $name: String!, $number: Int!, $after: String) {{
+query({_GIVEN}) {{
   repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
-    reviewThreads(first: {PAGE}, after: $after) {{
-      pageInfo {{ hasNextPage endCursor }}
+    reviewThreads({_SLICE}) {{
+      {_PAGE_INFO}
       nodes {{
         id isResolved isOutdated path line startLine originalLine diffSide
         begin: comments(first: 1) {{ nodes {{ {_ON_LINE} diffHunk }} }}
@@ -38,11 +62,11 @@ query($owner: String!, $name: String!, $number: Int!, $after: String) {{
 }}
 """
 _REVIEWS = f"""
-query($owner: String!, $name: String!, $number: Int!, $after: String) {{
+query({_GIVEN}) {{
   repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
-    reviews(first: {PAGE}, after: $after) {{
-      pageInfo {{ hasNextPage endCursor }}
-      nodes {{ {_WORDS} submittedAt state commit {{ oid }} }}
+    reviews({_SLICE}) {{
+      {_PAGE_INFO}
+      nodes {{ id {_WORDS} submittedAt state commit {{ oid }} }}
     }}
   }} }}
 }}
@@ -89,6 +113,8 @@ class Said(_Answer):
     created_at: datetime = Field(alias="createdAt")
     edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
     url: str = ""
+    is_minimized: bool = Field(alias="isMinimized", default=False)
+    why_minimized: str | None = Field(alias="minimizedReason", default=None)
 
     @property
     def id(self) -> int:
@@ -183,55 +209,99 @@ class ClosedIssue(_Answer):
     repository: _Owner
 
 
+_Item = TypeVar("_Item", bound=_Answer)
+
+
 class Conversation:
     """Asks for it, page by page. Raises what `GitHubAccess.asking` turns into a ForgeError.
 
+    trigger: what is asked for; the threads and the review that it is about are found among many.
     `is_cut` is True once there was more than is read, or may be read.
     """
 
-    def __init__(self, access: GitHubAccess, repository: Repository, number: int) -> None:
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        trigger: Trigger,
+        bounds: Bounds = DEFAULT,
+    ) -> None:
         self._access = access
         self._repository = repository
-        self._number = number
+        self._trigger = trigger
+        self._bounds = bounds
         self.is_cut = False
 
-    def threads(self) -> Iterator[Thread]:
-        """All review threads, oldest first."""
-        for node in self._pages(_THREADS, "reviewThreads"):
-            thread = Thread.model_validate(node)
-            self.is_cut |= thread.is_cut
-            yield thread
+    def threads(self) -> list[Thread]:
+        """The review threads, oldest first."""
+        threads = list(self._both_ends(_THREADS, "reviewThreads", Thread, self._is_asked))
+        self.is_cut |= any(thread.is_cut for thread in threads)
+        return threads
 
-    def reviews(self) -> Iterator[SaidInReview]:
-        """All reviews that are public, oldest first."""
-        for node in self._pages(_REVIEWS, "reviews"):
-            review = SaidInReview.model_validate(node)
-            if review.submitted_at is not None:
-                yield review
+    def reviews(self) -> list[SaidInReview]:
+        """The reviews that are public, oldest first."""
+        found = self._both_ends(_REVIEWS, "reviews", SaidInReview, self._is_asked_in)
+        return [review for review in found if review.submitted_at is not None]
 
     def closes(self) -> list[ClosedIssue]:
         """The issues of the same repository that are closed by the merge."""
-        nodes = self._asked(_CLOSES, None)["closingIssuesReferences"]["nodes"]
+        nodes = self._asked(_CLOSES)["closingIssuesReferences"]["nodes"]
         issues = [ClosedIssue.model_validate(node) for node in nodes if node]
         own = self._repository.full_name.casefold()
         return [issue for issue in issues if issue.repository.name.casefold() == own]
 
-    def _pages(self, query: str, name: str) -> Iterator[dict[str, Any]]:
-        after: str | None = None
-        for _ in range(MOST_PAGES):
-            page = self._asked(query, after)[name]
-            self.is_cut |= None in page["nodes"]
-            yield from (node for node in page["nodes"] if node)
+    def _both_ends(
+        self, query: str, name: str, kind: type[_Item], is_asked: Callable[[_Item], bool]
+    ) -> list[_Item]:
+        """The oldest and the newest of a list, and what the request is about, oldest first."""
+        bounds = self._bounds
+        oldest: dict[str, _Item] = {}
+        after: dict[str, str] = {}
+        for _ in range(bounds.oldest):
+            page = self._asked(query, first=bounds.page, **after)[name]
+            oldest |= self._items(page, kind)
             if not page["pageInfo"]["hasNextPage"]:
-                return
-            after = page["pageInfo"]["endCursor"]
+                return list(oldest.values())
+            after = {"after": page["pageInfo"]["endCursor"]}
+        newest: dict[str, _Item] = {}
+        before: dict[str, str] = {}
+        asked = self._trigger.review_id or self._trigger.kind is TriggerKind.REVIEW_COMMENT
+        for turn in range(bounds.newest + (bounds.searched if asked else 0)):
+            page = self._asked(query, last=bounds.page, **before)[name]
+            found = self._items(page, kind)
+            meets = not page["pageInfo"]["hasPreviousPage"] or not oldest.keys().isdisjoint(found)
+            meets |= len(oldest) + len(newest) + len(found) >= page["totalCount"]
+            if turn >= bounds.newest:
+                self.is_cut |= not all(id in oldest or is_asked(item) for id, item in found.items())
+                found = {id: item for id, item in found.items() if is_asked(item)}
+            newest = {**found, **newest}
+            if meets:
+                return list({**oldest, **newest}.values())
+            before = {"before": page["pageInfo"]["startCursor"]}
         self.is_cut = True
+        return list({**oldest, **newest}.values())
 
-    def _asked(self, query: str, after: str | None) -> dict[str, Any]:
+    def _items(self, page: dict[str, Any], kind: type[_Item]) -> dict[str, _Item]:
+        """Those of a page that the token may see, by their ids."""
+        self.is_cut |= None in page["nodes"]
+        return {str(node["id"]): kind.model_validate(node) for node in page["nodes"] if node}
+
+    def _is_asked(self, thread: Thread) -> bool:
+        """Whether what asked for the work is said in it."""
+        asked = self._trigger
+        comment = asked.comment_id if asked.kind is TriggerKind.REVIEW_COMMENT else None
+        return any(
+            (comment is not None and said.id == comment)
+            or (asked.review_id is not None and said.review and said.review.id == asked.review_id)
+            for said in thread.said
+        )
+
+    def _is_asked_in(self, review: SaidInReview) -> bool:
+        return self._trigger.review_id is not None and review.id == self._trigger.review_id
+
+    def _asked(self, query: str, **more: Any) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")
-        variables: dict[str, Any] = {"owner": owner, "name": name, "number": self._number}
-        if after is not None:
-            variables["after"] = after
+        variables = {"owner": owner, "name": name, "number": self._trigger.subject or 0, **more}
         data = ask(self._access, query, variables)
         found: dict[str, Any] = data["repository"]["pullRequest"]
         return found

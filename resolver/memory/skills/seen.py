@@ -135,7 +135,7 @@ class Seen:
 
 
 def _words_of(task: Task) -> str:
-    said = (comment.body for comment in task.comments)
+    said = (comment.body for comment in task.comments if not comment.is_ours)
     linked = (
         [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
     )

@@ -15,8 +15,8 @@ from posixpath import basename
 from resolver.security.risk.expansion import Expander, Flow
 from resolver.security.risk.findings import Finding, high, medium
 from resolver.security.risk.paths import Paths
-from resolver.security.risk.shell import Pipeline, Redirect, Stage, assignment, parse
-from resolver.security.risk.wrappers import unwrapped
+from resolver.shell.syntax import Pipeline, Redirect, Stage, assignment, parse
+from resolver.shell.wrappers import unwrapped
 
 DEEPEST = 10
 """Scripts in each other that are followed."""

@@ -18,6 +18,7 @@ from tests.parts.github_server.graphql_fields import (
     Resolved,
     actor,
     argument,
+    comment_nodes,
     issue_fields,
 )
 from tests.parts.github_server.graphql_mutations import mutations
@@ -118,9 +119,15 @@ def _query(call: Call) -> Fields:
             raise QueryError(f"Could not resolve to a Repository with the name '{full_name}'.")
         return _repository(found)
 
+    def nodes(arguments: Mapping[str, Any]) -> list[Fields | None]:
+        seen = call.world.repositories.values()
+        known = [comment_nodes(r) for r in seen if access.role(call.caller.token, r) != "none"]
+        every = {id: fields for each in known for id, fields in each.items()}
+        return [every.get(id) for id in arguments["ids"]]
+
     account = call.caller.account
     assert account is not None
-    return {"viewer": lambda _: actor(account), "repository": repository}
+    return {"viewer": lambda _: actor(account), "repository": repository, "nodes": nodes}
 
 
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:

@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git
-from tests.parts.github_server.state import Account, Comment, Issue, Review, ReviewComment
+from tests.parts.github_server.state import (
+    Account,
+    Comment,
+    Issue,
+    Repository,
+    Review,
+    ReviewComment,
+)
 
 
 class QueryError(Exception):
@@ -38,10 +45,13 @@ def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     start = int(argument({"after": "0", **given}, "after", str))
     end = start + min(argument({"first": 100, **given}, "first", int), 100)
     if "last" in given:
-        start, end = max(0, len(rows) - argument(given, "last", int)), len(rows)
+        end = int(argument({"before": str(len(rows)), **given}, "before", str))
+        start = max(0, end - min(argument(given, "last", int), 100))
     page: Fields = {
         "hasNextPage": lambda _: end < len(rows),
         "endCursor": lambda _: str(end),
+        "hasPreviousPage": lambda _: start > 0,
+        "startCursor": lambda _: str(start),
     }
     return {
         "totalCount": lambda _: len(rows),
@@ -57,10 +67,21 @@ def _comment(comment: Comment) -> Fields:
         "databaseId": lambda _: comment.id,
         "body": lambda _: comment.body,
         "author": lambda _: author(comment.author),
+        **_minimized(comment.minimized),
         "createdAt": lambda _: core.stamp(comment.created_at),
         "updatedAt": lambda _: core.stamp(comment.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(edited),
     }
+
+
+def _minimized(why: str) -> Fields:
+    return {"isMinimized": lambda _: bool(why), "minimizedReason": lambda _: why or None}
+
+
+def comment_nodes(repository: Repository) -> dict[str, Fields]:
+    """The comments of the repository's issues by their node ids."""
+    comments = [each for issue in repository.issues.values() for each in issue.comments]
+    return {core.node_id("IssueComment", each.id): _comment(each) for each in comments}
 
 
 def issue_fields(issue: Issue) -> Fields:
@@ -164,6 +185,7 @@ def _said(id: int, who: Account, body: str, created: datetime, updated: datetime
 def _on_line(comment: ReviewComment) -> Fields:
     repository = comment.repository
     return {
+        **_minimized(comment.minimized),
         **_said(comment.id, comment.author, comment.body, comment.created_at, comment.updated_at),
         "authorAssociation": lambda _: core.association(repository, comment.author),
         "url": lambda _: f"https://github.test/r{comment.id}",
@@ -177,6 +199,8 @@ def _on_line(comment: ReviewComment) -> Fields:
 def _review(review: Review) -> Fields:
     public = None if review.state == "PENDING" else review.created_at
     return {
+        "id": lambda _: core.node_id("PullRequestReview", review.id),
+        **_minimized(review.minimized),
         **_said(review.id, review.author, review.body, review.created_at, review.updated_at),
         "authorAssociation": lambda _: core.association(review.repository, review.author),
         "url": lambda _: f"https://github.test/review-{review.id}",

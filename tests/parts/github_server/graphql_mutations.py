@@ -1,4 +1,4 @@
-"""What the GraphQL API changes: a review thread is resolved, a draft is ready for review."""
+"""What the GraphQL API changes: a review thread is resolved, a draft is ready, and back."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -31,6 +31,12 @@ def mutations(call: Call) -> Fields:
         return {"thread": lambda _: shown}
 
     def ready(arguments: Mapping[str, Any]) -> Fields:
+        return drafted(arguments, False)
+
+    def back(arguments: Mapping[str, Any]) -> Fields:
+        return drafted(arguments, True)
+
+    def drafted(arguments: Mapping[str, Any], draft: bool) -> Fields:
         given = arguments.get("input")
         id = given.get("pullRequestId") if isinstance(given, dict) else None
         issue = next((each for each in _pulls(call) if _pull_id(each) == id), None)
@@ -38,11 +44,15 @@ def mutations(call: Call) -> Fields:
             raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
         if not _may_resolve(call, issue.repository):
             raise QueryError("Resource not accessible by integration")
-        issue.pull.draft = False
-        shown: Fields = {"isDraft": lambda _: False}
+        issue.pull.draft = draft
+        shown: Fields = {"isDraft": lambda _: draft}
         return {"pullRequest": lambda _: shown}
 
-    return {"resolveReviewThread": resolve, "markPullRequestReadyForReview": ready}
+    return {
+        "resolveReviewThread": resolve,
+        "markPullRequestReadyForReview": ready,
+        "convertPullRequestToDraft": back,
+    }
 
 
 def _pull_id(issue: Issue) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.graphql_fields import Fields, QueryError
+from tests.parts.github_server.graphql_fields import Fields, QueryError, author
 from tests.parts.github_server.state import Issue, IssueEvent
 
 
@@ -17,8 +17,8 @@ def related_fields(issue: Issue) -> Fields:
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "closedAt": lambda _: core.maybe_stamp(issue.closed_at),
         "timelineItems": lambda arguments: {"nodes": lambda _: _timeline(issue, arguments)},
-        "closedByPullRequestsReferences": lambda _: {
-            "nodes": lambda _: [_named(each) for each in _closers(issue)]
+        "closedByPullRequestsReferences": lambda arguments: {
+            "nodes": lambda _: [_closing(each) for each in _closers(issue, arguments)]
         },
     }
     if pull is None:
@@ -26,10 +26,24 @@ def related_fields(issue: Issue) -> Fields:
     return {**fields, "mergedAt": lambda _: core.maybe_stamp(pull.merged_at)}
 
 
-def _closers(issue: Issue) -> list[Issue]:
+def _closers(issue: Issue, arguments: Mapping[str, Any]) -> list[Issue]:
+    """Those that were closed unmerged only when they are asked for."""
     words = re.compile(rf"(?i)\b(?:fix|fixes|closes|resolves) #{issue.number}\b")
     others = issue.repository.issues.values()
-    return [each for each in others if each.pull and words.search(each.body or "")]
+    closing = [each for each in others if each.pull and words.search(each.body or "")]
+    if arguments.get("includeClosedPrs"):
+        return closing
+    return [each for each in closing if each.state == "open" or (each.pull and each.pull.merged_at)]
+
+
+def _closing(issue: Issue) -> Fields:
+    merged = issue.pull is not None and issue.pull.merged_at is not None
+    return {
+        **_named(issue),
+        "state": lambda _: "MERGED" if merged else issue.state.upper(),
+        "url": lambda _: f"https://github.test/pull/{issue.number}",
+        "author": lambda _: author(issue.author),
+    }
 
 
 def _named(issue: Issue) -> Fields:

@@ -101,6 +101,8 @@ class Comment:
     updated_at: datetime
     repository: "Repository"
     reactions: list[Reaction] = field(default_factory=list)
+    minimized: str = ""
+    """Why it is hidden, "" where it is not."""
 
 
 @dataclass
@@ -125,6 +127,7 @@ class ReviewComment:
     start_line: int | None = None
     resolved: bool = False
     resolved_by: Account | None = None
+    minimized: str = ""
 
 
 @dataclass
@@ -141,6 +144,7 @@ class Review:
     updated_at: datetime
     repository: "Repository"
     comments: list[ReviewComment] = field(default_factory=list)
+    minimized: str = ""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,14 @@ def test_a_check_that_is_nobodys_to_fix_is_put_away_with_a_word_in_the_log(
     until(lambda: "no pull request of ours is open from agent/gone" in server.log)
 
 
+def test_a_commit_status_is_taken_like_a_check(forge: Forge, server: Server) -> None:
+    told = events(forge, "go/status")
+    forge.github.commit("go/status", "agent/left", {"calc.py": "x = 1\n"})
+    payload = told.status_failed("agent/left", "mona")
+    assert server.deliver(payload, "status") == (202, "stored")
+    until(lambda: "no pull request of ours is open from agent/left" in server.log)
+
+
 def test_a_workflow_that_somebody_starts_is_left_to_its_job(forge: Forge, server: Server) -> None:
     told = events(forge, "go/hand")
     issue = forge.issue("go/hand", "opened")

@@ -23,6 +23,7 @@ _ANSI_QUOTED = re.compile(r"\$'(?:[^'\\]|\\.)*'?", re.S)
 OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 CLOSERS = frozenset({"fi", "done", "esac", "}"})
 BETWEEN = frozenset({"then", "elif", "else", "do", "!", "time", "coproc"})
+_TURNING = frozenset({"!", "coproc"})
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,18 @@ class Redirect:
 
 @dataclass
 class Stage:
-    """One command of a pipeline. words: raw, quotes and all. body: what a compound one holds."""
+    """One command of a pipeline. words: raw, quotes and all. body: what a compound one holds.
+
+    turned: `!` or `coproc` stands before it: how it ends is not how the pipeline ends. behind: what
+    stands behind the last stage of a pipeline, like `&&`; "" for the end of what it stands in.
+    """
 
     words: list[str] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     body: "list[Pipeline] | None" = None
     kind: str = ""
+    turned: bool = False
+    behind: str = ""
 
 
 Pipeline = list[Stage]
@@ -184,7 +191,7 @@ class _Parser:
         starts = not self._top.stage.words and self._top.stage.body is None
         if char == "\n":
             self._at += 1
-            self._end_pipeline()
+            self._end_pipeline("\n")
             self._read_heredocs()
         elif char == "#":
             comment = _COMMENT.match(text, at)
@@ -195,8 +202,9 @@ class _Parser:
             self._at += 2 if text[at + 1 : at + 2] == "&" else 1
             self._end_stage()
         elif char in ";&|":
-            self._at += 2 if text[at : at + 2] in {"&&", "||", ";;"} else 1
-            self._end_pipeline()
+            operator = text[at : at + 2] if text[at : at + 2] in {"&&", "||", ";;"} else char
+            self._at += len(operator)
+            self._end_pipeline(operator)
             if self._top.opener == "case" and text[at : at + 2] == ";;":
                 self._skip_pattern()
         elif char == "(":
@@ -238,6 +246,7 @@ class _Parser:
             self._close()
             return
         if starts and word in BETWEEN:
+            stage.turned = stage.turned or word in _TURNING
             return
         if starts and word == "function":
             self._read_function()
@@ -323,9 +332,10 @@ class _Parser:
                 frame.pipeline.append(frame.stage)
         frame.stage = Stage()
 
-    def _end_pipeline(self) -> None:
+    def _end_pipeline(self, operator: str = "") -> None:
         self._end_stage()
         if self._top.pipeline:
+            self._top.pipeline[-1].behind = operator
             self._top.pipelines.append(self._top.pipeline)
             self._top.pipeline = []
 

@@ -1,0 +1,104 @@
+"""The workflow that `resolver init` writes: what each of its features adds to it, and whether what
+goes into it can stand there.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from resolver.errors import UsageError
+from resolver.forge.workflows import FOLDER, read_workflow
+from resolver.templates import render
+
+WORKFLOW = f"{FOLDER}/agent.yml"
+
+EVERY_NIGHT = "17 3 * * *"
+"""When a sweep begins where nobody says when; by UTC."""
+
+GUESSED = "CI"
+"""Name of the workflow that checks changes, where none is found."""
+
+_LARGEST = 200_000
+"""Bytes of a workflow that is looked at."""
+
+_CRON = re.compile(
+    r"[\d*][\d*/,-]*(?: [\d*][\d*/,-]*){2} [\dA-Z*][\dA-Z*/,-]* [\dA-Z*][\dA-Z*/,-]*"
+)
+_NAME = re.compile(r"[^\x00-\x1f\x7f\"\\${}]{1,200}")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What starts work beside what people write, and what is kept up to date.
+
+    schedule: of a sweep, as cron has it; "" for none. fix_checks: whose failing checks start work,
+    as the setting `fix_failing_checks` has it; "" for nobody's. checked: names of the workflows
+    whose failures are listened to. dashboard: whether there is one.
+    """
+
+    schedule: str = ""
+    fix_checks: str = ""
+    checked: tuple[str, ...] = ()
+    dashboard: bool = False
+
+
+def workflow_text(
+    action: str, mention: str, label: str, *, installs: bool, features: Features | None = None
+) -> str:
+    """The workflow file. installs: whether the setup needs packages. Raises UsageError for what
+    can't stand in it."""
+    wanted = features or Features()
+    return render(
+        "init/workflow.yml.j2",
+        action=action,
+        mention=plain("mention", mention),
+        label=plain("label", label),
+        installs=installs,
+        schedule=_cron(wanted.schedule) if wanted.schedule else "",
+        fix_checks=wanted.fix_checks,
+        checked=[_name(each) for each in wanted.checked or (GUESSED,)],
+        dashboard=wanted.dashboard,
+    )
+
+
+def workflows_that_check(root: Path) -> tuple[str, ...]:
+    """Names of the workflows of a checkout that look at a change, the agent's own left out."""
+    return tuple(dict.fromkeys(_that_check(root)))
+
+
+def _that_check(root: Path) -> Iterator[str]:
+    folder = root / FOLDER
+    for file in sorted(folder.glob("*.y*ml")) if folder.is_dir() else ():
+        if (
+            file == root / WORKFLOW
+            or file.is_symlink()
+            or not file.is_file()
+            or file.stat().st_size > _LARGEST
+        ):
+            continue
+        found = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
+        if found is not None and found.checks_changes and _NAME.fullmatch(found.name):
+            yield found.name
+
+
+def plain(what: str, value: str) -> str:
+    """`value`, which goes into an expression and into YAML. Raises UsageError."""
+    if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
+        raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")
+    return value
+
+
+def _cron(value: str) -> str:
+    text = " ".join(value.split())
+    if not _CRON.fullmatch(text):
+        raise UsageError(
+            f"{value!r} is no schedule", 'give one as cron has it, like --schedule "0 6 * * 1"'
+        )
+    return text
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise UsageError(f"{value!r} can't be a workflow's name here", "give its file to it")
+    return value

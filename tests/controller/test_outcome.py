@@ -1,0 +1,36 @@
+"""The outcome, as the log tells it."""
+
+import pytest
+
+from resolver.agents.dummy import DummyAgent
+from resolver.events import actions as a
+from resolver.model import Declined, RunState
+from tests.controller.test_controller import Run
+
+
+@pytest.mark.parametrize("words", ["Nothing.", "none", "Nothing is left.", "N/A", "-"])
+def test_nothing_that_is_left_is_no_part_of_what_is_told(words: str) -> None:
+    assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == ""
+
+
+def test_what_is_left_is_told() -> None:
+    words = "Nothing was tried on Windows."
+    assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == words
+
+
+@pytest.mark.parametrize(
+    ("declined", "state"),
+    [
+        ("cannot_reproduce", RunState.REJECTED),
+        ("already_fixed", RunState.REJECTED),
+        ("not_wanted", RunState.REJECTED),
+        ("needs_answer", RunState.AWAITING_USER_INPUT),
+    ],
+)
+def test_a_reason_to_change_nothing_is_how_the_run_ended(
+    declined: Declined, state: RunState
+) -> None:
+    finish = a.Finish(message="Which one?\n\nOr both?", task_completed=False, declined=declined)
+    outcome = Run().go(DummyAgent([finish]))
+    assert (outcome.state, outcome.declined, outcome.reason) == (state, declined, "Which one?")
+    assert outcome.message == finish.message and not outcome.task_completed

@@ -1,0 +1,30 @@
+"""What is shown of the commands of a run that changed nothing."""
+
+from resolver.model import CheckedCommand
+from resolver.verify.tried import MOST_COMMANDS, tried
+
+
+def ran(*commands: str) -> list[str]:
+    given = [CheckedCommand(command=c, exit_code=0, event_id=n) for n, c in enumerate(commands)]
+    return [each.command for each in tried(given).commands]
+
+
+def test_what_only_looks_tries_nothing() -> None:
+    looks = [
+        "ls -la",
+        "cat a.py",
+        "cd src && grep -rn add .",
+        "git log --oneline",
+        "sed -n 1,9p a.py",
+    ]
+    assert ran(*looks) == []
+    assert ran("python3 repro.py", "cat a && make test") == [
+        "python3 repro.py",
+        "cat a && make test",
+    ]
+
+
+def test_the_last_run_of_each_is_kept_and_no_more_than_a_few() -> None:
+    assert ran("pytest a", "pytest b", "pytest a") == ["pytest b", "pytest a"]
+    many = [f"pytest {n}" for n in range(9)]
+    assert ran(*many) == many[-MOST_COMMANDS:]
