@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.consent import Decision
+from resolver.course import Verdict
 from resolver.errors import Cause
 from resolver.nouns import Noun as Noun
 from resolver.nouns import Recorded as Recorded
@@ -228,6 +229,10 @@ class Outcome(Noun):
     verification: str = Field(default="", description="What it ran, and what that gave.")
     remaining: str = Field(default="", description="What it holds to be left.")
     places: tuple[Place, ...] = Field(default=(), description="Where it says the code must change.")
+    pull_request_title: str = Field(
+        default="",
+        description="Its title for the pull request that the change is added to, if any.",
+    )
     task_completed: bool = False
     iterations: int = 0
     tokens: Tokens = Tokens()
@@ -284,9 +289,8 @@ class CheckedCommand(Noun):
     exit_code: int | None
     event_id: int
     output_tail: str = ""
-    masked: bool = Field(
-        default=False, description="True when its exit code of 0 may be another program's."
-    )
+    verdict: Verdict | None = Field(default=None, description="Of a check; how it was seen to end.")
+    stale: bool = Field(default=False, description="True when code was edited after it.")
 
 
 class Evidence(Noun):
@@ -300,10 +304,12 @@ class Evidence(Noun):
     commands: tuple[CheckedCommand, ...] = ()
 
 
-Unverified = Literal["", "unfinished", "unchecked", "failed", "hidden", "edited", "untouched"]
+Unverified = Literal[
+    "", "unfinished", "unchecked", "failed", "unended", "hidden", "edited", "untouched"
+]
 """What a change lacks to be shown as ready, "" for nothing: the agent does not call it complete; no
-check is on record; the newest failed; its exit code was not its own; code was edited after it; a
-conflict that it was to resolve is as git left it."""
+check was run; one fails; one has not ended; its exit code was not its own; code was edited after
+the last that passed; a conflict that it was to resolve is as git left it."""
 
 Kept = Literal["ours", "theirs", "deleted", "merged"]
 """What a file is whose conflict has ended: as the pull request has it, as its base has it, gone, or
@@ -344,6 +350,9 @@ class Publication(Noun):
 
     branch: str | None = None
     commit: str | None = None
+    tree: str = Field(
+        default="", description="Of an earlier run's: the tree that it has made itself."
+    )
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     review: PublishedReview | None = None

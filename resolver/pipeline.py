@@ -24,6 +24,7 @@ from resolver.memory.notes import notes_of
 from resolver.model import (
     Outcome,
     Patch,
+    Publication,
     RunState,
     Task,
     TriggerKind,
@@ -86,18 +87,30 @@ def resolve(job: Job, forge: Forge) -> Record:
 
 
 def _done_before(record: Record, forge: Forge) -> bool:
-    """Whether an earlier run of this key has published; what it left untold is told now.
+    """Whether an earlier run of this key has published; what it left untold is told now."""
+    if not record.job.publish:
+        return False
+    earlier = forge.find_publication(record.job.trigger)
+    return earlier is not None and _repeats(record, earlier)
 
-    A run that is resumed has its log to tell more of, and publishes only what is not there.
-    """
+
+def _pushed_before(record: Record, forge: Forge) -> bool:
+    """Whether an earlier attempt of this run has pushed, where none has told of anything. It takes
+    some asking, which nobody but those who may start work can make us do."""
     job = record.job
-    if not job.publish:
+    if not job.publish or record.publication != Publication():
         return False
     prefix = branches_of_issue(job.trigger.subject or 0)
-    earlier = forge.find_publication(job.trigger)
-    earlier = earlier or forge.heads().pushed(job.trigger, job.run, prefix)
+    earlier = forge.heads().pushed(job.trigger, job.run, prefix)
+    return earlier is not None and _repeats(record, earlier)
+
+
+def _repeats(record: Record, earlier: Publication) -> bool:
+    """Whether there is no more to do than to tell of it. A run that is resumed has its log to tell
+    more of, and publishes only what is not there."""
+    job = record.job
     resumes = job.resume and job.output.has_events
-    if earlier is None or (resumes and earlier.how == "added"):
+    if resumes and earlier.how == "added":
         return False  # a commit of its own is found again where it is added
     record.publication = earlier.model_copy(update={"repeated": not resumes})
     in_review = job.trigger.kind is TriggerKind.REVIEW_COMMENT or job.trigger.review_id is not None
@@ -122,6 +135,8 @@ def _travel(record: Record, forge: Forge) -> None:
         )
     )
     _authorize(record, forge)
+    if _pushed_before(record, forge):
+        return
     admit(record, forge)
     task = _task(record, forge)
     show(record, read=True)
@@ -235,7 +250,7 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
     if not (record.answers or record.leaking):
         job.output.keep_change(worked.change)
     declined = record.patch.is_empty and worked.outcome.declined != ""
-    record.evidence = (tried if declined else claimed_evidence)(worked.commands)
+    record.evidence = tried(worked.commands) if declined else claimed_evidence(record.course)
     record.warnings.extend(worked.warnings)
     record.warnings.extend(_left_for_later(record, record.log))
     if worked.change.left_out and not record.answers:

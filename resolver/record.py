@@ -14,9 +14,9 @@ from resolver.assembly.sandbox import Host
 from resolver.controller.confirmation import waiting_in
 from resolver.controller.control import Control
 from resolver.conventions import Conventions
+from resolver.course import Course
 from resolver.errors import Cause
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.forge.course import Course
 from resolver.forge.report import Failure, Report
 from resolver.forge.telling import Telling
 from resolver.forge.wording import TRACE_ROOM
@@ -40,6 +40,7 @@ from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace
 from resolver.triggers.ledger import Run
+from resolver.verify.course import course_of
 from resolver.verify.readiness import unverified
 from resolver.workspace.git import Credential
 
@@ -193,8 +194,12 @@ class Record:
         """What its change lacks to be ready for review."""
         if any(each.untouched for each in self.publication.conflicts):
             return "untouched"
-        events = self.log.state.events if self.log else ()
-        return unverified(self.outcome, self.evidence, events)
+        return unverified(self.outcome, self.course)
+
+    @property
+    def course(self) -> Course:
+        """What its log shows of checks and edits."""
+        return course_of(self.log.state.events if self.log else ())
 
     @property
     def _publishable(self) -> Literal["", "comment", "folder"]:
@@ -235,7 +240,7 @@ class Record:
             trace_markdown=trace,
             log_url=self.job.log_url,
             page=self.job.page,
-            course=self.telling.course if self.telling else Course(),
+            course=self.course,
             told=self.telling.told if self.telling else None,
             continues=self.job.continues and self.log is not None,
             publishable=self._publishable,

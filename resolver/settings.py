@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from resolver.agent_knobs import AgentKnobs
 from resolver.allowed_hosts import AllowList
+from resolver.bounded_yaml import read_yaml
 from resolver.errors import UsageError
 from resolver.forge_knobs import ForgeKnobs
 from resolver.knobs import ModelKnobs, knob
@@ -351,7 +352,7 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
     if get_origin(field.annotation) is not dict:
         return text
     try:
-        return yaml.safe_load(text)
+        return read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -376,8 +377,8 @@ def repository_settings(content: bytes | None) -> dict[str, object]:
     if content is None:
         return {}
     try:
-        data = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        data = read_yaml(content)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise UsageError(

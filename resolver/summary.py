@@ -10,6 +10,8 @@ from resolver.model import Evidence, Outcome, Patch, Publication, RunState, Trig
 
 FORMAT = 1
 
+_EARLIER = {"branch", "commit", "tree", "pull_request"}
+
 _STATES = {
     "refused": RunState.REFUSED,
     "policy": RunState.REFUSED,
@@ -64,7 +66,7 @@ def outcome_json(
         "comment_url": publication.comment_url,
         "review": published["review"],
         "repeated": publication.repeated,
-        "earlier": earlier.model_dump(mode="json", include={"branch", "commit", "pull_request"}),
+        "earlier": earlier.model_dump(mode="json", include=_EARLIER),
         "iterations": outcome.iterations if outcome else 0,
         "cost": outcome.cost if outcome else 0.0,
         "tokens": (outcome.tokens if outcome else Outcome(state=state).tokens).model_dump(),

@@ -51,11 +51,16 @@ class Command(StrEnum):
 
 
 class Snapshot(Recorded):
-    """The issue's words as the requester saw them, from the event's own payload."""
+    """The issue as the requester saw it, from the event's own payload."""
 
     title: str = Field(description="The issue's title.")
     body: str = Field(description="The issue's text.")
     author: str = Field(default="", description="Login of who opened it.")
+    labels: tuple[str, ...] | None = Field(
+        default=None, description="Its labels; None where the event does not say what it wears."
+    )
+    milestone: str = Field(default="", description="Title of its milestone.")
+    assignees: tuple[str, ...] = Field(default=(), description="Logins of who it is assigned to.")
 
 
 class Extension(Recorded):

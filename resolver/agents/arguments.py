@@ -189,6 +189,11 @@ class FinishArguments(Arguments):
         description="For each conversation that you were asked about: its id, whether you did what "
         "is asked there, and what to tell the person, in one or two sentences.",
     )
+    pull_request_title: Words = Field(
+        default="",
+        description="Only where your change is added to a pull request: a new title for it, if the "
+        "one it has does not cover the whole any more.",
+    )
 
     def action(self) -> ActionBase:
         told = self.model_dump(exclude={"threads", "reason", "cause", "task_completed"})

@@ -60,7 +60,7 @@ TAG_NAMES = (
 )
 """Tags that can be offered."""
 
-_SECTIONS = ("cause", "change", "verification", "remaining", "threads")
+_SECTIONS = ("cause", "change", "verification", "remaining", "threads", "pull_request_title")
 """What a finish may hold behind its message, each as a tag."""
 _SECTION_TAG = re.compile(rf"</?(?:{'|'.join(_SECTIONS)})>")
 _SECTION_OPEN = re.compile(rf"\s*<({'|'.join(_SECTIONS)})>")
@@ -181,6 +181,7 @@ def _write_finish(action: a.Finish) -> str:
         "verification": action.verification,
         "remaining": action.remaining,
         "threads": write_answers(action.threads) if action.threads else "",
+        "pull_request_title": action.pull_request_title,
     }
     if _SECTION_TAG.search("\n".join([action.message, *sections.values()])):
         # in the content they could be taken for one another

@@ -7,10 +7,13 @@ import click
 from rich.console import Console
 
 from resolver.action import actions_run, read_event
+from resolver.assembly.sandbox import Host
 from resolver.doors import app_login, filtered_log, github_forge, host_of, own_login, trigger_of
 from resolver.events.stream import utc_now
-from resolver.settings import load_settings
-from resolver.triggers.dispatch import Arrival
+from resolver.model import Trigger, TriggerKind
+from resolver.settings import HEARING, Settings, load_settings
+from resolver.thread.placing import place_of
+from resolver.triggers.dispatch import Arrival, asks_for_sweep
 from resolver.triggers.ignored import Ignored
 
 
@@ -20,9 +23,10 @@ def command(environment: Mapping[str, str]) -> int:
     """Say on the thread that the run of this job died, where its comment still says that it works.
 
     For a step of a GitHub Actions job after the Action's own, with `if: always()`: a run that was
-    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_RUN_ID,
-    GITHUB_JOB, RUNNER_NAME and INPUT_*. Of a matrix each job speaks for itself
-    alone. Where the run has said how it ended, nothing is done.
+    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_REPOSITORY,
+    GITHUB_RUN_ID, GITHUB_JOB, RUNNER_NAME and INPUT_*, of which it needs what the Action's step
+    was given to understand the event by. Of a matrix each job speaks for itself alone. Where the
+    run has said how it ended, nothing is done.
     """
     return close(environment, Console(file=sys.stdout))
 
@@ -30,20 +34,49 @@ def command(environment: Mapping[str, str]) -> int:
 def close(environment: Mapping[str, str], console: Console) -> int:
     """The exit code: 0, also where there is nothing to do. Raises UsageError and ForgeError."""
     host = host_of(environment)
-    settings = load_settings(app_login(load_settings({}, environment), host), environment)
+    # the run may have died of the other settings
+    settings = load_settings({}, environment, only=HEARING)
+    settings = load_settings(app_login(settings, host), environment, only=HEARING)
     name, payload = read_event(environment)
-    own = own_login(settings, name, payload, host)
-    arrival = Arrival(environment.get("GITHUB_RUN_ID", ""), utc_now())
-    closed = 0
     with filtered_log(settings, host):
-        trigger = trigger_of(settings, name, payload, own, arrival)
-        if not isinstance(trigger, Ignored) and trigger.number is not None:
-            comments = github_forge(settings, trigger.repository, host).run_comments
-            closed = comments.close_job(trigger, actions_run(environment), settings.mention)
+        if asks_for_sweep(name, payload):
+            closed = _of_sweep(settings, environment, host)
+        else:
+            own = own_login(settings, name, payload, host)
+            arrival = Arrival(environment.get("GITHUB_RUN_ID", ""), utc_now())
+            trigger = trigger_of(settings, name, payload, own, arrival)
+            closed = _of_request(trigger, settings, environment, host)
     said = (
         "The run of this job could not say how it ended; its comment says now what is known."
         if closed
         else "Nothing to close."
     )
     console.print(said, markup=False)
+    return 0
+
+
+def _of_request(
+    trigger: Trigger | Ignored, settings: Settings, environment: Mapping[str, str], host: Host
+) -> int:
+    """How many comments were closed."""
+    if isinstance(trigger, Ignored):
+        return 0
+    forge = github_forge(settings, trigger.repository, host)
+    number = trigger.number
+    if trigger.kind is TriggerKind.CHECK_FAILED:
+        number = place_of(trigger, forge.check_places())
+    if number is None:
+        return 0
+    trigger = trigger.model_copy(update={"number": number})
+    return forge.run_comments.close_job(trigger, actions_run(environment), settings.mention)
+
+
+def _of_sweep(settings: Settings, environment: Mapping[str, str], host: Host) -> int:
+    """How many comments were closed: a sweep has one run at work at a time."""
+    forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
+    job = actions_run(environment)
+    for issue in forge.labelled(settings.label).oldest_first():
+        closed = forge.run_comments.close_left(issue.number, job, settings.mention)
+        if closed:
+            return closed
     return 0

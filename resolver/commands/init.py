@@ -1,6 +1,7 @@
 """`resolver init`: writes the workflow and the settings file of a repository after a look at it."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -142,7 +143,7 @@ def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str
         target = root / name
         if target.is_file() and target.read_text(errors="replace") == text:
             yield name, "unchanged"
-        elif target.exists() and not force:
+        elif os.path.lexists(target) and not force:
             yield name, "left alone (--force writes over it)"
         else:
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -21,11 +21,12 @@ from resolver.commands.options import settings_options
 from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
+from resolver.model import Trigger
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
-from resolver.server.login import OwnLogin
+from resolver.server.login import OwnLogin, asked_of
 from resolver.server.pages import Pages
 from resolver.server.spending import Ledger
 from resolver.server.webhook import Accept, create_app
@@ -102,7 +103,7 @@ def command(
     tempfile.tempdir = str(folder.empty_scratch())
     runs = Runs(environment, options, folder.path, ledger=Ledger(url), minted=machine.tokens.minted)
     commands = Commands(runs, runs.at_work, runs.threads)
-    worker = Worker(url, runs.work_on, commands.obey, runs.announce, concurrency)
+    worker = Worker(url, runs.work_on, commands.obey, runs.announce, runs.is_for_us, concurrency)
 
     worker.start()
     _announce(listening, url, folder)
@@ -120,10 +121,18 @@ def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
             return "pong"
         # Each workflow that somebody starts is told to us, too: that is its own job's to do.
         arrival = Arrival(delivery, utc_now()) if event == "repository_dispatch" else None
-        own = settings.bot_login
+        own, presumed = settings.bot_login, ""
         if not own and needs_own_login(event, payload):
             own = login.get(lambda: own_login(settings, event, payload, machine))
+            presumed = "" if own else asked_of(payload)
         trigger = trigger_of(settings, event, payload, own, arrival)
+        if isinstance(trigger, Ignored) and presumed:
+            # GitHub delivers once: who does not know yet takes it for ours, and finds out later
+            trigger = trigger_of(settings, event, payload, presumed, arrival)
+            if isinstance(trigger, Trigger):
+                worker.enqueue_undecided(delivery, trigger, presumed)
+                logger.info("delivery %s asks something of %s", delivery, presumed)
+                return "stored"
         if isinstance(trigger, Ignored):
             return f"ignored: {trigger.reason}"
         worker.enqueue(delivery, trigger)

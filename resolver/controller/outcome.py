@@ -40,6 +40,7 @@ def outcome_of(state: State) -> Outcome:
         verification=finish.verification if finish else "",
         remaining=_said_to_be_left(finish.remaining) if finish else "",
         places=finish.places if finish else (),
+        pull_request_title=finish.pull_request_title if finish else "",
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED
         ),

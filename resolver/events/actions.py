@@ -182,6 +182,9 @@ class Finish(ActionBase):
     threads: tuple[ThreadAnswer, ...] = Field(
         default=(), description="What it says to the conversations that it was asked about."
     )
+    pull_request_title: str = Field(
+        default="", description="New title of the pull request that the change is added to, if any."
+    )
 
 
 class ReviewComment(ActionBase):

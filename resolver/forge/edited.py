@@ -68,6 +68,13 @@ def drafting_in(body: str, *, is_draft: bool) -> Drafting:
     return "theirs" if found[3] == "theirs" else "draft" if is_draft else ""
 
 
+def with_title(body: str, title: str) -> str:
+    """The body with the mark of another title that we write; without a mark it stays as it is."""
+    head = _markers(body)
+    marked = _WORDS.sub(lambda m: m[0].replace(m[1], _digest(title), 1), head, count=1)
+    return marked + body[len(head) :]
+
+
 def with_drafting(body: str, drafting: Drafting) -> str:
     """The body with another word in its mark; without one it stays as it is."""
     head = _markers(body)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import yaml
 
+from resolver.bounded_yaml import read_yaml
 from resolver.forge.escape import shortened
 from resolver.forge.invisible import without_invisible
 from resolver.surroundings import Form, FormField
@@ -27,8 +28,8 @@ MOST_DESCRIPTION = 400
 LEAST_FOUND = 2
 """Headings of a template that a description has to have, where the template has more than one."""
 
-_DEEPEST = 20
-"""Lists and mappings of a form within each other."""
+_LONGEST = 600
+"""Characters of a line that can be a heading, or its words."""
 
 _ASKING = frozenset({"input", "textarea", "dropdown", "checkboxes", "upload"})
 """Types of a form's elements that have a heading of their own in the issue."""
@@ -37,7 +38,7 @@ _NOTHING = frozenset({"", "no response", "none"})
 """What stands below a heading that nobody filled in; these are GitHub's own words."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.{1,500}?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+([^ \t].*)")
 _BOLD = re.compile(r" {0,3}(?:\*\*([^*]{1,300})\*\*|__([^_]{1,300})__):?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(?:(=)=+|--+)[ \t]*")
 _HEAD = re.compile(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -75,6 +76,8 @@ def find_form(templates: Mapping[str, bytes], title: str, body: str) -> Form | N
     It fits when all of its headings stand there, or at least `LEAST_FOUND` of them. templates:
     content by path. title, body: of the issue; the body cleaned of what nobody sees.
     """
+    if not templates:
+        return None
     sections = _sections(body)
     headings = {_plain(section.label) for section in sections}
     read = (_read(path, templates[path]) for path in sorted(templates))
@@ -175,27 +178,16 @@ def _of_markdown(text: str) -> Iterator[_Asked]:
     for section, next_level in zip(sections, levels, strict=False):
         if not section.below.strip() and next_level > section.level:
             continue  # it stands above the others, and asks for nothing itself
-        asks = re.sub(r"<!--+|--+>", " ", section.below)
+        asks = re.sub(r"<!-{2,}|(?<!-)-{2,}>", " ", section.below)
         own = re.sub(r"<!--.*?(?:-->|\Z)", "", section.below, flags=re.DOTALL)
         yield _Asked(_words(section.label, MOST_LABEL), _words(asks, MOST_DESCRIPTION), own)
 
 
 def _yaml(text: str) -> Mapping[str, Any]:
-    """The mapping in a text, of texts, lists and mappings alone; empty when there is none.
-
-    The parser's events are looked at before anything is built of them: what is deep, or names
-    something that stands elsewhere, is no form.
-    """
-    depth = 0
+    """The mapping in a text, of texts, lists and mappings alone; empty when there is none."""
     try:
-        for event in yaml.parse(text, Loader=yaml.BaseLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
-                return {}
-        # this loader makes texts, lists and mappings, whatever the text's tags say
-        found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
-    except (yaml.YAMLError, ValueError, OverflowError):
+        found = read_yaml(text, texts=True)
+    except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -223,11 +215,13 @@ def _sections(text: str) -> list[_Section]:
 
 def _heading(line: str, before: str) -> tuple[str, int]:
     """The words and the level of the heading that a line is, or makes of the one before it."""
+    if len(line) > _LONGEST:
+        return "", 0
     if found := _HEADING.fullmatch(line):
-        return found[2], len(found[1])
+        return found[2].rstrip(" \t").rstrip("#").rstrip(" \t"), len(found[1])
     if found := _BOLD.fullmatch(line):
         return found[1] or found[2], 7
-    if (found := _UNDERLINE.fullmatch(line)) and before.strip():
+    if 0 < len(before.strip()) <= _LONGEST and (found := _UNDERLINE.fullmatch(line)):
         return before.strip(), 1 if found[1] == "=" else 2
     return "", 0
 

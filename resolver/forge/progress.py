@@ -8,7 +8,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from resolver.forge.course import Course, check_words
+from resolver.course import Course
+from resolver.forge.course import check_words
 from resolver.forge.escape import code_span, one_line
 from resolver.forge.fitting import MAX_BODY
 from resolver.forge.markers import AtWork, at_work_marker, died_marker

@@ -43,6 +43,13 @@ def pull_request_title(report: Report) -> str:
     return _subject(report, None)
 
 
+def new_title(report: Report) -> str:
+    """What the agent calls the pull request that the change was added to, in the repository's
+    style; "" where its title may stay."""
+    words = report.outcome.pull_request_title if report.outcome else ""
+    return _subject(report, None, words) if words.strip() else ""
+
+
 def commit_message(report: Report) -> str:
     """Subject, what was wrong and what changed, and the trailers that lead back to the work."""
     outcome, issue = report.outcome, report.trigger.subject
@@ -60,11 +67,11 @@ def commit_message(report: Report) -> str:
     ).strip()
 
 
-def _subject(report: Report, limit: int | None) -> str:
+def _subject(report: Report, limit: int | None, words: str = "") -> str:
     issue, task = report.trigger.subject, report.task
     style = _style(report.conventions.subjects)
     asked = task.title if task else ""
-    words, _ = _split_title(report.outcome.message if report.outcome else "")
+    words, _ = _split_title(words or (report.outcome.message if report.outcome else ""))
     if not words and task and (task.pull or task.follows):
         words = _said(report)  # what the pull request is called says nothing of what was added
     elif not words:

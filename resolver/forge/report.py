@@ -11,6 +11,7 @@ from pydantic import Field
 
 from resolver.consent import Wanted
 from resolver.conventions import Conventions, Wishes
+from resolver.course import Course
 from resolver.errors import (
     Cause,
     CeilingReached,
@@ -22,7 +23,6 @@ from resolver.errors import (
     Stopped,
     UsageError,
 )
-from resolver.forge.course import Course
 from resolver.model import (
     Evidence,
     How,

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from resolver.course import Check, Course
 from resolver.errors import ResolverError
 from resolver.events.lifecycle import ConfirmationAnswered, StageCompleted
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
-from resolver.forge.course import Check, Course
 from resolver.forge.progress import Progress
 from resolver.model import RunState
 
@@ -77,11 +77,6 @@ class Telling:
     def told(self) -> int | None:
         """Id of the comment, once it is known."""
         return self._told
-
-    @property
-    def course(self) -> Course:
-        """What the log that it follows shows so far."""
-        return self._clean
 
     def start(self) -> None:
         """Say that the run is at work. Returns at once."""
@@ -156,13 +151,17 @@ class Telling:
             self._clean = course.model_copy(
                 update={
                     "reproduced": self._redacted(course.reproduced),
-                    "newest": self._redacted(course.newest),
+                    "checks": tuple(filter(None, map(self._redacted, course.checks))),
                 }
             )
         return self._clean
 
     def _redacted(self, check: Check | None) -> Check | None:
-        return check and check.model_copy(update={"command": self._redact(check.command)})
+        if check is None:
+            return None
+        # what it wrote is not told while the run is at work
+        shown = {"command": self._redact(check.command), "output": ""}
+        return check.model_copy(update=shown)
 
     def _write_all(self) -> None:
         try:

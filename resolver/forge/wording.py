@@ -148,6 +148,7 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "edited": report.course.edited,
         "reproduced": check_words(report.course.reproduced, in_table=True),
         "newest": check_words(report.course.newest, in_table=True),
+        "deciding": check_words(report.course.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
@@ -312,8 +313,14 @@ def _file(change: FileChange) -> dict[str, str]:
 def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
     mark = "✓" if command.exit_code == 0 else "✗"
-    if command.masked:
+    if command.verdict == "unknown":
         mark, ended = "?", "whose own exit code was not seen"
+    elif command.verdict == "unfinished":
+        mark, ended = "?", "was not seen to end"
+    elif command.verdict == "failed" and command.exit_code is None:
+        ended = "fails"
+    if command.stale:
+        mark, ended = "?", f"{ended}, before the last edit"
     output = visible(command.output_tail).strip("\n")
     line = shortened(" ".join(visible(command.command).split()), 200)
     return {

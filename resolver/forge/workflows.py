@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from resolver.bounded_yaml import read_yaml
+
 FOLDER = ".github/workflows"
 
 _OURS = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
@@ -63,8 +65,8 @@ class Workflow:
 def read_workflow(path: str, content: bytes) -> Workflow | None:
     """The workflow in a file, None when it is none."""
     try:
-        data = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        data = read_yaml(content)
+    except yaml.YAMLError:
         return None
     if not isinstance(data, dict) or not isinstance(data.get("jobs"), dict):
         return None
@@ -108,7 +110,7 @@ def _agent_job(name: str, job: Mapping[Any, Any], around: Mapping[Any, Any]) -> 
                 own_token=bool({"github-token", "app-id"} & {str(key) for key in given}),
                 permissions=_permissions(job.get("permissions", around.get("permissions"))),
                 given=_given(_table(step.get("with")), around, job, step),
-                condition=str(job.get("if", "")),
+                condition=_text(job.get("if", "")),
             )
     return None
 
@@ -127,6 +129,9 @@ def _given(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str
 
 
 def _text(value: Any) -> str:
+    """ "" for a list or a mapping, which is no setting."""
+    if isinstance(value, list | dict):
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -139,5 +144,5 @@ def _permissions(value: Any) -> Mapping[str, str] | None:
     if isinstance(value, str):
         return {"*": value.removesuffix("-all")}
     if isinstance(value, dict):
-        return {str(name): str(level) for name, level in value.items()}
+        return {str(name): _text(level) for name, level in value.items()}
     return None

@@ -14,9 +14,12 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_event
 from resolver.events.state import State
-from resolver.memory.outcomes import changed_by, checks_in, is_piped, outcome_of, written_by
+from resolver.memory.outcomes import checks_in, outcome_of
 from resolver.memory.text import cut_middle
 from resolver.model import PlanItem
+from resolver.shell.checks import read_checks
+from resolver.shell.code import written_in
+from resolver.shell.writes import written
 
 ROOM = 24_000
 """Characters that all of it has, about."""
@@ -227,7 +230,7 @@ class Facts:
             case a.CmdRun(is_input=False), o.CmdOutput():
                 self._ran(action.command, result)
             case a.IPythonRunCell(code=code), o.IPythonOutput():
-                for path in written_by(code):
+                for path in written_in(code).paths:
                     self._changed(path, "Python", "")
             case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
                 self._nested.pop(id, None)
@@ -242,24 +245,29 @@ class Facts:
         times = known.times + 1 if known else 1
         nested = self._parent is not None
         self.files.put(path, Change(path, times, how, what, why, by_delegate=nested))
+        self._no_longer_fresh()
+
+    def _no_longer_fresh(self) -> None:
         for key, check in self.checks.by_key.items():
             self.checks.by_key[key] = replace(check, changed_since=True)
 
     def _ran(self, command: str, result: o.CmdOutput) -> None:
         shown = cut_middle(command.strip(), EXCERPT)
-        paths = changed_by(command)
-        for path in paths or ():
+        what = written(command)
+        for path in what.paths:
             self._changed(path, shown, "")
-        if paths == ():
+        if what.unknown:
+            self._no_longer_fresh()
             self.commands.put(shown, (shown, result.exit_code))
         checks = checks_in(command)
+        piped = not read_checks(command).vouched
         for check in checks:
             known = self.checks.by_key.get(check)
             times = known.times + 1 if known else 1
             outcome = outcome_of(result.content)
             nested = self._parent is not None
             kept = Check(cut_middle(check, EXCERPT), result.exit_code, outcome, times)
-            self.checks.put(check, replace(kept, by_delegate=nested, piped=is_piped(command)))
+            self.checks.put(check, replace(kept, by_delegate=nested, piped=piped))
         if result.exit_code and not checks:
             self.failures.put(shown, (shown, result.exit_code))
 

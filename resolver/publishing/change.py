@@ -2,18 +2,19 @@
 
 import time
 
-from resolver.errors import BranchTaken, ForgeError
+from resolver.errors import ForgeError, PushRefused
 from resolver.forge.base import Forge
 from resolver.forge.pull_words import pull_request_body, pull_request_title
 from resolver.model import Publication, PullRequest, Task, TriggerKind
-from resolver.publishing.making import Making
-from resolver.publishing.onto import publish_on_pull
-from resolver.publishing.placing import ATTEMPTS, new_branch
-from resolver.publishing.signing import put_signed
+from resolver.publishing.landing import change_since, land
+from resolver.publishing.making import Change, Making
+from resolver.publishing.onto import Missed, publish_on_pull
+from resolver.publishing.placing import move_on, new_branch
 from resolver.publishing.updating import publish_merge
 from resolver.record import Record
 from resolver.templates import render
 from resolver.workspace.merging import is_ancestor
+from resolver.workspace.naming import PREFIX
 from resolver.workspace.pushing import fetch_tip
 from resolver.workspace.workspace import Workspace
 
@@ -33,7 +34,7 @@ def publish(record: Record, forge: Forge, task: Task, workspace: Workspace) -> N
     else:
         on_pull = publish_merge if workspace.pull.conflicts else publish_on_pull
         record.publication = on_pull(making)
-        if record.publication.how == "pushed" or record.publication.conflicts:
+        if record.publication.how in {"pushed", "updated"}:
             record.publication = _told_there(making, record.publication)
     added = record.publication
     if added.commit:
@@ -85,12 +86,13 @@ def _new(making: Making) -> Publication:
 def _on_newest(making: Making, base: str) -> str | None:
     """The commit together with what the base branch has got since; None where nothing is to be done
     about that, or nothing can be."""
-    task = making.task
+    task, patch = making.task, making.record.patch
+    assert patch is not None
     credential = making.record.credential()
     tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
     if tip is None or tip == base:
         return None
-    made = making.onto(base, tip)
+    made = making.onto(Change(base, patch.tree), tip)
     if made is None or made == tip:
         told = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
         making.record.warnings.append(told.strip())
@@ -106,26 +108,63 @@ def _add(making: Making) -> Publication | None:
     request is merged or closed, or somebody else has pushed to it what does not go together with
     the change by itself; their work is left alone.
     """
-    record, task, workspace = making.record, making.task, making.workspace
-    earlier = _earlier(making)
+    record, earlier = making.record, _earlier(making)
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
         return None
+    if not earlier.branch.startswith(PREFIX):
+        return None  # a record that says so is none of ours
     if making.forge.open_head(earlier.branch) is None:
+        return _instead(making, earlier)
+    try:
+        return _landed(making, earlier, earlier.branch, earlier.commit)
+    except Missed as missed:
+        return _not_added(record, earlier, missed.why)
+    except PushRefused as refused:
+        if not refused.of_branch:
+            raise
+        return _not_added(record, earlier, "protected")
+
+
+def _landed(making: Making, earlier: Publication, branch: str, known: str) -> Publication:
+    """Raises Missed with the word that the template knows."""
+    git, source = making.workspace.git, making.task.source
+
+    def tip_of() -> str:
+        tip = fetch_tip(git, source, branch, making.record.credential())
+        if tip is None or not is_ancestor(git, known, tip):
+            raise Missed("rewritten")
+        return tip
+
+    def push(commit: str, tip: str) -> str:
+        return move_on(making, commit, branch, source, tip)
+
+    tip_of()  # brings what is public into the clone
+    change = change_since(making, earlier)
+    landed = land(making, change, branch, tip_of, push) if change else None
+    if landed is None:
+        raise Missed("moved")
+    if landed.how == "unchanged":
+        there = {"how": "unchanged", "commit": landed.commit, "comment_url": None}
+        return earlier.model_copy(update=there)
+    return Publication(branch=branch, commit=landed.commit, how="added")
+
+
+def _instead(making: Making, earlier: Publication) -> Publication | None:
+    """What is left to be made public where the pull request is merged or closed by now: what was
+    asked for by itself, on top of the base branch. None where that is to be all of the work."""
+    record, task = making.record, making.task
+    if task.follows is None or earlier.commit != task.follows.head:
         return _not_added(record, earlier, "closed")
-    assert record.patch is not None
-    for _ in range(ATTEMPTS):
-        tip = fetch_tip(workspace.git, task.source, earlier.branch, record.credential())
-        if tip is None or not is_ancestor(workspace.git, earlier.commit, tip):
-            return _not_added(record, earlier, "rewritten")
-        if workspace.tree(earlier.commit) == record.patch.tree:
-            return earlier.model_copy(update={"how": "unchanged", "comment_url": None})
-        made = making.onto(earlier.commit, tip)
-        if made is None:
-            break
-        placed = tip if made == tip else _moved_on(making, made, earlier.branch, tip)
-        if placed:
-            return Publication(branch=earlier.branch, commit=placed, how="added")
-    return _not_added(record, earlier, "moved")
+    credential = record.credential()
+    tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
+    made = making.replayed(task.follows.head, tip) if tip else None
+    if made is None:
+        return _not_added(record, earlier, "closed")
+    if made == tip:
+        return earlier.model_copy(update={"how": "unchanged"})
+    _not_added(record, earlier, "left")
+    branch, placed = new_branch(making, made)
+    return Publication(branch=branch, commit=placed)
 
 
 def _earlier(making: Making) -> Publication:
@@ -136,19 +175,8 @@ def _earlier(making: Making) -> Publication:
     if follows is None:
         return Publication()
     pull = PullRequest(title=follows.title, body="", number=follows.number, url=follows.url)
-    return Publication(branch=follows.branch, commit=follows.head, pull_request=pull)
-
-
-def _moved_on(making: Making, commit: str, branch: str, tip: str) -> str:
-    """As `move_on`, of a branch of ours alone: its name comes from an earlier run's record."""
-    source, credential = making.task.source, making.record.credential()
-    try:
-        if signed := put_signed(making, commit, branch, tip):
-            return signed
-        making.workspace.push(commit, branch, source, credential, tip)
-    except BranchTaken:
-        return ""
-    return commit
+    tree = making.workspace.tree(follows.head)
+    return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
 
 
 def _not_added(record: Record, earlier: Publication, why: str) -> Publication | None:

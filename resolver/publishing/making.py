@@ -13,7 +13,8 @@ from resolver.forge.pull_words import commit_message
 from resolver.model import Patch, Task, Trigger, TriggerKind
 from resolver.record import Record
 from resolver.templates import render
-from resolver.workspace.merging import is_ancestor, merge, replay
+from resolver.workspace.clone import check_commit
+from resolver.workspace.merging import Merged, is_ancestor, merge, replay
 from resolver.workspace.policy import PatchPolicy, check
 from resolver.workspace.publish import Identity
 from resolver.workspace.tree import read_patch
@@ -23,6 +24,15 @@ PUBLIC = "github.com"
 
 KNOWN_IDS = {"github-actions[bot]": 41898282}
 """The account that an Action's own token writes as there; it may not ask for its number."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the work has changed, as it is on top of one commit. parent: that commit. tree: what
+    that is with the change."""
+
+    parent: str
+    tree: str
 
 
 @dataclass(frozen=True)
@@ -77,31 +87,58 @@ class Making:
         assert self.record.patch is not None
         return self.record.patch
 
-    def onto(self, known: str, tip: str) -> str | None:
-        """Id of a commit that brings the change to `known`, the commit that it was made on, on top
-        of what its branch holds by now; None where git alone can't. `tip` itself where all of it is
-        there.
+    def own_since(self, known: str, tip: str) -> str | None:
+        """The commit that this run itself has put on the branch after `known`, by an attempt that
+        was cut off; None where `tip` holds none."""
+        git, run = self.workspace.git, self.record.job.run
+        given = f"{check_commit(known)}..{check_commit(tip)}"
+        mark = f"--grep=Resolver-Run: {run}"
+        listed = git.text("log", "--fixed-strings", mark, "--format=%H %T %P", given)
+        found = (line.split() for line in listed.splitlines())
+        return next((id for id, tree, *parents in found if self._is_own(id, tree, parents)), None)
+
+    def _is_own(self, id: str, tree: str, parents: list[str]) -> bool:
+        """Anybody can write our mark. Where the forge makes the commit, its words must be the
+        same; else all of it."""
+        if not 1 <= len(parents) <= 2:
+            return False
+        made = self.commit(tree, parents[0], *parents[1:])
+        if not self.record.settings.signed_commits:
+            return made == id
+        words = ("show", "--no-patch", "--format=%B")
+        git = self.workspace.git
+        return git.text(*words, id).strip() == git.text(*words, made).strip()
+
+    def onto(self, change: Change, tip: str) -> str | None:
+        """Id of a commit that brings the change on top of what its branch holds by now; None where
+        git alone can't. `tip` itself where all of it is there.
 
         What comes of the two together is held against the policy. Raises PolicyViolation.
         """
-        git, tree = self.workspace.git, self._patch.tree
-        made = self.commit(tree, known)
+        git, known = self.workspace.git, change.parent
         if tip == known:
-            return made
-        if is_ancestor(git, made, tip):
-            return tip
+            if (tip, change.tree) != (self._patch.base, self._patch.tree):
+                self._check(tip, change.tree)  # else it is the very change that was judged
+            return self.commit(change.tree, tip)
         if not is_ancestor(git, known, tip):
             return None
         merges = self.record.settings.base_moved == "merge"
-        found = merge(git, tip, made) if merges else replay(git, known, tree, tip)
+        made = self.commit(change.tree, known) if merges else ""
+        found = merge(git, tip, made) if merges else replay(git, known, change.tree, tip)
+        return self._put(found, tip, made)
+
+    def replayed(self, known: str, tip: str) -> str | None:
+        """As `onto`, of what has changed since `known`, where the two may have no history in
+        common, as after a squash."""
+        return self._put(replay(self.workspace.git, known, self._patch.tree, tip), tip)
+
+    def _put(self, found: Merged, tip: str, merged: str = "") -> str | None:
         if found.conflicts:
             return None
         if found.tree == self.workspace.tree(tip):
             return tip
         self._check(tip, found.tree)
-        if merges:
-            return self.commit(found.tree, tip, made)
-        return self.commit(found.tree, tip)
+        return self.commit(found.tree, tip, merged)
 
     def _check(self, base: str, tree: str) -> None:
         """As the change was judged by itself: what it comes to elsewhere may be something else."""

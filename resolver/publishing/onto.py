@@ -7,14 +7,17 @@ from dataclasses import replace
 from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.forge.invisible import with_invisible_shown
 from resolver.model import How, Publication, PullRequest
-from resolver.publishing.making import Making
-from resolver.publishing.placing import ATTEMPTS, move_on, new_branch
+from resolver.publishing.landing import change_since, land
+from resolver.publishing.making import Change, Making
+from resolver.publishing.placing import move_on, new_branch
 from resolver.pull import Pull, PullSource
 from resolver.record import Record
 from resolver.templates import render
 from resolver.workspace.merging import is_ancestor, mail, merge_base
 from resolver.workspace.policy import protected_in
 from resolver.workspace.pushing import fetch_tip, require_push
+
+_APART = "that does not go together with the change by itself"
 
 MOST_PATCH = 30_000
 """Bytes of a patch that a comment shows; a longer one is only kept."""
@@ -110,45 +113,27 @@ def publish_on_pull(making: Making) -> Publication:
     """The change, as one commit on top of what the pull request's branch holds."""
     pull, patch = pull_of(making), making.record.patch
     assert patch is not None
-    known = pull.head
+    change = Change(pull.head, patch.tree)
     try:
         making = as_now(making)
-        known = start_of(making)
-        if known != pull.head and making.workspace.tree(known) == patch.tree:
-            return published(making, known, "unchanged")
-        return _push(making, known)
+        change = change_of(making)
+        return _land(making, change)
     except Missed as missed:
-        return beside(making, making.commit(patch.tree, known), missed)
+        return beside(making, making.commit(change.tree, change.parent), missed)
 
 
-def _push(making: Making, known: str) -> Publication:
-    pull = pull_of(making)
-    for _ in range(ATTEMPTS):
-        tip = tip_of(making)
-        made = making.onto(known, tip)
-        if made is None:
-            raise Missed(
-                f"somebody has pushed to {pull.head_branch} meanwhile, and that does not go "
-                "together with the change by itself"
-            )
-        if made == tip:
-            return _there(making, known, tip)
-        if placed := push(making, made, tip):
-            return published(making, placed, "pushed")
-    raise ForgeError(
-        f"{pull.head_branch} was pushed to again and again", "try again when it is quiet there"
+def _land(making: Making, change: Change) -> Publication:
+    branch = pull_of(making).head_branch
+    landed = land(
+        making,
+        change,
+        branch,
+        lambda: tip_of(making),
+        lambda commit, tip: push(making, commit, tip),
     )
-
-
-def _there(making: Making, known: str, tip: str) -> Publication:
-    """The branch holds all of the change: by a push of ours, or because somebody else has made the
-    same one, which is theirs."""
-    patch = making.record.patch
-    assert patch is not None
-    own = making.commit(patch.tree, known)
-    if is_ancestor(making.workspace.git, own, tip):
-        return published(making, own, "pushed")
-    return published(making, tip, "unchanged")
+    if landed is None:
+        raise Missed(f"somebody has pushed to {branch} meanwhile, and {_APART}")
+    return published(making, landed.commit, landed.how)
 
 
 def pull_of(making: Making) -> Pull:
@@ -158,15 +143,22 @@ def pull_of(making: Making) -> Pull:
     return pull
 
 
-def start_of(making: Making) -> str:
-    """The commit that the change is made on: an earlier one of the same work where the branch has
-    one, else what was checked out."""
-    continuation, head = making.record.job.continuation, pull_of(making).head
-    earlier = continuation.publication.commit if continuation else None
-    git = making.workspace.git
-    if not earlier or not is_ancestor(git, earlier, tip_of(making)):
-        return head
-    return earlier if is_ancestor(git, head, earlier) else head
+def change_of(making: Making) -> Change:
+    """What is to be added to the branch: what has changed since an earlier run of the same work
+    where the branch has its commit, else since what was checked out. Raises Missed where an earlier
+    run's part can't be told from the rest."""
+    continuation, pull, patch = making.record.job.continuation, pull_of(making), making.record.patch
+    assert patch is not None
+    git, whole = making.workspace.git, Change(pull.head, patch.tree)
+    public = continuation.publication if continuation else Publication()
+    if not public.commit or not is_ancestor(git, public.commit, tip_of(making)):
+        return whole
+    if not is_ancestor(git, pull.head, public.commit) or public.commit == pull.head:
+        return whole
+    change = change_since(making, public)
+    if change is None:
+        raise Missed(f"others have pushed to {pull.head_branch} in between, and {_APART}")
+    return change
 
 
 def tip_of(making: Making) -> str:

@@ -24,12 +24,12 @@ from resolver.publishing.onto import (
     Missed,
     as_now,
     beside,
+    change_of,
     publish_on_pull,
     published,
     pull_of,
     push,
     require_way,
-    start_of,
     tip_of,
     why_no_branch,
 )
@@ -209,7 +209,7 @@ def _publish_merge(making: Making) -> Publication:
     making.record.warnings.extend(_told_of(making, pull))
     try:
         making = as_now(making)
-        if start_of(making) != pull.head:
+        if change_of(making).parent != pull.head:
             return publish_on_pull(making)  # the merge itself is there already
         tip = tip_of(making)
         placed = made if is_ancestor(making.workspace.git, made, tip) else ""

@@ -56,6 +56,7 @@ class _Published(BaseModel):
 
     branch: str | None = None
     commit: str | None = None
+    tree: str | None = None
     pull_request: PullRequest | None = None
 
 
@@ -183,7 +184,9 @@ def published(outcome: Path) -> Publication:
     """What an earlier run has made public, or had been public when it went on itself."""
     found = _outcome(outcome)
     own = found if found.branch and found.commit and found.pull_request else found.earlier
-    return Publication(branch=own.branch, commit=own.commit, pull_request=own.pull_request)
+    return Publication(
+        branch=own.branch, commit=own.commit, tree=own.tree or "", pull_request=own.pull_request
+    )
 
 
 def _outcome(path: Path) -> _Outcome:

@@ -19,17 +19,19 @@ from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Failure, Report
-from resolver.model import Command, Trigger
+from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
 from resolver.record import Job, bottomless
-from resolver.resuming.continuation import Earlier, newest_unpublished
+from resolver.resuming.continuation import Earlier
 from resolver.runlog import can_go_on, spent_by
 from resolver.security.minted import Minted
 from resolver.server.atwork import AtWork
+from resolver.server.login import is_ours
 from resolver.server.pages import page_url
 from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
+from resolver.server.unfinished import leave_outcome
 from resolver.server.waiting import Waiting
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
@@ -38,6 +40,7 @@ from resolver.thread.commands import (
     about_kept,
     continued,
     is_meant,
+    newest_of,
     tell_nothing_at_work,
     without_log,
 )
@@ -79,6 +82,14 @@ class Runs:
     def announce(self, trigger: Trigger, unfinished: Collection[Trigger]) -> None:
         """Say on its thread that a run waits, where it does. Never raises."""
         self.waiting.announce(trigger, unfinished, self.settings(), self.host(), self.now())
+
+    def is_for_us(self, trigger: Trigger, login: str) -> bool:
+        """Whether what is asked of this account is asked of us; may take hours to know."""
+
+        def ask() -> str:
+            return github_forge(self.settings(), trigger.repository, self.host()).whoami()
+
+        return is_ours(login, ask)
 
     def settings(self) -> Settings:
         """The operator's."""
@@ -234,16 +245,8 @@ class Runs:
             logger.error("what run %s has cost is not noted: %s", run, error)
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, Earlier | None]:
-        """The thread's last run before this one that a run can go on from; of those with a change
-        that is not public, where the request is to publish it. With the request as it is about
-        that: work on a pull request of ours may not have come to anything that links the two."""
-        if trigger.command is not Command.PUBLISH:
-            return trigger, next(self._runs_before(trigger, run), None)
-        found = newest_unpublished(self._runs_before(trigger, run))
-        here = without_log(trigger)
-        own = newest_unpublished(self._runs_before(here, run)) if here != trigger else None
-        newer = own is not None and (found is None or own.run > found.run)
-        return (here, own) if newer else (trigger, found)
+        """As `newest_of` has it, of the runs before this one."""
+        return newest_of(trigger, lambda asked: self._runs_before(asked, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[Earlier]:
         """Those that a run can go on from, newest first."""
@@ -259,7 +262,9 @@ class Runs:
         if not (folder / OUTCOME).exists():
             failure = Failure(kind="stopped", what=f"{by} said stop before it could go on")
             kept = can_go_on(folder / EVENTS)
-            self._tell(report.model_copy(update={"failure": failure, "continues": kept}), forge)
+            report = report.model_copy(update={"failure": failure, "continues": kept})
+            self._tell(report, forge)
+            leave_outcome(folder, report)
         return {"run": report.run, "exit_code": 1, "state": "stopped"}
 
     def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
@@ -281,7 +286,9 @@ class Runs:
         failure = Failure(
             kind="error", what=what, next_step="the operator's log says more; then ask again"
         )
-        self._tell(report.model_copy(update={"failure": failure}), forge)
+        report = report.model_copy(update={"failure": failure})
+        self._tell(report, forge)
+        leave_outcome(self.folder / report.run, report)
         return {"run": report.run, "exit_code": 1, "state": "error"}
 
     def _tell(self, report: Report, forge: Forge) -> None:

@@ -2,15 +2,24 @@
 so long that a delivery could not be answered in time.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from resolver.errors import ResolverError
+
+logger = logging.getLogger("resolver.server")
 
 WAITS = 5.0
 """Seconds that a delivery waits for the answer; GitHub waits 10 for ours."""
 
 ASKED_AGAIN = 60.0
 """Seconds after an answer that did not come, in which nobody asks."""
+
+KEPT_ASKING = 6 * 3600.0
+"""Seconds in which a stored request is kept whose asking is whether it is for us at all."""
 
 Ask = Callable[[], str]
 """Asks for the login; "" when it can't be had. Never raises."""
@@ -53,3 +62,28 @@ class OwnLogin:
             with self._lock:
                 self._login, self._asking = found, None
                 self._not_before = time.monotonic() + self._again
+
+
+def asked_of(payload: Mapping[str, Any]) -> str:
+    """Login of the account that was assigned, or asked for a review; "" where there is none."""
+    field = "assignee" if payload.get("action") == "assigned" else "requested_reviewer"
+    account = payload.get(field)
+    login = account.get("login") if isinstance(account, Mapping) else None
+    return login if isinstance(login, str) else ""
+
+
+def is_ours(
+    login: str, ask: Ask, again: float = ASKED_AGAIN / 4, most: float = KEPT_ASKING
+) -> bool:
+    """Whether the login is ours, asked every `again` seconds while that can't be had. After `most`
+    it counts as somebody else's. ask: here it raises ResolverError when it does not know."""
+    end = time.monotonic() + most
+    while True:
+        try:
+            return ask().casefold() == login.casefold()
+        except ResolverError as error:
+            if time.monotonic() >= end:
+                logger.error("whether %s is our own login is not known: %s", login, error.what)
+                return False
+            logger.info("whether %s is our own login is asked again: %s", login, error.what)
+        time.sleep(again)

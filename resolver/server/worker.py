@@ -27,7 +27,13 @@ QUEUE = "runs"
 COMMANDS = "commands"
 """Comments for a run at work don't wait behind it."""
 
+UNDECIDED = "undecided"
+"""Requests of which it is not known yet whether they are for us."""
+
 COMMANDS_AT_A_TIME = 4
+UNDECIDED_AT_A_TIME = 8
+"""They do nothing but wait for GitHub."""
+
 EXECUTOR = "resolver"
 """One server process, one executor: what it left unfinished is its own to go on with."""
 
@@ -49,6 +55,9 @@ Announce = Callable[[Trigger, Collection[Trigger]], None]
 
 Obey = Callable[[Trigger, Collection[Trigger]], Trigger | None]
 """(command, the runs that wait or are at work) -> the run that it asks for, if any."""
+
+Ours = Callable[[Trigger, str], bool]
+"""(request, login) -> whether that is our own login, however long it takes to know."""
 
 
 def database(url: str, to_write: bool = True) -> URL:
@@ -87,12 +96,18 @@ class Worker:
 
     url: as `database` gives it.
     work: does one delivery; called in a thread of DBOS. obey: does one command. announce: says of
-        a run that it waits, where it does.
+        a run that it waits, where it does. ours: decides whether a request is for us.
     concurrency: runs at a time over all repositories.
     """
 
     def __init__(
-        self, url: URL, work: Work, obey: Obey, announce: Announce, concurrency: int = 2
+        self,
+        url: URL,
+        work: Work,
+        obey: Obey,
+        announce: Announce,
+        ours: Ours,
+        concurrency: int = 2,
     ) -> None:
         self._concurrency = concurrency
         self._url = url
@@ -139,6 +154,23 @@ class Worker:
             announced(trigger)
 
         self._deliver, self._command, self._announce = deliver, command, announcing
+        self._undecided = self._deciding(ours)
+
+    def _deciding(self, ours: Ours) -> Callable[[str, str, str], bool]:
+        """The workflow for what may not be for us; (id of the run's, request, login)."""
+
+        @DBOS.step(name="ours")
+        def decided(trigger: str, login: str) -> bool:
+            return ours(Trigger.model_validate_json(trigger), login)
+
+        @DBOS.workflow(name="undecided", max_recovery_attempts=None)
+        def undecided(id: str, trigger: str, login: str) -> bool:
+            for_us = decided(trigger, login)
+            if for_us:
+                self._enqueue_run(id, trigger)
+            return for_us
+
+        return undecided
 
     def start(self) -> None:
         """Go on with what an earlier process left, and take new deliveries.
@@ -158,6 +190,11 @@ class Worker:
                 worker_concurrency=COMMANDS_AT_A_TIME,
                 polling_interval_sec=POLL_SECONDS,
             )
+            DBOS.register_queue(
+                UNDECIDED,
+                worker_concurrency=UNDECIDED_AT_A_TIME,
+                polling_interval_sec=POLL_SECONDS,
+            )
         except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
             raise UsageError(
@@ -175,6 +212,13 @@ class Worker:
         else:
             with SetWorkflowID(id):
                 DBOS.enqueue_workflow(COMMANDS, self._command, trigger.model_dump_json())
+
+    def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
+        """As `enqueue`, of a request to start work that is for us if the login is ours."""
+        with SetWorkflowID(f"{delivery}.ours"):
+            DBOS.enqueue_workflow(
+                UNDECIDED, self._undecided, delivery, trigger.model_dump_json(), login
+            )
 
     def _enqueue_run(self, id: str, trigger: str) -> None:
         repository = Trigger.model_validate_json(trigger).repository.lower()

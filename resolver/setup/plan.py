@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from resolver.bounded_yaml import read_yaml
 from resolver.errors import UsageError
 from resolver.setup.devcontainer import Read, read_devcontainer
 
@@ -87,10 +88,10 @@ def _copilot(path: str, data: bytes) -> SetupPlan:
     Source: https://docs.github.com/en/copilot/how-tos/use-copilot-agents/coding-agent/customize-the-agent-environment
     """
     try:
-        content = yaml.safe_load(data)
+        content = read_yaml(data)
         job = content["jobs"][COPILOT_JOB]
         steps = [step for step in job["steps"] if isinstance(step, dict)]
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError, RecursionError) as error:
+    except (yaml.YAMLError, TypeError, KeyError) as error:
         raise UsageError(
             f"{path}: the steps of the job {COPILOT_JOB} can't be read: {error!r:.200}",
             "correct the file on the default branch",

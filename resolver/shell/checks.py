@@ -4,32 +4,29 @@ A check counts where a command stands; a word in an argument, a pattern or a doc
 text gives an answer, in time linear in its length.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from posixpath import basename
 
 from resolver.shell.checkers import checking
-from resolver.shell.syntax import Pipeline, Stage, assignment, parse
+from resolver.shell.syntax import Pipeline, Stage, parse
+from resolver.shell.words import MOST_WORDS, behind_assignments, inline_script, plain
 from resolver.shell.wrappers import unwrapped
 
 MOST_READ = 200_000
 """Characters of a command line that are read; in a longer one no check is seen."""
 
-_MOST_WORDS = 2_000
 _DEEPEST = 4
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _LEAVES = frozenset({"exit", "return", "logout"})
 _REPLACES = frozenset({"trap", "alias"})
 _APART = frozenset({"setsid", "watch", "flock"})
 """Wrappers whose exit code may be another than that of what they run."""
 
-_QUIET = frozenset(
+QUIET = frozenset(
     {"cd", "pushd", "popd", "export", "set", "unset", "ulimit", "echo", "source", ".", ""}
 )
 """Commands that prepare a check, and end well or say why they don't."""
-
-_QUOTED = re.compile(r"'([^']*)'?|\"((?:\\.|[^\"\\])*)\"?|\\(\n|.)|([^'\"\\]+)", re.S)
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,7 @@ _ALL = frozenset({-1})
 """Stands for what always fails: whatever is asked of its success holds."""
 
 
+@lru_cache(maxsize=8)  # one command is asked about several times in a row
 def read_checks(command: str) -> Read:
     """The checks of a command line. A text that can't be read has none."""
     if len(command) > MOST_READ:
@@ -81,30 +79,34 @@ def _read_text(text: str, shell: _Shell) -> frozenset[int]:
 def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> frozenset[int]:
     """The checks, by their place, that have passed where the list ends well. whole: it is all of a
     script; a part of one does not always end at a failure where the script would."""
-    sure: frozenset[int] = frozenset()
-    held = last = sure
+    sure: set[int] = set()
+    held: set[int] = set()
+    last = frozenset[int]()
     joined, joins = "", False
     for pipeline in pipelines:
         found, behind = _pipeline(pipeline, shell), pipeline[-1].behind
         if joined == "||":
             shell.turned = True
-            held = held if found == _ALL else found if held == _ALL else held & found
+            held = held if found == _ALL else set(found) if held == _ALL else held & found
         elif joined == "&&":
-            held = _ALL if _ALL in (held, found) else held | found
+            if _ALL in (held, found):
+                held = set(_ALL)
+            else:
+                held |= found  # in place: a chain may be long
         else:
-            held = found
+            held = set(found)
         if behind in {"&&", "||"}:
             joined, joins = behind, True
             continue
         if behind == "&":
-            held = frozenset()
+            held = set()
         if whole and shell.ends_early and not joins:
             sure |= held  # `set -e` ends the script where this one fails
         joined, joins = "", False
-        last, held = held, frozenset()
+        last, held = frozenset(held), set()
     if joins:
         return frozenset()
-    return last if last == _ALL else sure | last
+    return last if last == _ALL else last | sure
 
 
 def _pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
@@ -137,10 +139,10 @@ def _stage(stage: Stage, shell: _Shell, *, apart: bool) -> frozenset[int]:
 
 
 def _simple(stage: Stage, shell: _Shell) -> frozenset[int]:
-    words = list(_behind_assignments(stage.words[:_MOST_WORDS]))
-    argv = tuple(_plain(word) for word in words)
+    words = list(behind_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain(word) for word in words)
     name = basename(argv[0]) if argv else ""
-    script = _inline(words)
+    script = None if _goes_apart(words) else inline_script(words)
     if script is not None and shell.depth < _DEEPEST:
         return _inline_shell(script, shell)
     _note_state(name, argv, shell)
@@ -149,7 +151,7 @@ def _simple(stage: Stage, shell: _Shell) -> frozenset[int]:
         return _ALL
     found, inner = _check_of(argv)
     if not found or name in shell.functions or inner in shell.functions:
-        if name not in _QUIET or name in shell.functions:
+        if name not in QUIET or name in shell.functions:
             shell.others += 1
         return frozenset()
     shell.checks.append(" ".join(found))
@@ -163,14 +165,6 @@ def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     inner, _ = unwrapped(argv)
     found = checking(inner) or checking(argv)
     return found, basename(inner[0])
-
-
-def _behind_assignments(words: list[str]) -> Iterator[str]:
-    started = False
-    for word in words:
-        started = started or assignment(word) is None
-        if started:
-            yield word
 
 
 def _note_state(name: str, argv: tuple[str, ...], shell: _Shell) -> None:
@@ -220,42 +214,5 @@ def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
     return frozenset() if shell.lost else found
 
 
-def _inline(words: list[str]) -> str | None:
-    """The script of `bash -c`; None without one, or where it is put together as it is run."""
-    argv = unwrapped(tuple(words))[0] if words else ()
-    if not argv or basename(argv[0]) not in _SHELLS or _goes_apart(words):
-        return None
-    for at, word in enumerate(argv[1:], start=1):
-        if not word.startswith("-"):
-            return None
-        if not word.startswith("--") and "c" in word[1:] and "o" not in word[1:]:
-            script = argv[at + 1] if at + 1 < len(argv) else ""
-            return None if _expands(script) else _plain(script)
-    return None
-
-
-def _expands(word: str) -> bool:
-    outside = (found[2] or found[4] or "" for found in _QUOTED.finditer(word))
-    return any("$" in part or "`" in part for part in outside)
-
-
 def _goes_apart(words: Sequence[str]) -> bool:
     return any(basename(word) in _APART for word in words[:4])
-
-
-def _plain(word: str) -> str:
-    """A raw word without its quotes. What it would be expanded to is not known, and stays as is."""
-    if not any(char in word for char in "'\"\\"):
-        return word
-
-    def text(found: re.Match[str]) -> str:
-        single, double, escaped, plain = found.groups()
-        if single is not None:
-            return single
-        if double is not None:
-            return re.sub(r"\\([\"\\$`\n])", lambda m: m[1].strip("\n"), double)
-        if escaped is not None:
-            return escaped.strip("\n")
-        return plain or ""
-
-    return "".join(text(found) for found in _QUOTED.finditer(word))

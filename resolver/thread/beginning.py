@@ -7,7 +7,7 @@ from resolver.forge.progress import Progress
 from resolver.forge.telling import Telling
 from resolver.model import Command, TriggerKind
 from resolver.record import Record
-from resolver.thread.course import Following
+from resolver.verify.course import Following
 
 
 def begin_telling(record: Record, forge: Forge) -> None:

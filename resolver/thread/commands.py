@@ -2,8 +2,10 @@
 work has taken it, and the word to the person when there is nothing to steer.
 """
 
+import heapq
 import logging
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -191,34 +193,53 @@ def ledger_of(trigger: Trigger, settings: Settings, host: Host) -> LedgerRef:
     return LedgerRef(source_of(settings, trigger.repository), credential)
 
 
-def last_archived(
+def archived(
     trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
-) -> Earlier | None:
-    """The newest log that the repository keeps for the issue, from before `run`; of those with a
-    change that is not public, where the request is to publish it.
-
-    Raises WorkspaceError, LogError or ForgeError.
-    """
+) -> Iterator[Earlier]:
+    """The logs that the repository keeps for the request's issue, newest first, from before `run`;
+    each is fetched when it is asked for. Raises WorkspaceError, LogError or ForgeError."""
     if trigger.subject is None:
-        return None
+        return iter(())
     url = source_of(settings, trigger.repository)
     credential = host.tokens.credential(settings, trigger.repository)
-    runs = fetch_newest_first(url, credential, trigger.subject, folder, before=run)
-    return newest_unpublished(runs) if trigger.command is Command.PUBLISH else next(runs, None)
+    return fetch_newest_first(url, credential, trigger.subject, folder, before=run)
 
 
 def newest_work(
     trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
 ) -> tuple[Trigger, Earlier | None]:
+    """`newest_of` what the repository keeps. Raises as `archived`."""
+
+    def runs(asked: Trigger) -> Iterator[Earlier]:
+        return archived(asked, run, settings, host, folder / str(asked.subject))
+
+    return newest_of(trigger, runs)
+
+
+def newest_of(
+    trigger: Trigger, runs: Callable[[Trigger], Iterator[Earlier]]
+) -> tuple[Trigger, Earlier | None]:
     """What to go on from, with the request as it is about that: on a pull request of ours the last
-    work was on its issue, or on the pull request itself. Raises as `last_archived`."""
-    earlier = last_archived(trigger, run, settings, host, folder / "issue")
-    if not trigger.is_pull_request or trigger.issue is None:
-        return trigger, earlier
+    work was on its issue, or on the pull request itself. To publish, it is the newest run of both
+    with a change that is not public, unless a later one of either has published.
+
+    runs: a thread's earlier runs, newest first. Raises what that does.
+    """
     here = without_log(trigger)
-    own = last_archived(here, run, settings, host, folder / "own")
-    newer = own is not None and (earlier is None or own.run > earlier.run)
-    return (here, own) if own and newer and works(own) else (trigger, earlier)
+    publishes = trigger.command is Command.PUBLISH
+    about: dict[str, Trigger] = {}
+
+    def those_of(asked: Trigger) -> Iterator[Earlier]:
+        for each in runs(asked):
+            # to go on on the pull request is to go on with work, not with a review of it
+            if publishes or asked is trigger or works(each):
+                about[each.run] = asked
+                yield each
+
+    threads = [those_of(trigger)] if here == trigger else [those_of(trigger), those_of(here)]
+    merged = heapq.merge(*threads, key=lambda each: each.run, reverse=True)
+    found = newest_unpublished(merged) if publishes else next(merged, None)
+    return (about[found.run] if found else trigger), found
 
 
 def continued(

@@ -38,7 +38,7 @@ def placed(
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
         places = forge.check_places()
-        number = _place_of(trigger, places)
+        number = place_of(trigger, places)
         why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
         if why or (number is None and trigger.is_pull_request):
             return Ignored(why or f"no pull request of ours is open from {trigger.branch}")
@@ -48,8 +48,9 @@ def placed(
     return trigger
 
 
-def _place_of(trigger: Trigger, places: CheckPlaces) -> int | None:
-    """The pull request, or the open issue about this check."""
+def place_of(trigger: Trigger, places: CheckPlaces) -> int | None:
+    """The pull request, or the open issue about this check; None where there is none (yet). Raises
+    ForgeError."""
     if trigger.is_pull_request:
         return places.pull_of(trigger.branch)
     return places.issue_of(trigger.check)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from resolver.model import Actor, Command, Snapshot, Trigger, TriggerKind
+from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import FIX, Instruction, asks_for_nothing, read_instruction
 from resolver.triggers.ignored import Ignored, Listening, is_our_text
 from resolver.triggers.mention import find_instruction
@@ -24,6 +24,7 @@ from resolver.triggers.payloads import (
     User,
 )
 from resolver.triggers.reviews import ASKED_HERE
+from resolver.triggers.snapshot import snapshot_of
 
 OPENING = timedelta(seconds=10)
 """What its author does to an issue within that time is part of opening it: GitHub sends an event
@@ -81,12 +82,6 @@ def from_issue(name: str, payload: Mapping[str, Any], listening: Listening) -> T
 def label_key(issue: int, label: str, at: datetime) -> str:
     """The key of a labelling. issue: its id, not its number; at: in UTC."""
     return f"labeled:{issue}:{label}:{at.isoformat()}"
-
-
-def snapshot_of(subject: Subject) -> Snapshot:
-    """Its words, as the event has them."""
-    author = subject.user.login if subject.user else ""
-    return Snapshot(title=subject.title, body=subject.body or "", author=author)
 
 
 def _read(name: str, payload: Mapping[str, Any]) -> _Done:

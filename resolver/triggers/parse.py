@@ -15,10 +15,11 @@ from resolver.triggers.checks import CHECK_EVENTS, from_check
 from resolver.triggers.commands import Instruction, asks_for_nothing, read_instruction
 from resolver.triggers.dispatch import DISPATCH_EVENTS, Arrival, from_dispatch
 from resolver.triggers.ignored import Ignored, Listening, Malformed, is_our_text, not_a_person
-from resolver.triggers.issues import from_issue, snapshot_of
+from resolver.triggers.issues import from_issue
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import IssueCommentEvent, User
 from resolver.triggers.reviews import from_review
+from resolver.triggers.snapshot import snapshot_of
 
 
 def parse_event(

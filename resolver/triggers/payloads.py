@@ -40,6 +40,10 @@ class Label(Payload):
     name: str
 
 
+class Milestone(Payload):
+    title: str
+
+
 class Repository(Payload):
     full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
 
@@ -54,6 +58,8 @@ class Subject(Payload):
     user: User | None = None
     state: str = "open"
     labels: tuple[Label, ...] | None = None
+    milestone: Milestone | None = None
+    assignees: tuple[User | None, ...] | None = None
     created_at: Moment
     updated_at: Moment
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from resolver.model import Actor, Command, Snapshot, Trigger, TriggerKind
+from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import asks_for_nothing, read_instruction
 from resolver.triggers.ignored import Ignored, Listening, is_our_text
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import PullRequestEvent, ReviewCommentEvent, ReviewEvent, User
+from resolver.triggers.snapshot import snapshot_of
 
 ASKED_HERE = frozenset(
     {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
@@ -80,7 +81,6 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
     if asked.command not in ASKED_HERE:
         return Ignored(f"{asked.command.value} is said in the conversation, not on the code")
     pull, sender = event.pull_request, event.sender
-    author = pull.user.login if pull.user else ""
     return Trigger(
         key=review_key(said.review) if said.review else f"{said.kind.value}:{said.id}",
         kind=said.kind,
@@ -93,7 +93,7 @@ def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Igno
         named=asked.named,
         at=said.at,
         comment_id=said.id,
-        snapshot=Snapshot(title=pull.title, body=pull.body or "", author=author),
+        snapshot=snapshot_of(pull),
         head=said.seen or pull.head.sha,
         base=pull.base.ref,
         review_id=said.review,

@@ -46,7 +46,12 @@ def passes(
     context = {
         "github": {"event_name": name, "event": payload, "repository": "octo/calc"},
         "vars": {"AGENT_LOGIN": login, "AGENT_TEAM": team} if login else {},
-        "inputs": {"mention": "@agent", "label": "agent", "bot-login": login},
+        "inputs": {
+            "mention": "@agent",
+            "label": "agent",
+            "bot-login": login,
+            "review-teams": f"octo/other, octo/{team}" if team else "",
+        },
     }
     functions = {
         "contains": lambda where, what: _contains(where, what),
@@ -214,9 +219,23 @@ def test_a_failing_check_of_a_fork_gets_no_job() -> None:
     assert not passes("workflow_run", payload, condition=CALLED)
 
 
+APP = {"login": "agent[bot]", "type": "Bot"}
+
+
+@pytest.mark.parametrize("condition", [written(dashboard=True), EVERYTHING, CALLED])
+def test_an_edit_of_what_only_begins_like_the_dashboard_gets_no_job(condition: str) -> None:
+    """Anybody can open such an issue, and edit it as often as they like."""
+    eve = {"login": "eve", "type": "User"}
+    forged = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop", user=eve)
+    for login in (AGENT, ""):
+        assert not passes("issues", forged, login, condition)
+    own = issue("edited", body=DASHBOARD, user={"login": AGENT, "type": "User"})
+    assert passes("issues", own, condition=condition)
+
+
 @pytest.mark.parametrize("condition", [written(dashboard=True), EVERYTHING, CALLED])
 def test_a_persons_tick_on_the_dashboard_gets_a_job(condition: str) -> None:
-    ticked = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop")
+    ticked = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop", user=APP)
     assert passes("issues", ticked, condition=condition)
     assert not passes("issues", ticked)
     ours = ticked | {"sender": {"login": "agent[bot]", "type": "Bot"}}
@@ -230,6 +249,18 @@ def test_without_the_variable_nobody_is_assigned() -> None:
         assert not passes("issues", payload, login="")
 
 
+@LOOKS
+def test_a_review_that_a_team_is_asked_for_gets_no_job_where_no_account_is_named(
+    condition: str,
+) -> None:
+    asked = pull("review_requested")
+    asked.pop("requested_reviewer")
+    asked["requested_team"] = {"slug": "core"}
+    assert not passes("pull_request", asked, login="", condition=condition)
+    nobody = issue("assigned") | {"assignee": None}
+    assert not passes("issues", nobody, login="", condition=condition)
+
+
 @pytest.mark.parametrize("name", ["pull_request", "pull_request_review"])
 def test_a_fork_gets_no_job(name: str) -> None:
     payload = pull("opened", **ASKING)
@@ -241,7 +272,7 @@ def test_a_fork_gets_no_job(name: str) -> None:
     assert not passes(name, payload)
 
 
-@pytest.mark.parametrize("condition", [FIRST_LOOK, EVERYTHING])
+@LOOKS
 def test_a_review_asked_of_the_agents_team_gets_a_job(condition: str) -> None:
     asked = pull("review_requested")
     asked.pop("requested_reviewer")

@@ -142,6 +142,18 @@ def test_the_workflows_whose_failures_count_are_those_that_check_changes(
     assert "Failing checks are heard of by workflow_run of Mine." in capsys.readouterr().out
 
 
+def test_a_link_that_leads_nowhere_is_left_alone(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path / "outside.yml"
+    settings = checkout / ".github/resolver.yml"
+    settings.parent.mkdir()
+    settings.symlink_to(outside)
+    init(checkout, *ACTION)
+    assert settings.is_symlink() and not outside.exists()
+    assert "left alone (--force writes over it) .github/resolver.yml" in capsys.readouterr().out
+
+
 def test_files_that_are_there_are_left_alone(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.forge.test_github_reading import NAME, forge_for
 from tests.parts.github import GitHubServer
+from tests.parts.github_server.routes_pulls import new_pull
 
 RUN = "20260101-120000-abcdef"
 OURS = f"Fix it\n\nFixes #1\nResolver-Run: {RUN}"
@@ -52,6 +53,14 @@ def test_a_branch_with_a_pull_request_stays(github: GitHubServer, state: str) ->
     github.commit(NAME, "agent/fix", {"a.py": "1"}, OURS)
     github.create_pull(NAME, "agent/fix").state = state
     assert left(github) == {"main", "agent/fix"}
+
+
+def test_a_forks_pull_request_keeps_no_branch_of_ours(github: GitHubServer) -> None:
+    github.commit(NAME, "agent/fix", {"a.py": "1"}, OURS)
+    fork = github.create_repository("octo/demo-two", parent=NAME)
+    words, by = ("Fix", ""), github.world.account("mallory")
+    new_pull(github.world, github.repository(NAME), (fork, "agent/fix"), "main", words, by)
+    assert left(github) == {"main"}
 
 
 def test_a_branch_elsewhere_stays(github: GitHubServer) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.forge.course import Check, Course
+from resolver.course import Check, Course
 from resolver.forge.markers import AtWork, at_work_in, at_work_marker, ending_of, is_of_run
 from resolver.forge.progress import Progress, progress_body
 from resolver.forge.report import Ending
@@ -58,8 +58,8 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
 
 
 def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
-    failing = Check(command="pytest -q", passed=False, exit_code=1)
-    course = Course(edited=True, files=1, newest=failing)
+    failing = Check(command="pytest -q", verdict="failed", exit_code=1)
+    course = Course(edited=True, files=1, checks=(failing,))
     body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
     assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
@@ -74,7 +74,7 @@ def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
 
 
 def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
-    hostile = Check(command="pytest `x` <script>\n- [x] @mona | #1", passed=False, exit_code=1)
+    hostile = Check(command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1)
     body = progress_body(progress(issue, course=Course(reproduced=hostile)))
     assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 

@@ -13,6 +13,7 @@ from resolver.model import PullRequest, Task, Trigger, TriggerKind
 from tests.forge import reports
 from tests.forge.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
+from tests.parts.github_server.routes_pulls import new_pull
 from tests.parts.github_server.state import Issue
 
 BRANCH = "agent/1-it-breaks"
@@ -312,3 +313,17 @@ def test_the_pull_request_is_described(github: GitHubServer, issue: Issue) -> No
     assert isinstance(pull, PullRequest)
     assert pull.title
     assert pull.body.startswith("<!-- resolver:run")
+
+
+def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_ours(
+    github: GitHubServer, issue: Issue
+) -> None:
+    world = github.world
+    fork = github.create_repository("octo/demo-two", parent=NAME)
+    head, words = (fork, BRANCH), ("Theirs", "")
+    theirs = new_pull(world, github.repository(NAME), head, "main", words, world.account(BOT))
+    forge = forge_for(github)
+    assert forge.open_head(BRANCH) is None
+    made = forge.open_pull_request(report_on(issue), BRANCH)
+    assert made.number != theirs.number and theirs.title == "Theirs"
+    assert len(pulls(github)) == 2

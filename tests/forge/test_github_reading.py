@@ -418,6 +418,18 @@ def test_type_milestone_assignees_and_who_wrote_it_are_read(
     assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
 
 
+def test_what_an_issue_wore_is_as_the_event_has_it(github: GitHubServer, issue: Issue) -> None:
+    payload = github.event_issue_labeled(issue, "agent", "alice")
+    github.add_label(issue, "wontfix", "alice")
+    issue.assignees = [github.world.account("alice")]
+    trigger = parse_event("issues", payload, mention="@agent", label="agent")
+    assert isinstance(trigger, Trigger)
+    task = forge_for(github).read(trigger)
+    assert (task.labels, task.assignees) == (("agent",), ())
+    now = forge_for(github).read(reports.trigger(number=issue.number))
+    assert (now.labels, now.assignees) == (("agent", "wontfix"), ("alice",))
+
+
 def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
     github.edit_issue(issue, body="one\r\ntwo")
     trigger = reports.trigger(

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resolver.forge.issue_form import LARGEST, MOST_FIELDS, find_form
@@ -151,7 +151,7 @@ def test_the_best_of_several_is_taken_and_the_title_decides_between_equals() -> 
         b"- 1\n- 2\n",
         b"body:\n  - type: input\n  - 3\n  - attributes: {label: What happened?}\n",
         b"body:\n  - type: input\n    attributes: {label: [Version]}\n",
-        b"a: &a [x, x]\nbody:\n  - type: input\n    attributes: {label: Version, x: *a}\n",
+        b"a: &a [*a, x]\nbody:\n  - type: input\n    attributes: {label: Version, x: *a}\n",
         b"body: " + b"[" * 40 + b"]" * 40,
         b'body:\n  - type: input\n    attributes: {label: "\\UFFFFFFFF"}\n',
         b"? [a]\n: 1\n",
@@ -201,6 +201,37 @@ def test_any_text_is_a_form_or_none(template: str, body: str, suffix: str) -> No
         found = [each for each in form.fields if each.answer != "missing"]
         assert len(found) >= min(2, len(form.fields))
         assert all(each.label.strip() for each in form.fields)
+
+
+HEADINGS = [" ", "\t", "#", "# ", " #", "x", "x" * 500, "*", "_", "**", "=", "-", "<!--", "-->"]
+
+
+@given(st.lists(st.sampled_from(HEADINGS), min_size=1, max_size=4).map("".join))
+@example("# " + " " * 400 + "x" * 501)
+@example("-")
+@example("<!--- ")
+@settings(max_examples=40, deadline=None)
+def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) -> None:
+    def cost(length: int) -> float:
+        for_lines = ((piece + "\n") * length)[:length]
+        texts = [(piece * length)[:length], for_lines]
+        begun = time.process_time()
+        for text in texts:
+            find_form({"a.md": f"# Version\n{text}".encode()[:LARGEST]}, "x", text)
+        return time.process_time() - begun
+
+    assert cost(65_000) < 10 * cost(16_250) + 0.3
+
+
+def test_a_long_line_is_no_heading_and_does_not_hide_the_one_below_it() -> None:
+    filler = "x" * 70_000
+    body = f"# {filler}\n{filler}\n---\n{filler}\n# What happened? ##  \nThis\n# Version #\n1"
+    found = answers(find_form(TEMPLATES, "x", body))
+    assert found == {"What happened?": "given", "Version": "given", "Contact": "missing"}
+
+
+def test_without_templates_nothing_is_read() -> None:
+    assert find_form({}, "x", WRITTEN) is None
 
 
 @given(st.binary(max_size=300))

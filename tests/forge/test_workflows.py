@@ -1,6 +1,7 @@
 """What a repository's workflows say to somebody who wants to know whether CI starts."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -113,6 +114,48 @@ def test_other_actions_are_not_the_agent(uses: str) -> None:
 def test_what_is_no_workflow_is_none(text: str) -> None:
     found = read_workflow("x.yml", text.encode())
     assert found is None or found.agents == ()
+
+
+def eightfold(first: str, next_one: str) -> str:
+    """Eight levels, of which each names the one below it ten times."""
+    lines = [f"a0: &a0 {first}"]
+    for n in range(8):
+        lines.append(f"a{n + 1}: &a{n + 1} " + next_one % ", ".join([f"*a{n}"] * 10))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [eightfold("[x]", "[%s]"), eightfold("{x: y}", "{<<: [%s]}")],
+    ids=["aliases", "merge keys"],
+)
+@pytest.mark.parametrize("place", ["with: {model: *a8}", "env: *a8", "with: *a8", "if: *a8"])
+def test_a_few_bytes_that_stand_for_gigabytes_are_no_workflow(aliases: str, place: str) -> None:
+    job = f"jobs: {{a: {{steps: [{{uses: o/resolver@v1, {place}}}]}}}}"
+    begun = time.process_time()
+    assert read_workflow("x.yml", f"{aliases}\n{job}\n".encode()) is None
+    assert time.process_time() - begun < 2
+
+
+def test_a_workflow_that_names_a_step_twice_is_read() -> None:
+    text = """\
+on: push
+env: &env {RESOLVER_MODEL: one}
+jobs:
+  a: {steps: [{uses: o/resolver@v1, env: *env, with: {dashboard: true}}]}
+  b: {steps: [{uses: o/resolver@v1, env: *env}], env: {<<: *env, RESOLVER_LABEL: two}}
+"""
+    first, second = read(text).agents
+    assert first.given == {"model": "one", "dashboard": "true"}
+    assert second.given == {"model": "one", "label": "two"}
+
+
+def test_what_is_no_plain_value_is_no_setting() -> None:
+    text = """\
+jobs: {a: {if: [x], permissions: {issues: {a: b}}, uses: o/resolver@v1, with: {model: [x, y]}}}
+"""
+    (job,) = read(text).agents
+    assert (job.given, job.condition, job.permissions) == ({"model": ""}, "", {"issues": ""})
 
 
 @given(st.binary(max_size=300))

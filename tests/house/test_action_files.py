@@ -4,16 +4,19 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from resolver.commands.agent_workflow import workflow_text
 from resolver.forge_knobs import ForgeKnobs
-from resolver.settings import Settings, load_settings, variable_names
+from resolver.settings import HEARING, Settings, load_settings, variable_names
 from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
 from resolver.triggers.parse import parse_event
 from scripts.settings_docs import settings_page
+from tests.cli.test_init import every_combination
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
@@ -88,3 +91,38 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
     needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
     needed |= dict.fromkeys(("checks", "statuses", "actions"), "read")
     assert (workflow["permissions"], job["permissions"]) == ({}, needed)
+
+
+def workflows_with_close() -> dict[str, str]:
+    """The texts of those that have a job to close what a killed one has left."""
+    ours = {n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")}
+    written = {
+        f"init {number}": workflow_text(
+            "octo/resolver@v1", "@fixer", "fix me", installs=True, features=features
+        )
+        for number, features in enumerate(every_combination())
+    }
+    return ours | written
+
+
+def heard_with(job: Any) -> dict[str, Any]:
+    """What its step is given of the knobs by which an event is understood, as variables."""
+    heard = [(k, f) for k, f in Settings.model_fields.items() if k in HEARING]
+    names = {name for knob, field in heard for name in variable_names(knob, field)}
+    [step] = [s for s in job["steps"] if {"model", "close"} & set(s.get("with", {}))]
+    given = step.get("env", {}) | {f"INPUT_{n.upper()}": v for n, v in step["with"].items()}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def test_the_job_that_closes_hears_an_event_as_the_job_before_it_does() -> None:
+    for name, text in workflows_with_close().items():
+        jobs = yaml.safe_load(text)["jobs"]
+        heard = heard_with(jobs["resolve"])
+        assert heard and heard_with(jobs["close"]) == heard, name
+        key = [value for value in jobs["close"]["steps"][-1]["with"] if "llm" in value]
+        assert not key, "it asks no model"
+
+
+def test_the_workflow_that_others_call_takes_all_by_which_an_event_is_understood() -> None:
+    called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
+    assert "review-teams" in called[True]["workflow_call"]["inputs"]

@@ -10,7 +10,7 @@ from tests.parts.github_server.routes_activity import note_pushes
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.pipeline.test_continue import Continuing, published
+from tests.pipeline.test_continue import DOCS, Continuing, published
 from tests.pipeline.test_github import FIX, REPOSITORY, SUMMARY
 
 HALF = bash("printf '\\ndef half(a):\\n    return a / 2\\n' >> calc.py")
@@ -95,8 +95,8 @@ def test_the_same_request_again_adds_nothing_more(scene: Continuing) -> None:
     assert (tip(scene, pull), len(scene.endpoint.requests)) == (before, asked)
 
 
-def test_a_run_that_died_after_its_push_finds_its_commit(scene: Continuing) -> None:
-    pull = published(scene)
+def died_after_its_push(scene: Continuing) -> dict[str, Any]:
+    """The event of a request whose run has pushed and could tell of nothing."""
     scene.github.advance(2)
     comment = scene.github.add_comment(scene.issue, ASKED, "mona")
     event = scene.github.event_issue_comment(comment)
@@ -105,11 +105,37 @@ def test_a_run_that_died_after_its_push_finds_its_commit(scene: Continuing) -> N
     scene.github.fail_next("PATCH", r"/issues/comments/\d+$", 422, times=99)
     scene.github.fail_next("POST", rf"/issues/{scene.issue.number}/comments$", 422, times=99)
     assert scene.action(event).exit_code == 1
-    before, asked = tip(scene, pull), len(scene.endpoint.requests)
     scene.github.app.faults = type(scene.github.app.faults)()
+    return event
+
+
+def test_a_run_that_died_after_its_push_finds_its_commit(scene: Continuing) -> None:
+    pull = published(scene)
+    event = died_after_its_push(scene)
+    before, asked = tip(scene, pull), len(scene.endpoint.requests)
     right(scene.action(event))
     assert (tip(scene, pull), len(scene.endpoint.requests)) == (before, asked)
     assert scene.pulls() == [pull] and f"[#{pull.number}]" in scene.told()
+
+
+def test_a_run_that_died_finds_its_commit_in_what_was_merged_since(scene: Continuing) -> None:
+    pull = published(scene)
+    event = died_after_its_push(scene)
+    assert pull.pull is not None
+    pull.state, pull.pull.merged_at = "closed", scene.github.world.now()
+    asked = len(scene.endpoint.requests)
+    right(scene.action(event))
+    assert len(scene.endpoint.requests) == asked, "it was done again"
+    assert scene.pulls() == [pull] and f"[#{pull.number}]" in scene.told()
+
+
+def test_nobody_who_may_not_start_work_has_our_branches_looked_through(scene: Continuing) -> None:
+    published(scene)
+    before = len(scene.github.requests)
+    assert scene.ask(ASKED, author="mallory").exit_code != 0
+    asked = [each.path for each in scene.github.requests[before:]]
+    assert not any("matching-refs" in path or "/activity" in path for path in asked), asked
+    assert sum(path.endswith("/pulls") for path in asked) <= 1
 
 
 def test_what_was_pushed_after_the_request_is_not_read_and_stays(scene: Continuing) -> None:
@@ -212,6 +238,134 @@ def test_a_question_is_answered_at_the_default_branch(scene: Continuing) -> None
     scene.endpoint.script(bash("cat calc.py"), finish("It subtracts."))
     right(scene.ask("@agent why does add subtract?"))
     assert "a - b" in scene.last_request and tip(scene, pull) == before
+
+
+def pushed_by_mona(scene: Continuing, pull: Issue, files: dict[str, str]) -> str:
+    assert pull.pull is not None
+    made: str = scene.github.commit(REPOSITORY, pull.pull.head, files, "Late", "mona")
+    return made
+
+
+def files_at(scene: Continuing, commit: str) -> list[str]:
+    return scene.git("ls-tree", "-r", "--name-only", commit).split()
+
+
+def say_so(scene: Continuing, **environment: str) -> Ended:
+    scene.endpoint.script(DOCS, finish("Say so\n\nIt says that it adds."))
+    return scene.ask("@agent continue, and say so in the README", **environment)
+
+
+@pytest.mark.parametrize(
+    ("first", "how"), [("a fresh request", "leave"), ("continue", "leave"), ("continue", "merge")]
+)
+def test_what_an_earlier_run_was_put_on_top_of_stays_when_it_is_gone_on_with(
+    scene: Continuing, first: str, how: str
+) -> None:
+    moved = {"RESOLVER_BASE_MOVED": how}
+    pull = published(scene)
+    late = {"late.txt": "x\n", ".github/workflows/ci.yml": "on: push\n"}
+    if first == "continue":
+        pushed_by_mona(scene, pull, late)
+        scene.endpoint.script(HALF, HALVES)
+        right(scene.ask("@agent continue, and add half()", **moved))
+    else:
+        event = asked_before(scene)
+        pushed_by_mona(scene, pull, late)
+        scene.endpoint.script(HALF, HALVES)
+        right(scene.action(event, **moved))
+    before = tip(scene, pull)
+    right(say_so(scene, **moved))
+    assert scene.git("rev-parse", f"{tip(scene, pull)}^") == before
+    assert scene.git("diff", "--name-only", before, tip(scene, pull)) == "README.md"
+    assert {*late} <= {*files_at(scene, tip(scene, pull))} and scene.pulls() == [pull]
+    scene.endpoint.script(finish("It is all there."))
+    again = scene.ask("@agent continue")
+    assert again.exit_code == 3, again.stdout + again.stderr
+    assert "nothing more to change" in scene.told()
+    scene.endpoint.script(bash("git checkout -q HEAD -- README.md"), finish("Take it back"))
+    right(scene.ask("@agent continue, without the README"))
+    assert scene.git("diff", "--name-only", before, tip(scene, pull)) == ""
+
+
+def test_what_lands_on_an_earlier_runs_commit_is_held_against_the_policy(
+    scene: Continuing,
+) -> None:
+    pull = published(scene)
+    event = asked_before(scene)
+    assert pull.pull is not None
+    text = scene.git("show", f"refs/heads/{pull.pull.head}:calc.py") + "\n"
+    guarded = ".github/workflows/calc.yml"
+    scene.github.commit(
+        REPOSITORY, pull.pull.head, {"calc.py": None, guarded: text}, "Move", "mona"
+    )
+    scene.endpoint.script(DOCS, finish("Say so\n\nIt says that it adds."))
+    right(scene.action(event))
+    before = tip(scene, pull)
+    scene.endpoint.script(HALF, HALVES)
+    done = scene.ask("@agent continue, and add half()")
+    assert done.exit_code != 0 and tip(scene, pull) == before
+    assert guarded in scene.told() and "protected" in scene.told()
+
+
+def test_a_protected_branch_is_left_alone_for_a_new_pull_request(scene: Continuing) -> None:
+    pull = published(scene)
+    before = tip(scene, pull)
+    assert pull.pull is not None
+    with (scene.github.repository(REPOSITORY).git_dir / "protected").open("a") as listed:
+        listed.write(f"refs/heads/{pull.pull.head}\n")
+    right(follow(scene))
+    _, new = scene.pulls()
+    assert tip(scene, pull) == before and "is protected, and I may not" in scene.told()
+    assert "half" in scene.git("show", f"{tip(scene, new)}:calc.py")
+
+
+def test_a_commit_of_a_person_is_not_called_ours(scene: Continuing) -> None:
+    pull = published(scene)
+    event = asked_before(scene)
+    text = scene.git("show", f"{tip(scene, pull)}:calc.py")
+    same = {"calc.py": f"{text}\n\ndef half(a):\n    return a / 2\n"}
+    theirs = pushed_by_mona(scene, pull, same)
+    body = pull.body
+    scene.endpoint.script(HALF, HALVES)
+    done = scene.action(event)
+    assert done.exit_code == 3, done.stdout + done.stderr
+    assert tip(scene, pull) == theirs and pull.body == body and scene.pulls() == [pull]
+    assert "I added a commit" not in scene.told() and "nothing more to change" in scene.told()
+
+
+def ended_meanwhile(scene: Continuing, pull: Issue, files: dict[str, str]) -> Ended:
+    """A request while which the pull request is squashed into main, with these files."""
+    event = asked_before(scene)
+    scene.github.commit(REPOSITORY, "main", files, "Make add add (#2)", "mona")
+    answers = [HALF, HALVES]
+
+    def answered(_: dict[str, Any]) -> Any:
+        assert pull.pull is not None
+        pull.state, pull.pull.merged_at = "closed", scene.github.world.now()
+        return answers.pop(0)
+
+    scene.endpoint.answer_with(answered)
+    return scene.action(event)
+
+
+def test_what_is_merged_while_it_works_is_not_proposed_again(scene: Continuing) -> None:
+    pull = published(scene)
+    text = scene.git("show", f"{tip(scene, pull)}:calc.py") + "\n"
+    right(ended_meanwhile(scene, pull, {"calc.py": text}))
+    _, new = scene.pulls()
+    assert scene.git("rev-parse", f"{tip(scene, new)}^") == scene.git("rev-parse", "main")
+    assert "-" not in scene.git("diff", "--numstat", "main", tip(scene, new)).split()
+    changed = scene.git("diff", "--unified=0", "main", tip(scene, new))
+    assert "+def half(a):" in changed and "a + b" not in changed
+    assert "was merged or closed meanwhile" in scene.told() and "alone" in scene.told()
+
+
+def test_where_it_can_not_stand_alone_it_says_what_it_carries(scene: Continuing) -> None:
+    pull = published(scene)
+    right(ended_meanwhile(scene, pull, {"calc.py": "0\n"}))
+    _, new = scene.pulls()
+    assert scene.git("rev-parse", f"{tip(scene, new)}^") == tip(scene, pull)
+    assert "is merged or closed" in scene.told() and "is in it as well." in scene.told()
 
 
 def test_a_first_request_opens_a_pull_request_as_ever(scene: Continuing) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
 from tests.pipeline.test_pulls import UPSTREAM, PullScene, right
 
@@ -79,7 +79,7 @@ def test_an_exit_code_that_is_no_checks_leaves_a_draft(scene: OwnScene, command:
 def test_the_comment_says_that_it_is_a_draft_and_why(scene: OwnScene) -> None:
     scene.opened()
     told = scene.bot_comments()[-1]
-    assert "It is a **draft**: no test or check is on record for it." in told
+    assert "It is a **draft**: no check was run on it." in told
     assert "Please review it" not in told
 
 
@@ -103,6 +103,20 @@ def test_work_asked_for_on_our_pull_request_is_told_in_its_text(scene: OwnScene)
     assert "It multiplies." in pull.body and "There is one." in pull.body
 
 
+@pytest.mark.parametrize("edited", ["", "Mona's title"])
+def test_a_title_that_has_become_too_narrow_is_written_anew(scene: OwnScene, edited: str) -> None:
+    pull = scene.opened(TESTS)
+    if edited:
+        scene.github.edit_issue(pull, title=edited)
+    wider = {"message": "Add mul to calc", "pull_request_title": "Make add add, and add mul"}
+    for added in ("mul", "div"):
+        scene.endpoint.script(bash(f"touch {added}.py"), TESTS, tool_call("finish", wider))
+        right(scene.ask(f"@agent also add {added}()", on=pull))
+        assert pull.title == (edited or wider["pull_request_title"])
+        scene.github.advance(5)
+    assert "Add mul to calc" in pull.body
+
+
 def test_what_a_person_wrote_in_the_text_stays(scene: OwnScene) -> None:
     pull = scene.opened(TESTS)
     scene.github.edit_issue(pull, body=f"{pull.body}\nA note of mona's.", title="Mona's title")
@@ -116,7 +130,7 @@ def test_an_unchecked_commit_makes_it_a_draft_again_and_says_so(scene: OwnScene)
     told = scene.asked(pull)
     assert is_draft(pull)
     for text in (told, pull.body):
-        assert "**The newest commit is not verified:** no test or check is on record" in text
+        assert "**The newest commit is not verified:** no check was run" in text
     assert "I made the pull request **a draft again**" in told
     scene.github.advance(5)
     scene.endpoint.script(bash("echo 1 > one.txt"), TESTS, finish("Add one\n\nThere is one."))
@@ -127,7 +141,7 @@ def test_an_unchecked_commit_makes_it_a_draft_again_and_says_so(scene: OwnScene)
 def test_a_failed_check_makes_it_a_draft_again(scene: OwnScene) -> None:
     pull = scene.opened(TESTS)
     told = scene.asked(pull, bash("python3 -m unittest -q test_none"))
-    assert is_draft(pull) and "the newest check failed" in told
+    assert is_draft(pull) and "`python3 -m unittest -q test_none` fails" in told
 
 
 def test_somebody_elses_pull_request_is_not_made_a_draft(scene: OwnScene) -> None:
@@ -182,3 +196,54 @@ def test_what_a_person_has_made_ready_is_no_draft_again(scene: OwnScene) -> None
     pull.pull.draft = False
     told = scene.asked(pull)
     assert not is_draft(pull) and "is not verified" in told and "is not verified" in pull.body
+
+
+def test_a_merge_that_went_beside_leaves_the_text_of_the_pull_request(scene: OwnScene) -> None:
+    pull = scene.opened(TESTS)
+    assert pull.pull is not None
+    before = (pull.title, pull.body, is_draft(pull))
+    other = {"calc.py": "def add(a, b):\n    return b - a\n"}
+    scene.github.commit(UPSTREAM, "main", other, "Turn it", "mona")
+    event = scene.event("@agent update", on=pull)
+    answers = [bash("printf 'def add(a, b):\\n    return a + b\\n' > calc.py"), finish("Keep it")]
+
+    def answered(_: object) -> Answer:
+        if len(answers) == 2 and pull.pull:
+            scene.github.commit(UPSTREAM, pull.pull.head, {"late.txt": "x\n"}, "Late", "mona")
+        return answers.pop(0)
+
+    scene.endpoint.answer_with(answered)
+    right(scene.action(event))
+    assert (pull.title, pull.body, is_draft(pull)) == before
+    beside = scene.pulls()[-1]
+    assert beside.pull is not None and beside.pull.base == pull.pull.head
+    assert f"/pull/{beside.number}" in scene.told(pull)[-1]
+
+
+def test_what_a_person_pushed_below_a_commit_of_ours_stays(scene: OwnScene) -> None:
+    event = scene.event("@agent please divide by two")
+    scene.github.commit(UPSTREAM, "half", {"late.txt": "x\n"}, "Late", "mona")
+    scene.endpoint.script(bash("sed -i 's/x .*/x/' half.py; echo 1 >> half.py"), finish("Divide"))
+    right(scene.action(event))
+    before = scene.tip("half")
+    scene.endpoint.script(bash("echo more > more.txt"), finish("More"))
+    right(scene.ask("@agent continue, and more"))
+    assert scene.git("rev-parse", "half^") == before
+    assert scene.git("diff", "--name-only", before, "half") == "more.txt"
+
+
+def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
+    scene: OwnScene,
+) -> None:
+    """A run of either thread counts: the newest that was made public stands for those before."""
+    pull = scene.opened(TESTS)
+    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scene.endpoint.script(MUL, MULTIPLIES)
+    assert scene.ask("@agent also add mul()", on=pull).exit_code == 1
+    assert "may not push it" in scene.told(pull)[-1]
+    scene.go_on(bash("echo '# more' >>calc.py"))
+    [branch] = scene.branches()
+    before = scene.tip(branch)
+    scene.ask("@agent publish", on=pull)
+    assert "nothing to publish" in scene.told(pull)[-1]
+    assert scene.tip(branch) == before

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
@@ -37,15 +38,17 @@ def checklist(body: str) -> str:
 
 
 class Begun:
-    """`resolver action` in a process of its own, at work until it is ended."""
+    """`resolver action` in a process of its own, at work until it is ended. name: the event's."""
 
-    def __init__(self, scene: Scene, event: dict[str, Any], **more: str) -> None:
+    def __init__(
+        self, scene: Scene, event: dict[str, Any], name: str = "issue_comment", **more: str
+    ) -> None:
         folder = scene.line.folder / f"begun-{time.monotonic_ns()}"
         folder.mkdir()
         (folder / "event.json").write_text(json.dumps(event))
         self.environment = {
             **scene.line.environment,
-            "GITHUB_EVENT_NAME": "issue_comment",
+            "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(folder / "event.json"),
             "GITHUB_WORKSPACE": str(folder),
             "GITHUB_STEP_SUMMARY": str(folder / "summary"),
@@ -224,6 +227,52 @@ def test_of_a_matrix_each_job_closes_its_own_run_alone(scene: Scene) -> None:
     waited = {"GITHUB_JOB": "close", "RUNNER_NAME": "GitHub Actions 9"}
     done = scene.line.call("close", **{**kept, **waited})
     assert "Nothing to close" not in done.stdout and "ending=died" in scene.bot_comments()[0]
+
+
+def words_after(scene: Scene, begun: Begun, number: int | None = None) -> list[str]:
+    """What we have written, on an issue that was not there before unless its number is given, once
+    the run was killed and the step after it is done."""
+    issues = scene.repository.issues
+
+    def written() -> list[str]:
+        on = [issues[number]] if number else list(issues.values())[1:]
+        return [c.body for i in on for c in i.comments if c.author.login == "resolver-bot"]
+
+    until(lambda: any("Work: 1 of at most" in body for body in written()))
+    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
+    before = len(issues)
+    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
+    done = scene.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
+    assert (done.exit_code, len(issues)) == (0, before), done.stdout + done.stderr
+    return written()
+
+
+def test_a_step_after_a_killed_run_on_a_failing_check_says_that_it_died(scene: Scene) -> None:
+    scene.endpoint.script(bash("sleep 600"))
+    event = Events(scene.github, "octo/calc").workflow_failed("main", "mona")
+    wanted = {"INPUT_FIX-FAILING-CHECKS": "all"}
+    [told] = words_after(scene, Begun(scene, event, "workflow_run", **wanted))
+    assert "ending=died -->" in told
+
+
+def test_a_check_whose_run_was_killed_before_its_issue_was_there_gets_none(scene: Scene) -> None:
+    event = scene.line.folder / "event.json"
+    event.write_text(json.dumps(Events(scene.github, "octo/calc").workflow_failed("main", "mona")))
+    job = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(event)}
+    wanted = {"INPUT_FIX-FAILING-CHECKS": "all", "GITHUB_RUN_ID": "123"}
+    done = scene.line.call("close", **job, **wanted)
+    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, True), done.stderr
+    assert len(scene.repository.issues) == 1
+
+
+def test_a_step_after_a_killed_sweep_says_which_run_died(scene: Scene) -> None:
+    scene.github.add_label(scene.issue, "agent", "mona")
+    scene.github.advance(5)
+    scene.endpoint.script(bash("sleep 600"))
+    more = {"GITHUB_REPOSITORY": "octo/calc", "GITHUB_ACTIONS": "true"}
+    begun = Begun(scene, {"schedule": "17 3 * * *"}, "schedule", **more)
+    [told] = words_after(scene, begun, scene.issue.number)
+    assert "ending=died -->" in told
 
 
 def test_the_next_request_closes_what_a_lost_job_has_left(scene: Scene) -> None:

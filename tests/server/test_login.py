@@ -3,8 +3,16 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from resolver.server.login import OwnLogin
+import pytest
+
+from resolver.errors import ForgeError
+from resolver.server.login import OwnLogin, asked_of, is_ours
+from tests.parts.events import Events
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.server.serving import BOT, Forge, Plans, Server, plan_of_a_fix, until
 
 
 class Asked:
@@ -45,3 +53,62 @@ def test_a_late_answer_is_waited_for_once_and_is_known_when_it_comes() -> None:
     assert ask.done.wait(10)
     time.sleep(0.1)
     assert (login.get(ask), ask.times) == ("our-bot", 1)
+
+
+class Down:
+    """A GitHub that says who we are only when it was asked for the third time."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> str:
+        self.times += 1
+        if self.times < 3:
+            raise ForgeError("it is down")
+        return "Our-Bot"
+
+
+def test_whose_a_stored_request_is_is_asked_until_it_is_known() -> None:
+    ask = Down()
+    assert is_ours("our-bot", ask, again=0.01) and ask.times == 3
+    assert not is_ours("zoe", ask, again=0.01)
+    assert not is_ours("our-bot", Down(), again=0.01, most=0.0)
+
+
+@pytest.mark.parametrize(
+    ("payload", "login"),
+    [
+        ({"action": "assigned", "assignee": {"login": "zoe"}}, "zoe"),
+        ({"action": "review_requested", "requested_reviewer": {"login": "zoe"}}, "zoe"),
+        ({"action": "review_requested", "requested_team": {"slug": "core"}}, ""),
+        ({"action": "assigned", "assignee": {"login": 3}}, ""),
+        ({"action": "assigned", "assignee": "zoe"}, ""),
+        ({}, ""),
+    ],
+)
+def test_of_whom_an_event_asks_something(payload: dict[str, object], login: str) -> None:
+    assert asked_of(payload) == login
+
+
+def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(
+    github: GitHubServer, tmp_path: Path, model_endpoint: ModelEndpoint
+) -> None:
+    forge = Forge(github)
+    Plans(model_endpoint).add("known", *plan_of_a_fix())
+    told = Events(github, forge.repository("octo/calc"))
+    ours, theirs = (forge.issue("octo/calc", "known") for _ in range(2))
+    server = Server(tmp_path, forge, model_endpoint)
+    server.start()
+    try:
+        github.slow_next("GET", r"/user$", 7.0, times=1)
+        for issue, login in ((ours, BOT), (theirs, "mona")):
+            sender = {"mona": "zoe"}.get(login, "mona")
+            payload = told.subject(issue, "assigned", sender, assignee=told.account(login))
+            for _ in range(2):
+                assert server.deliver(payload, "issues", f"asks-{login}") == (202, "stored")
+        until(lambda: forge.done_once(ours))
+        assert not forge.written(theirs)
+        assert server.log.count(" starts for ") == 1
+    finally:
+        server.close()
+    server.check()

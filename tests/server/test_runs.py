@@ -1,5 +1,6 @@
 """The work on one stored delivery, when it can't be done as usual."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.doors import run_id, trigger_of
-from resolver.model import Trigger
+from resolver.model import Command, Trigger
 from resolver.server.deliveries import MOST_ATTEMPTS, Runs
+from resolver.server.pages import Pages
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -50,6 +52,40 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
     assert "the server ended 5 times in the middle of this run" in told.body
     assert "ask again" in told.body
     assert not scene.folder.exists()
+
+
+def page_of(scene: Scene, trigger: Trigger) -> str:
+    """Of its run, whose folder there is."""
+    run = run_id(trigger.key, trigger.at)
+    page = Pages(scene.folder, "secret").page(run)
+    assert page is not None
+    return page
+
+
+def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scene: Scene) -> None:
+    trigger = scene.request()
+    (scene.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
+    assert "The run has begun" in page_of(scene, trigger)
+    scene.runs.work_on(trigger, attempt=MOST_ATTEMPTS + 1)
+    page = page_of(scene, trigger)
+    assert '"refresh"' not in page
+    assert "The run ended before its first step" in page
+
+
+def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_more(
+    scene: Scene,
+) -> None:
+    trigger = scene.request()
+    folder = scene.folder / run_id(trigger.key, trigger.at)
+    folder.mkdir(parents=True)
+    scene.forge.github.advance(5)
+    stop = scene.request().model_copy(update={"command": Command.STOP})
+    scene.runs.threads.stopped(stop)
+    assert scene.runs.work_on(trigger, attempt=2)["state"] == "stopped"
+    assert "The run ended before its first step" in page_of(scene, trigger)
+    outcome = json.loads((folder / "outcome.json").read_text())
+    assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
+    assert "mona said stop" in outcome["reason"]
 
 
 def test_giving_up_twice_is_told_once(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.shell.checks import read_checks
+from resolver.shell.checks import MOST_READ, read_checks
 
 PASSES = [
     "pytest -q",
@@ -195,6 +195,7 @@ def test_any_text_is_read(text: str) -> None:
 @pytest.mark.parametrize("piece", PIECES)
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     def seconds(size: int) -> float:
+        read_checks.cache_clear()
         text = "pytest " + piece * (size // len(piece))
         began = time.process_time()
         read_checks(text)
@@ -203,3 +204,10 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     seconds(1_000)
     small = max(min(seconds(8_000) for _ in range(2)), 0.005)
     assert seconds(64_000) < small * 8 * 4
+
+
+def test_a_long_chain_is_read_in_linear_time() -> None:
+    text = "pytest&&" * (MOST_READ // 8 - 1) + "ls"
+    began = time.process_time()
+    assert read_checks(text).vouched
+    assert time.process_time() - began < 2.5

@@ -65,6 +65,9 @@ def test_a_mention_in_a_new_comment_starts_work(comment: Payload) -> None:
         title="Spelling error in the README file",
         body="It looks like you accidently spelled 'commit' with two 't's.",
         author="Codertocat",
+        labels=("bug",),
+        milestone="v1.0",
+        assignees=("Codertocat",),
     )
 
 

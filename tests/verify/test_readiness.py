@@ -1,57 +1,40 @@
 """When a pull request is no draft: by what is on record."""
 
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
 
-from resolver.events.actions import FileEdit, FileWrite
-from resolver.events.base import Source
-from resolver.model import CheckedCommand, Evidence, Outcome, RunState
+from resolver.course import Check, Course, Verdict
+from resolver.model import Outcome, RunState
+from resolver.verify.claims import claimed_evidence
 from resolver.verify.readiness import unverified
+from tests.verify.test_course import Log, verified
 
 DONE = Outcome(state=RunState.FINISHED, task_completed=True)
 
 
-def checks(*exit_codes: int | None) -> Evidence:
-    commands = (
-        CheckedCommand(command=f"pytest {n}", exit_code=code, event_id=10 * (n + 1))
-        for n, code in enumerate(exit_codes)
+def course(*verdicts: Verdict, stale: bool = False) -> Course:
+    checks = (
+        Check(command=f"pytest {n}", verdict=verdict, stale=stale)
+        for n, verdict in enumerate(verdicts)
     )
-    return Evidence(commands=tuple(commands))
-
-
-def event(action: Any, id: int) -> Any:
-    at = datetime(2026, 1, 2, tzinfo=UTC)
-    return action.model_copy(update={"id": id, "timestamp": at, "source": Source.AGENT})
-
-
-def test_work_that_is_done_and_whose_newest_check_passed_is_ready() -> None:
-    assert unverified(DONE, checks(0), ()) == ""
-    assert unverified(DONE, checks(1, 0), ()) == ""
+    return Course(edited=True, checks=tuple(checks))
 
 
 @pytest.mark.parametrize(
-    ("evidence", "missing"),
+    ("shown", "missing"),
     [
-        (None, "unchecked"),
-        (Evidence(), "unchecked"),
-        (checks(1), "failed"),
-        (checks(0, 1), "failed"),
-        (checks(None), "failed"),
-        (checks(0, None), "failed"),
+        (course("passed"), ""),
+        (course("unknown", "passed"), ""),
+        (Course(), "unchecked"),
+        (course("failed", stale=True), "unchecked"),
+        (course("passed", stale=True), "edited"),
+        (course("failed", "passed"), "failed"),
+        (course("passed", "failed"), "failed"),
+        (course("passed", "unfinished"), "unended"),
+        (course("unknown"), "hidden"),
     ],
 )
-def test_without_a_check_that_passed_last_it_is_not(
-    evidence: Evidence | None, missing: str
-) -> None:
-    assert unverified(DONE, evidence, ()) == missing
-
-
-def test_a_check_whose_exit_code_was_hidden_did_not_pass() -> None:
-    seen, hidden = checks(0, 0).commands
-    evidence = Evidence(commands=(seen, hidden.model_copy(update={"masked": True})))
-    assert unverified(DONE, evidence, ()) == "hidden"
+def test_what_the_log_shows_decides(shown: Course, missing: str) -> None:
+    assert unverified(DONE, shown) == missing
 
 
 @pytest.mark.parametrize(
@@ -64,16 +47,44 @@ def test_a_check_whose_exit_code_was_hidden_did_not_pass() -> None:
     ],
 )
 def test_work_that_is_not_done_is_not(outcome: Outcome | None) -> None:
-    assert unverified(outcome, checks(0), ())
+    assert unverified(outcome, course("passed")) == "unfinished"
 
 
-def test_code_that_was_edited_after_the_check_was_not_checked() -> None:
-    edit = FileEdit(command="str_replace", path="/workspace/a.py", old_str="a", new_str="b")
-    assert unverified(DONE, checks(0), [event(edit, 9)]) == ""
-    assert unverified(DONE, checks(0), [event(edit, 11)])
-    assert unverified(DONE, checks(0), [event(FileWrite(path="b", content=""), 11)])
+def test_a_linter_that_passes_outdoes_no_test_that_fails() -> None:
+    log = Log()
+    log.edited()
+    log.ran("pytest -q", 1, "1 failed")
+    assert unverified(DONE, log.ran("ruff check .")) == "failed"
 
 
-def test_prose_may_be_edited_after_the_check() -> None:
-    written = [event(FileWrite(path=path, content=""), 11) for path in ("CHANGES.md", "a.RST")]
-    assert unverified(DONE, checks(0), written) == ""
+@pytest.mark.parametrize("edit", ["", "sed -i s/a/b/ a.py", "git stash pop", "make fmt"])
+def test_an_edit_after_the_check_is_seen_however_it_is_made(edit: str) -> None:
+    log = Log()
+    log.ran("pytest -q")
+    assert unverified(DONE, log.ran(edit) if edit else log.edited()) == "edited"
+
+
+RUNS = [
+    [("pytest -q", 0, "")],
+    [("pytest -q", 1, ""), ("ruff check .", 0, "")],
+    [("pytest -q | tail", 0, "3 passed")],
+    [("pytest -q | tail", 0, "1 failed, 3 passed")],
+    [("pytest -q", 5, "no tests ran in 0.1s")],
+    [("pytest -q", 0, ""), ("sed -i s/a/b/ b.py", 0, "")],
+    [("pytest -q", None, "")],
+    [("pip install x && pytest -q", 0, "")],
+    [("pytest -q", 0, ""), ("git commit -am x", 0, "")],
+]
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_checklist_draft_and_evidence_agree(runs: list[tuple[str, int | None, str]]) -> None:
+    log = Log()
+    log.edited()
+    for command, exit_code, output in runs:
+        log.ran(command, exit_code, output)
+    ready = unverified(DONE, log.course) == ""
+    assert ready == verified(log.course)
+    told = claimed_evidence(log.course).commands
+    fails = [each for each in told if each.verdict == "failed" and not each.stale]
+    assert ready == (not fails and any(c.verdict == "passed" and not c.stale for c in told))

@@ -135,6 +135,20 @@ class RunComments:
                     closed += 1
         return closed
 
+    def close_left(self, number: int, job: str, mention: str) -> int:
+        """Say on a thread, of the runs that a job of GitHub Actions has left at work there, that
+        they died, whoever asked for them; how many there were. job: as in AtWork."""
+        closed = 0
+        issue = self._repository.get_issue(number)
+        what = f"look for runs that died on {self._name}#{number}"
+        with self._access.asking(what, "issues: write"):
+            for comment in publishing.own_comments(issue, self._own, None):
+                work = at_work_in(comment.body or "")
+                if work is not None and may_close(job, work.job):
+                    comment.edit(self._died(comment, work, mention))
+                    closed += 1
+        return closed
+
     def at_work(self, trigger: Trigger) -> AtWork | None:
         """What the comment of the run of `trigger` says of it while it waits or is at work."""
         with self._access.asking(self._what(trigger), "issues: read"):

@@ -4,10 +4,12 @@ pushed there already.
 Source: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 """
 
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
 import github
+from github.Commit import Commit
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
@@ -16,6 +18,7 @@ from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.pinning import Pinned, pin_head, pushers
 from resolver.forge.github.publishing import (
     branch_tips,
+    comes_from,
     described,
     is_ours,
     open_pull_request_of,
@@ -31,6 +34,12 @@ MOST_COMMITS = 250
 
 MOST_BRANCHES = 50
 """Branches for work on one issue that are looked at for an open pull request."""
+
+MOST_PULLS = 200
+"""Pull requests of any state that are looked through for ours: two pages."""
+
+MOST_SEARCHED = 20
+"""Pull requests of ours for one issue whose commits are looked at."""
 
 _PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
@@ -93,22 +102,32 @@ class PullHeads:
             )
 
     def _of_issue(self, issue: int, prefix: str) -> GitHubPullRequest | None:
-        branches = islice(branch_tips(self._repository, prefix), MOST_BRANCHES)
-        opened = (open_pull_request_of(self._repository, branch) for branch in branches)
-        ours = [
-            pull
-            for pull in opened
-            if pull and is_ours(pull, self._own) and self._is_for(pull.raw_data, issue)
-        ]
-        return max(ours, key=lambda pull: pull.number, default=None)
+        return max(self._open(issue, prefix), key=lambda pull: pull.number, default=None)
 
-    def _is_for(self, pull: dict[str, Any], issue: int) -> bool:
-        """Whether it comes from this repository, and says of no other issue that it is for that.
-        People may have written its text anew, marker and all: then the branch's name counts."""
-        source = str((pull["head"].get("repo") or {}).get("full_name") or "")
-        work = work_of(pull.get("body") or "")
-        is_own = source.casefold() == self._repository.full_name.casefold()
-        return is_own and (work is None or work[0] == issue)
+    def _open(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
+        """Ours for the issue that are open, however many others are."""
+        for branch in islice(branch_tips(self._repository, prefix), MOST_BRANCHES):
+            pull = open_pull_request_of(self._repository, branch)
+            if pull and self._is_for(pull, issue):
+                yield pull
+
+    def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
+        """Ours for the issue in any state, those that something happened to last first."""
+        pulls = self._repository.get_pulls(state="all", sort="updated", direction="desc")
+        seen = 0
+        for pull in islice(pulls, MOST_PULLS):
+            seen += 1
+            named = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
+            if named and self._is_for(pull, issue):
+                yield pull
+        if seen == MOST_PULLS:
+            yield from self._open(issue, prefix)
+
+    def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
+        """Whether it is ours, and says of no other issue that it is for that. People may have
+        written its text anew, marker and all: then the branch's name counts."""
+        work = work_of(pull.body or "")
+        return is_ours(pull, self._own) and (work is None or work[0] == issue)
 
     def _pinned(self, pull: GitHubPullRequest, trigger: Trigger) -> Pinned:
         since = searched_since(trigger)
@@ -120,27 +139,30 @@ class PullHeads:
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
         """What the run has pushed to a pull request that was there before it and not told of: it
-        was cut off in between. A commit that somebody else has pushed is none of the run's,
-        whatever it says."""
+        was cut off in between, and the pull request may have been merged since. A commit that
+        somebody else has pushed is none of the run's, whatever it says."""
         number = trigger.subject
         if trigger.command not in _PUSHING or number is None:
             return None
         what = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
         on_pull = trigger.is_pull_request and number == trigger.number
         with self._access.asking(what, "pull-requests: read"):
+            pulls: Iterable[GitHubPullRequest] = self._any(number, prefix)
             if on_pull:
-                pull = self._repository.get_pull(number)
-            elif (found := self._of_issue(number, prefix)) is not None:
-                pull = found
-            else:
-                return None
-            mark = f"Resolver-Run: {run}"
-            newest = self._repository.get_commit(pull.complete().head.sha)
-            for commit in chain([newest], islice(pull.get_commits(), MOST_COMMITS)):
-                if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
-                    merged = len(commit.parents) > 1
-                    how: How = "updated" if merged else "pushed"
+                pulls = [self._repository.get_pull(number)]
+            for pull in islice(pulls, MOST_SEARCHED):
+                if (commit := self._commit_of(run, pull)) is not None:
+                    how: How = "updated" if len(commit.parents) > 1 else "pushed"
                     return _published(pull.complete(), commit.sha, how if on_pull else "added")
+        return None
+
+    def _commit_of(self, run: str, pull: GitHubPullRequest) -> Commit | None:
+        """The commit that the run has pushed to the pull request."""
+        mark = f"Resolver-Run: {run}"
+        newest = self._repository.get_commit(pull.complete().head.sha)
+        for commit in chain([newest], islice(pull.get_commits(), MOST_COMMITS)):
+            if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
+                return commit
         return None
 
     def _is_own(self, pull: GitHubPullRequest, commit: str) -> bool:

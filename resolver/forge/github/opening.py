@@ -6,6 +6,7 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
+from resolver.forge.course import check_words
 from resolver.forge.edited import (
     Drafting,
     body_is_ours,
@@ -16,6 +17,7 @@ from resolver.forge.edited import (
     title_is_ours,
     with_drafting,
     with_newest,
+    with_title,
 )
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.default_template import with_default_template
@@ -29,7 +31,7 @@ from resolver.forge.github.publishing import (
 )
 from resolver.forge.github.requests import ask_for_reviews, mark
 from resolver.forge.markers import run_marker, work_of
-from resolver.forge.pull_words import newest_words, pull_request_body, pull_request_title
+from resolver.forge.pull_words import new_title, newest_words, pull_request_body, pull_request_title
 from resolver.forge.report import Ending, Report
 from resolver.model import PullRequest
 from resolver.templates import render
@@ -39,6 +41,9 @@ mutation($input: MarkPullRequestReadyForReviewInput!) {
   markPullRequestReadyForReview(input: $input) { pullRequest { isDraft } }
 }
 """
+
+_ON_PULL = frozenset({"pushed", "updated"})
+"""What has become of a change that is in the pull request that the work was on."""
 
 _DRAFT = """
 mutation($input: ConvertPullRequestToDraftInput!) {
@@ -82,6 +87,10 @@ def bring_up(
 ) -> PullRequest | None:
     """The pull request that the work was on, with what is new in its text; None when it is not
     ours. Raises ForgeError."""
+    if report.how not in _ON_PULL:
+        raise UsageError(
+            f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
+        )
     what = f"bring the text of #{number} up to date"
     with access.asking(what, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
@@ -116,17 +125,21 @@ def _brought_up(
 
 def adds_to(report: Report) -> bool:
     """Whether the change is one more of a pull request that was there before."""
-    return report.how in {"added", "pushed", "updated"}
+    return report.how in _ON_PULL | {"added"}
 
 
 def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
     """Title and body as they are to be now: what people have edited stays, and what is new then
-    stands folded below it. So does what was asked for by itself: it is not the whole change."""
-    on_pull = report.how in {"pushed", "updated"}
+    stands folded below it. So does what was asked for by itself: it is not the whole change, and
+    the title then changes only where the agent says that it covers too little."""
+    if report.how in {"unchanged", "patch"}:
+        raise UsageError("nothing was added to a pull request", "leave its text as it is")
+    on_pull = report.how in _ON_PULL
     follows = report.task is not None and report.task.follows is not None and report.how == "added"
     adds = on_pull or follows
-    if not adds and title_is_ours(title, body):
-        title = pull_request_title(report)
+    if title_is_ours(title, body):
+        title = new_title(report) or title if adds else pull_request_title(report)
+        body = with_title(body, title)
     if not adds and body_is_ours(body):
         return title, pull_request_body(report)
     if (work_of(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
@@ -136,7 +149,10 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
     if on_pull:
         marker = run_marker_of(body)  # it leads to the work that the pull request came from
     new = newest_words(report, room_below(body, beside=adds))
-    standing = render("comments/_unverified.md.j2", unverified=report.unverified).strip()
+    deciding = check_words(report.course.newest)
+    standing = render(
+        "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
+    ).strip()
     changed = with_newest(body, marker, new, beside=adds, run=report.run, standing=standing)
     return title, changed
 

@@ -75,9 +75,15 @@ def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullReque
     """The open pull request of a branch of this repository (not of a fork)."""
     owner = repository.full_name.split("/", 1)[0]
     for pull in repository.get_pulls(state="open", head=f"{owner}:{branch}"):
-        if pull.head.ref == branch:
+        if pull.head.ref == branch and comes_from(pull, repository):
             return pull
     return None
+
+
+def comes_from(pull: GitHubPullRequest, repository: Repository) -> bool:
+    """Whether its branch is in this repository: an owner's fork may have one of the same name."""
+    source = pull.head.repo
+    return source is not None and source.full_name.casefold() == repository.full_name.casefold()
 
 
 def create_pull_request(
@@ -129,8 +135,8 @@ def described(pull: GitHubPullRequest) -> PullRequest:
 
 def is_ours(pull: GitHubPullRequest, own: str) -> bool:
     """Whether our own account has opened it."""
-    user = pull.raw_data.get("user") or {}
-    return str(user.get("login") or "").casefold() == own.casefold()
+    # `raw_data` would ask for each pull request of a list by itself
+    return pull.user is not None and pull.user.login.casefold() == own.casefold()
 
 
 def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:
@@ -147,7 +153,7 @@ def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[st
 def _had_pull(repository: Repository, branch: str) -> bool:
     owner = repository.full_name.split("/", 1)[0]
     pulls = repository.get_pulls(state="all", head=f"{owner}:{branch}")
-    return any(pull.head.ref == branch for pull in pulls)
+    return any(pull.head.ref == branch and comes_from(pull, repository) for pull in pulls)
 
 
 def delete_branch(repository: Repository, branch: str) -> None:

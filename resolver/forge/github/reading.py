@@ -101,10 +101,10 @@ def read_task(
             author=snapshot.author,
             association=str(issue.raw_data.get("author_association") or "NONE"),
             url=issue.html_url,
-            labels=tuple(strip_hidden(label.name).text for label in issue.labels[:100]),
+            labels=snapshot.labels or (),
             issue_type=_named(issue, "type", "name"),
-            milestone=_named(issue, "milestone", "title"),
-            assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
+            milestone=snapshot.milestone,
+            assignees=snapshot.assignees,
             comments=comments,
             references=found.references,
             pictures=found.pictures,
@@ -205,7 +205,11 @@ def _lateness(comment: IssueComment, trigger: Trigger) -> str:
 def _named(issue: Issue, what: str, name: str) -> str:
     """A name that the issue's document has of something, "" for none."""
     found = issue.raw_data.get(what) or {}
-    return shortened(" ".join(strip_hidden(str(found.get(name) or "")).text.split()), 100)
+    return _plain_name(str(found.get(name) or ""))
+
+
+def _plain_name(name: str) -> str:
+    return shortened(" ".join(strip_hidden(name).text.split()), 100)
 
 
 def login_of(thing: Issue | IssueComment) -> str:
@@ -235,7 +239,12 @@ def _issue_text(
     left_out: list[str],
 ) -> Snapshot:
     now = Snapshot(
-        title=issue.title or "", body=issue.raw_data.get("body") or "", author=login_of(issue)
+        title=issue.title or "",
+        body=issue.raw_data.get("body") or "",
+        author=login_of(issue),
+        labels=tuple(label.name for label in issue.labels[:100]),
+        milestone=_named(issue, "milestone", "title"),
+        assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
     )
     seen = trigger.snapshot or words_then(
         access, repository, issue.number, trigger, now, issue.updated_at
@@ -252,10 +261,14 @@ def _issue_text(
     body = links.take(body, seen.body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE:
         left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")
+    worn = now if seen.labels is None else seen
     return Snapshot(
         title=shortened(title, 256) or "(no title)",
         body=shortened(body, MAX_ISSUE),
         author=author,
+        labels=tuple(strip_hidden(label).text for label in worn.labels or ()),
+        milestone=_plain_name(worn.milestone),
+        assignees=worn.assignees,
     )
 
 

@@ -19,8 +19,10 @@ from resolver.memory.condensers.forgetting import (
 from resolver.memory.condensers.masking import mask, maskable
 from resolver.memory.condensers.view import View
 from resolver.memory.condensers.writing import Writer
-from resolver.memory.outcomes import changed_by, checks_in, written_by
+from resolver.memory.outcomes import checks_in
 from resolver.memory.turns import Turn
+from resolver.shell.code import written_in
+from resolver.shell.writes import written
 
 ORDINARY, FAILED, CHECKED, CHANGED = range(4)
 """Reading and looking; what went wrong; how the code did; what was changed, planned or decided."""
@@ -103,12 +105,12 @@ def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
         case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
             return CHANGED
         case a.CmdRun(is_input=False, command=command), o.CmdOutput(exit_code=code):
-            if changed_by(command) is not None:
+            if written(command):
                 return CHANGED
             if checks_in(command):
                 return CHECKED
             return FAILED if code else ORDINARY
-        case a.IPythonRunCell(code=code), o.IPythonOutput() if written_by(code):
+        case a.IPythonRunCell(code=code), o.IPythonOutput() if written_in(code):
             return CHANGED
         case _, o.ErrorObservation() | o.IPythonOutput(error=True):
             return FAILED

@@ -1,0 +1,58 @@
+"""The outcome of a run that ends without having been begun again: somebody has said stop while the
+server was down, or it was cut off too often. Its page waits for that.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from resolver.controller.outcome import outcome_of
+from resolver.errors import ResolverError
+from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.forge.report import Report
+from resolver.model import Evidence, Publication
+from resolver.output import Output
+from resolver.runlog import can_go_on
+from resolver.summary import outcome_json
+
+logger = logging.getLogger("resolver.server")
+
+
+def leave_outcome(folder: Path, report: Report) -> None:
+    """Write it into the run's folder, where the run has one and is not over. What fails is logged.
+
+    report: with the failure that ends the run.
+    """
+    if not folder.is_dir():
+        return
+    try:
+        output = Output(folder, resume=True)
+        try:
+            if output.outcome is None:
+                output.write_outcome(_outcome(output, report))
+        finally:
+            output.close()
+    except (ResolverError, OSError) as error:
+        logger.error("how run %s ended is not noted: %s", report.run, error)
+
+
+def _outcome(output: Output, report: Report) -> dict[str, Any]:
+    state = State.fold(read_log(output.log)) if can_go_on(output.log) else None
+    asked = output.request
+    continuation = asked.continuation if asked else None
+    return outcome_json(
+        run=report.run,
+        trigger=report.trigger,
+        model=report.model,
+        base=None,
+        outcome=outcome_of(state) if state else None,
+        patch=None,
+        publication=Publication(),
+        earlier=continuation.publication if continuation else Publication(),
+        evidence=Evidence(),
+        failure=report.failure,
+        exit_code=1,
+        divergences=[],
+        spent=state,
+    )

@@ -1,0 +1,45 @@
+"""Which subcommands of git write the working tree, and which paths they name."""
+
+from collections.abc import Sequence
+
+from resolver.shell.places import Written
+
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_ALWAYS = frozenset({"am", "revert", "merge", "rebase", "cherry-pick", "pull", "bisect"})
+_LOOKS = frozenset({"-n", "--dry-run", "--cached", "--check", "--stat", "--numstat", "--summary"})
+_KEPT = frozenset({"list", "show", "drop", "clear", "create", "store"})
+_NEW = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-create"})
+
+
+def git_writes(args: Sequence[str]) -> Written:
+    """What `git` with these arguments writes of the tree; a commit only records it."""
+    at = 0
+    while at < len(args) and args[at].startswith("-"):
+        at += 2 if args[at] in _VALUED else 1
+    if at >= len(args):
+        return Written()
+    name, rest = args[at], args[at + 1 :]
+    behind = rest.index("--") if "--" in rest else None
+    named = tuple(w for w in rest if not w.startswith("-")) if behind is None else ()
+    paths = tuple(rest[behind + 1 :]) if behind is not None else named
+    match name:
+        case "mv" | "rm" if _LOOKS.isdisjoint(rest):
+            return Written(paths)
+        case "restore":
+            staged = not {"--staged", "-S"}.isdisjoint(rest)
+            only = staged and {"--worktree", "-W"}.isdisjoint(rest)
+            return Written() if only else Written(paths)
+        case "checkout" if behind is not None:
+            return Written(paths)
+        case "checkout" | "switch":
+            return Written(unknown=_NEW.isdisjoint(rest) and bool(rest))
+        case "reset":
+            return Written(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(rest))
+        case "stash":
+            return Written(unknown=not rest or rest[0] not in _KEPT)
+        case "clean" | "apply":
+            return Written(unknown=_LOOKS.isdisjoint(rest))
+        case "submodule":
+            return Written(unknown="update" in rest)
+        case _:
+            return Written(unknown=name in _ALWAYS)

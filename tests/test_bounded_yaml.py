@@ -1,0 +1,130 @@
+"""YAML is read within bounds, and says of everything else what is wrong with it."""
+
+import contextlib
+import time
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from resolver.bounded_yaml import LARGEST, MOST_REPEATED, read_yaml
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 1", "[x, 2.5, no, 2020-01-02]", "", "a: !!set {x, y}", "0x1F"]
+)
+def test_what_is_within_bounds_is_what_the_library_makes_of_it(text: str) -> None:
+    assert read_yaml(text) == yaml.safe_load(text)
+    assert read_yaml(text.encode()) == yaml.safe_load(text)
+
+
+def test_as_texts_every_value_is_what_was_written() -> None:
+    text = "a: 1.0\nb: no\nc: !!python/name:os.system x\nd: 2020-99-99"
+    assert read_yaml(text, texts=True) == {"a": "1.0", "b": "no", "c": "x", "d": "2020-99-99"}
+
+
+def test_aliases_and_merge_keys_of_an_ordinary_size_are_followed() -> None:
+    assert read_yaml("a: &a {x: 1}\nb: {<<: *a, y: *a}") == {
+        "a": {"x": 1},
+        "b": {"x": 1, "y": {"x": 1}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 60 + "]" * 60, "within each other"),
+        ("- " * 500, "within each other"),
+        ("&a [*a]", "not known here"),
+        ("x: &a {b: *a}", "not known here"),
+        ("[*a]", "not known here"),
+        ("a" * (LARGEST + 1), "more than"),
+        ("é" * (LARGEST // 2 + 1), "more than"),
+        ("1" * 101, "number"),
+        ("0x" + "1" * 20_000, "number"),
+        ("1" + ":1" * 20_000, "number"),
+        ("1" + ":1" * 20_000 + ".5", "number"),
+        ("2020-99-99", "can't be read"),
+        ("!!int x", "can't be read"),
+        ("!!int ''", "can't be read"),
+        ("!!bool x", "can't be read"),
+        ("!!timestamp x", "can't be read"),
+        ("!!python/name:os.system x", "constructor"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_what_is_out_of_bounds_is_refused_with_its_reason(text: str, problem: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError) as raised:
+        read_yaml(text.encode())
+    assert problem in str(raised.value.problem)
+
+
+def test_a_refusal_names_the_line() -> None:
+    with pytest.raises(yaml.MarkedYAMLError) as raised:
+        read_yaml("a: b\nb: &a [*a]\n")
+    assert raised.value.problem_mark is not None and raised.value.problem_mark.line == 1
+
+
+def size(value: Any) -> int:
+    """Nodes and characters of a value, written out."""
+    if isinstance(value, dict):
+        return 1 + sum(size(k) + size(v) for k, v in value.items())
+    if isinstance(value, list):
+        return 1 + sum(size(each) for each in value)
+    return 1 + len(value) if isinstance(value, str) else 1
+
+
+def levels(first: str, shapes: list[tuple[str, int]]) -> str:
+    lines = [f"a0: &a0 {first}"]
+    for n, (shape, times) in enumerate(shapes):
+        lines.append(f"a{n + 1}: &a{n + 1} " + shape % ", ".join([f"*a{n}"] * times))
+    return "\n".join(lines)
+
+
+SHAPES = st.tuples(st.sampled_from(["[%s]", "{<<: [%s]}", "{x: [%s]}"]), st.integers(1, 40))
+
+
+@given(st.sampled_from(["[x]", "{x: y}"]), st.lists(SHAPES, max_size=12))
+@example("{x: y}", [("{<<: [%s]}", 10)] * 12)
+@example("[x]", [("[%s]", 10)] * 12)
+@settings(deadline=None)
+def test_whatever_aliases_stand_for_is_bounded(first: str, shapes: list[tuple[str, int]]) -> None:
+    begun = time.process_time()
+    try:
+        found = read_yaml(levels(first, shapes))
+    except yaml.YAMLError:
+        found = None
+    assert time.process_time() - begun < 3
+    assert size(found) <= MOST_REPEATED
+
+
+pieces = st.sampled_from(
+    ["a", "1", ":", ": ", "- ", "\n", "  ", "&a ", "*a", "<<: ", "{", "}", "[", "]", ",", "!!int ",
+     "!!float ", "!!timestamp ", "!!binary ", "!!omap ", "!!set ", "'", '"', "? ", "=", "|", "%",
+     "\\", "é", "---\n", "...", "~", "2020-01-01", ".", "#"]
+)  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=30).map("".join) | st.binary(max_size=60), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_read_or_refused_in_one_way(text: str | bytes, texts: bool) -> None:
+    try:
+        read_yaml(text, texts=texts)
+    except yaml.YAMLError:
+        return
+
+
+@given(st.lists(pieces, min_size=1, max_size=4).map("".join), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_text_four_times_as_long_is_read_in_about_four_times_as_long(
+    piece: str, texts: bool
+) -> None:
+    def cost(length: int) -> float:
+        begun = time.process_time()
+        with contextlib.suppress(yaml.YAMLError):
+            read_yaml((piece * length)[:length], texts=texts)
+        return time.process_time() - begun
+
+    assert cost(40_000) < 10 * cost(10_000) + 1
