@@ -73,7 +73,8 @@ class ForgeKnobs(GuardKnobs):
     draft: Literal["auto", "always", "never"] = knob(
         "auto",
         "Whether pull requests are opened as drafts: `auto` unless the work is done and the checks "
-        "that were run on it passed, with no edit after them, `always` (or true), `never` (or false).",
+        "that were run on it passed, with no edit after them, `always` (or true), `never` (or "
+        "false).",
         repository=True,
     )
     base_branch: str = knob(
