@@ -77,22 +77,14 @@ def write_commit(
     return made.decode().strip()
 
 
-def push(
-    git: HostGit,
-    commit: str,
-    branch: str,
-    url: str,
-    credential: Credential | None,
-    previous: str = "",
-) -> None:
+def push(git: HostGit, commit: str, branch: str, url: str, credential: Credential | None) -> None:
     """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
 
-    previous: the parent of `commit` that the branch holds now; it is moved on from there.
     Raises BranchTaken when the branch holds something else, PushRefused when the server does not
     take it, WorkspaceError for all else.
     """
     _our_branch(git, branch)
-    push_ref(git, commit, branch, url, credential, previous)
+    push_ref(git, commit, branch, url, credential, "")
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:

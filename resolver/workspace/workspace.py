@@ -176,19 +176,13 @@ class Workspace:
         return self.git.text("rev-parse", f"{check_commit(commit)}^{{tree}}")
 
     def push(
-        self,
-        commit: str,
-        branch: str,
-        url: str,
-        credential: Credential | None = None,
-        previous: str = "",
+        self, commit: str, branch: str, url: str, credential: Credential | None = None
     ) -> None:
         """Create `branch` (`agent/...`) at `url` with exactly `commit`; again is a no-op.
 
-        previous: the commit that the branch holds so far, and that is moved on from.
         Raises BranchTaken when the branch holds something else, else WorkspaceError.
         """
-        push(self.git, commit, branch, url, credential, previous)
+        push(self.git, commit, branch, url, credential)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
         """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.

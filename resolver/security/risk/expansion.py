@@ -61,10 +61,6 @@ class Flow:
     text: str | None = None
     tags: frozenset[str] = _NO_TAGS
 
-    def tagged(self, *tags: str) -> "Flow":
-        """The same with more tags."""
-        return Flow(self.text, self.tags | set(tags))
-
 
 @dataclass
 class Expanded:
