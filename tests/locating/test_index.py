@@ -190,8 +190,8 @@ def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> 
 
 
 def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path) -> None:
-    files = {"slow.cpp": "a<" * 200_000, "b.py": "def f(): ...\n"}
-    bounds = Bounds(file_seconds=100.0, seconds=5.0, end_seconds=1.0)
+    files = {"slow.cpp": "a<" * 1_500_000, "b.py": "def f(): ...\n"}
+    bounds = Bounds(file_bytes=4_000_000, file_seconds=100.0, seconds=5.0, end_seconds=1.0)
     with index_of(tmp_path, files, bounds) as index:
         with pytest.raises(IndexUnavailable, match="gave no answer"):
             index.search(["f"])

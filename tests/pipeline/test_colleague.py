@@ -9,7 +9,11 @@ from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
 from tests.pipeline.test_github import FIX, REPOSITORY, SUMMARY, Scene
 
-CHECK = bash("python3 -m unittest -q calc")
+CHECK = bash("python3 -m unittest -q")
+TEST = """import unittest, calc
+class T(unittest.TestCase):
+    def test_add(self): self.assertEqual(calc.add(2, 2), 4)
+"""
 SETTINGS = """
 base_branch: develop
 reviewers: [codeowners, requester]
@@ -32,7 +36,8 @@ def scene(
 ) -> Iterator[Scene]:
     made = Scene(github, command_line, model_endpoint)
     for number, subject in enumerate(HISTORY):
-        github.commit(REPOSITORY, "main", {"CHANGES": str(number)}, subject)
+        files = {"CHANGES": str(number), "test_calc.py": TEST}
+        github.commit(REPOSITORY, "main", files, subject)
     return made
 
 
