@@ -206,13 +206,15 @@ def test_a_head_that_was_forced_away_after_the_request_is_reviewed_all_the_same(
     assert "did not take" in review.body
 
 
-def test_where_pushes_cannot_be_seen_it_is_said(scene: ReviewScene) -> None:
+def test_where_a_forks_pushes_cannot_be_seen_a_review_is_to_name_the_commit(
+    scene: ReviewScene,
+) -> None:
     event = scene.ask()
     scene.github.add_comment(scene.pull, "bump", "eve")
     scene.github.fail_next("GET", r"/activity$", 404)
-    scene.endpoint.script(submit())
-    assert scene.action(event).exit_code == 0
-    assert "whether it was pushed to since the request is not known" in scene.told()[0].lower()
+    assert scene.action(event).exit_code == 5
+    assert not scene.endpoint.requests
+    assert "ask in a review of it" in scene.told()[0]
 
 
 def test_a_comment_on_the_code_pins_what_its_event_names(scene: ReviewScene) -> None:

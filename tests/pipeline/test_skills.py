@@ -196,7 +196,9 @@ def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
     done = scene.line.call("resolve", scene.target, RESOLVER_ORGANIZATION_SKILLS="false")
     assert done.exit_code == 0, done.stderr
     assert "ORG-WORD" not in prompts(scene)[0]
-    assert not [r for r in scene.github.requests if "octo/.github" in r.path]
+    asked = {r.path for r in scene.github.requests if "octo/.github" in r.path}
+    its = "/repos/octo/.github"
+    assert asked <= {its, f"{its}/contents/"}, "for a template, and nothing else"
 
 
 def test_a_repository_that_the_token_cannot_read_gives_no_skills(scene: Scene) -> None:
