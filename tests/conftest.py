@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "resolver",
     deadline=None,
-    max_examples=60,  # new ones each time: many short runs see more than few long ones
+    max_examples=40,  # new ones each time: many short runs see more than few long ones
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )

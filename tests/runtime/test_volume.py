@@ -4,6 +4,7 @@ import io
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def own_toolbox(
     (tmp_path / f"toolbox-{own.key}.tar").symlink_to(toolbox.archive())
     yield own
     for volume in engine.volumes.list(filters={"name": volume_name(own)}):
-        volume.remove(force=True)
+        with suppress(docker.errors.NotFound):  # whoever fills another version takes it away
+            volume.remove(force=True)
 
 
 def machine(engine: docker.DockerClient, toolbox: Toolbox, image: str) -> DockerMachine:
