@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
-_ALWAYS = frozenset(
+TESTERS = frozenset(
     [
         "pytest",
         "py.test",
@@ -34,6 +34,12 @@ _ALWAYS = frozenset(
         "prove",
         "behave",
         "cucumber",
+    ]
+)
+"""Programs that do nothing but run tests."""
+
+LINTERS = frozenset(
+    [
         "mypy",
         "pyright",
         "basedpyright",
@@ -59,7 +65,9 @@ _ALWAYS = frozenset(
         "lint-imports",
     ]
 )
-"""Programs that do nothing else."""
+"""Programs that do nothing but look at source."""
+
+_ALWAYS = TESTERS | LINTERS
 
 _SUBCOMMANDS = {
     "go": "test vet build",
@@ -95,7 +103,7 @@ _SUBCOMMANDS = {
 }
 """Programs of which these subcommands check."""
 
-_FORMATTERS = {"ruff", "black", "isort", "prettier", "rustfmt", "gofmt", "biome"}
+FORMATTERS = frozenset({"ruff", "black", "isort", "prettier", "rustfmt", "gofmt", "biome"})
 _LOOKS = frozenset({"--check", "--check-only", "--diff", "-c", "-l", "--list-different"})
 
 _TASKS = frozenset(
@@ -307,7 +315,7 @@ def _is_check(program: str, name: str, args: Sequence[str]) -> bool:
     if name in _ALWAYS:
         return True
     rest = _from_operand(name, args)
-    if name in _FORMATTERS and any(arg in _LOOKS for arg in args):
+    if name in FORMATTERS and any(arg in _LOOKS for arg in args):
         return True
     if name in _SUBCOMMANDS:
         return bool(rest) and _any_sub(name, rest)

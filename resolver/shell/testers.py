@@ -3,66 +3,10 @@
 import re
 from posixpath import basename
 
-_LINTERS = frozenset(
-    [
-        "mypy",
-        "pyright",
-        "basedpyright",
-        "pylint",
-        "flake8",
-        "pyflakes",
-        "tsc",
-        "vue-tsc",
-        "eslint",
-        "oxlint",
-        "stylelint",
-        "shellcheck",
-        "golangci-lint",
-        "staticcheck",
-        "rubocop",
-        "standardrb",
-        "phpstan",
-        "psalm",
-        "hadolint",
-        "actionlint",
-        "zizmor",
-        "yamllint",
-        "lint-imports",
-        "ruff",
-        "black",
-        "isort",
-        "prettier",
-        "rustfmt",
-        "gofmt",
-        "biome",
-        "ty",
-        "pyre",
-        "pre-commit",
-    ]
-)
-_RUNNERS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "nose2",
-        "nosetests",
-        "tox",
-        "nox",
-        "trial",
-        "stestr",
-        "jest",
-        "ava",
-        "tap",
-        "pest",
-        "bats",
-        "busted",
-        "prove",
-        "behave",
-        "cucumber",
-        "mocha",
-        "cypress",
-    ]
-)
+from resolver.shell.checkers import FORMATTERS, LINTERS, TESTERS
+
+_NO_TESTERS = LINTERS | FORMATTERS | {"ty", "pyre", "pre-commit"}
+_RUNNERS = TESTERS | {"cypress"}
 _NAMES_TESTS = re.compile(
     r"(?:^|[^a-z])(?:c|py|unit|run|php|vi|doc)?(?:tests?|specs?|nextest|eunit)(?:$|[^a-z])"
     r"|Tests?\b|^rspec$|^phpunit$|^t$|^ct$|^verify$"
@@ -75,7 +19,7 @@ def is_test(check: str) -> bool:
     """Whether the check, as `read_checks` gives it, runs tests."""
     words = check.split()
     name = basename(words[0])[:_MOST] if words else ""
-    if name in _LINTERS:
+    if name in _NO_TESTERS:
         return False
     if name in _RUNNERS or _NAMES_TESTS.search(name):
         return True
