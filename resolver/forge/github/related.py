@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.moments import utc
+from resolver.forge.github.renames import Answer, Renames
 from resolver.forge.github.threads import Account
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.picture_links import without_pictures
@@ -65,19 +66,7 @@ _FIELDS = """
 """
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Renamed(_Answer):
-    before: str = Field(alias="previousTitle")
-
-
-class _Renames(_Answer):
-    nodes: list[_Renamed] = []
-
-
-class _Found(_Answer):
+class _Found(Answer):
     kind: str = Field(alias="__typename")
     title: str
     body: str = ""
@@ -87,7 +76,7 @@ class _Found(_Answer):
     merged_at: datetime | None = Field(alias="mergedAt", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
     account: Account | None = Field(alias="author", default=None)
-    renamed: _Renames = _Renames()
+    renamed: Renames = Renames()
 
 
 @dataclass(frozen=True)

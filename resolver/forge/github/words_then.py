@@ -4,11 +4,12 @@ a dispatch, a ticked box, a check that has failed.
 
 from datetime import datetime
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.moments import utc
+from resolver.forge.github.renames import Answer, Renames
 from resolver.model import Snapshot, Trigger, TriggerKind
 
 _WORDS = """
@@ -25,21 +26,9 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
 """
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Renamed(_Answer):
-    before: str = Field(alias="previousTitle")
-
-
-class _Renames(_Answer):
-    nodes: list[_Renamed] = []
-
-
-class _Words(_Answer):
+class _Words(Answer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
-    renamed: _Renames = _Renames()
+    renamed: Renames = Renames()
 
 
 def words_then(
