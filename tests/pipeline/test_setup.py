@@ -8,7 +8,7 @@ import docker
 import pytest
 
 from resolver.events.actions import CmdRun
-from resolver.setup.images import BUILT, PREPARED
+from resolver.image_reference import BUILT, PREPARED
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 
