@@ -37,15 +37,15 @@ _NEXT_STEP: Final = (
 )
 
 
-def repository_image(value: Any, where: str) -> Any:
+def check_repository_image(value: Any, where: str) -> Any:
     """The setting `image` as a repository may give it, which is described in the repository or in a
     registry; a value of another type is left to the settings. Raises UsageError."""
     if not isinstance(value, str) or value == DEVCONTAINER or value.startswith(DOCKERFILE):
         return value
-    return registry_reference(value, f"{where},")
+    return parse_registry_reference(value, f"{where},")
 
 
-def registry_reference(text: str, where: str) -> str:
+def parse_registry_reference(text: str, where: str) -> str:
     """The reference with its tag, `latest` where it has neither tag nor digest: an engine takes a
     bare `cafe` for the beginning of an image's id, and never `cafe:latest`.
 

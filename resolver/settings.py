@@ -21,7 +21,7 @@ from resolver.allowed_hosts import AllowList
 from resolver.bounded_yaml import read_yaml
 from resolver.errors import UsageError
 from resolver.forge_knobs import ForgeKnobs
-from resolver.image_reference import repository_image
+from resolver.image_reference import check_repository_image
 from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
 
@@ -343,7 +343,7 @@ def _choose(
             return variable, _read(variable, field, text)
     if name in repository and extra(field)["repository"]:
         where, value = f"{REPOSITORY_FILE}, {name}", repository[name]
-        return where, repository_image(value, where) if name == "image" else value
+        return where, check_repository_image(value, where) if name == "image" else value
     return None
 
 

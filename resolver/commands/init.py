@@ -148,7 +148,7 @@ def _told(
         language=found.language,
         others=found.others,
         image=proposed.image,
-        passed_over=proposed.passed_over,
+        skip_reasons=proposed.skip_reasons,
         tests=found.tests if tested else "",
         tested=tested,
         files=files,

@@ -24,7 +24,7 @@ _NO_TESTS = re.compile(
 _ENVIRONMENT = re.compile(r"^(?:tox|nox)\b.*?\s(?:-e|-s|--env|--session)[ =](\S+)")
 _EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
 _OPENS = frozenset({"opened", "synchronize", "reopened"})
-_MOST_VALUES = 20
+_MAX_VALUES = 20
 """Values of one name of a matrix that are put into a command."""
 
 
@@ -53,7 +53,7 @@ def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> b
     return any(_job_tests(name, job, _table(data.get("env"))) for name, job in jobs)
 
 
-def called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
+def list_called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
     """Paths of the repository's own workflows that the jobs call."""
     used = (_table(job).get("uses") for job in _table(data.get("jobs")).values())
     return tuple(u.removeprefix("./") for u in used if isinstance(u, str) and u.startswith("./"))
@@ -107,7 +107,7 @@ def _matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
             values = value if isinstance(value, list) else [value]
             known = found.setdefault(f"matrix.{name}", [])
             known += [str(each) for each in values if isinstance(each, str | int | float)]
-    return {name: values[:_MOST_VALUES] for name, values in found.items()}
+    return {name: values[:_MAX_VALUES] for name, values in found.items()}
 
 
 def _table(value: Any) -> Mapping[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from resolver.bounded_yaml import read_yaml
-from resolver.forge.workflow_tests import called_workflows, runs_tests, starts_on_changes
+from resolver.forge.workflow_tests import list_called_workflows, runs_tests, starts_on_changes
 
 FOLDER = ".github/workflows"
 
@@ -89,7 +89,7 @@ def read_workflow(path: str, content: bytes) -> Workflow | None:
         _listens_to_edits(on),
         starts_on_changes(on),
         runs_tests(path, data, _events(on)),
-        called_workflows(data),
+        list_called_workflows(data),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from resolver.errors import UsageError
-from resolver.image_reference import could_be_id, registry_reference
+from resolver.image_reference import could_be_id, parse_registry_reference
 
 _CONTINUES: Final = re.compile(r"\\[ \t]*$")
 _DIRECTIVE: Final = re.compile(r"#\s*escape\s*=(?!\s*\\\s*$)", re.IGNORECASE)
@@ -23,10 +23,10 @@ _SPACE: Final = re.compile(r"[\t\v\f\r ]+")
 _VARIABLE: Final = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::([-+])([^${}]*))?\})"
 )
-_MOST_EXPANDED: Final = 1_000
+_MAX_EXPANDED: Final = 1_000
 
 
-def base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str, ...]:
+def read_base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str, ...]:
     """The images that the Dockerfile's stages begin with, as references to registries.
 
     args: arguments of the build. Raises UsageError for a name that is none of a registry's, and
@@ -35,7 +35,7 @@ def base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str, ...
     content = text.removeprefix("\ufeff")
     if any(_DIRECTIVE.match(line.strip()) for line in content.split("\n")):
         raise _unreadable(path, "another escape character than \\")
-    reading = _Reading(path, args)
+    reading = _DockerfileReader(path, args)
     for line in _instructions(content):
         reading.take(line)
     return tuple(dict.fromkeys(reading.bases))
@@ -56,7 +56,7 @@ def refuse_triggers(path: str, image: str, triggers: Sequence[str]) -> None:
             )
 
 
-class _Reading:
+class _DockerfileReader:
     """The Dockerfile up to a line."""
 
     def __init__(self, path: str, args: Mapping[str, str]) -> None:
@@ -114,13 +114,13 @@ class _Reading:
             return known
 
         expanded = _VARIABLE.sub(value, text)
-        if "$" in expanded or len(expanded) > _MOST_EXPANDED:
+        if "$" in expanded or len(expanded) > _MAX_EXPANDED:
             raise _unreadable(self._path, f"the name {text[:80]!r}")
         return expanded
 
     def _check(self, image: str, instruction: str) -> str:
         where = f"{self._path}, {instruction},"
-        reference = registry_reference(image, where)
+        reference = parse_registry_reference(image, where)
         if could_be_id(image):
             raise UsageError(
                 f"{where} names {image!r}, which an engine may take for the beginning of an "

@@ -20,10 +20,10 @@ from resolver.setup.images import (
     Build,
     BuildSource,
     build_image,
+    derive_key,
+    find_kept_image,
     image_id,
-    kept_image,
-    key_of,
-    make_room,
+    remove_older_environments,
     wanted_image,
 )
 from resolver.setup.plan import SetupPlan, find_setup
@@ -97,7 +97,7 @@ def choose_environment(
     keeps = plan is not None and wishes.keep
     if not keeps and not isinstance(wanted, Build):
         return Environment(wanted, plan)
-    owner = key_of("repository", repository.identity)
+    owner = derive_key("repository", repository.identity)
     with closing(engine()) as client:
         if isinstance(wanted, Build):
             image = build_image(client, wanted, owner, repository.trusted)
@@ -106,14 +106,14 @@ def choose_environment(
             image = image_id(client, wanted)
         if plan is None or not wishes.keep:
             return Environment(image, plan)
-        key = environment_key(plan, image, owner, repository.base_tree())
-        kept = kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        key = derive_environment_key(plan, image, owner, repository.base_tree())
+        kept = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
         if kept is None:
-            make_room(client, owner)
+            remove_older_environments(client, owner)
     return Environment(kept or image, plan, key, owner, kept is not None)
 
 
-def environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> str:
+def derive_environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> str:
     """Names the environment that the plan makes of an image: the same key, the same environment.
 
     A setup may read any file and call any script of the repository, so nothing less than the whole
@@ -121,7 +121,7 @@ def environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> 
     in common. image: the engine's id of it, since a name may come to mean another. tree: the object
     id of what is checked out while the setup runs.
     """
-    return key_of("prepared", repository, tree, image, plan.source, plan.script)
+    return derive_key("prepared", repository, tree, image, plan.source, plan.script)
 
 
 def set_up(

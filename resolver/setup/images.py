@@ -17,11 +17,11 @@ from resolver.image_reference import (
     DEVCONTAINER,
     DOCKERFILE,
     PREPARED,
-    registry_reference,
+    parse_registry_reference,
 )
 from resolver.runtime.engine import engine_errors, image_settings
 from resolver.setup.devcontainer import FILES, DevContainer, Read, read_devcontainer
-from resolver.setup.dockerfile import base_images, refuse_triggers
+from resolver.setup.dockerfile import read_base_images, refuse_triggers
 from resolver.workspace.context import DOCKERFILE_NAME
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ repository that it belongs to."""
 KEPT: Final = timedelta(days=14)
 """How long a built or prepared image is kept without being made again."""
 
-MOST_PREPARED: Final = 3
+MAX_PREPARED_IMAGES: Final = 3
 """Prepared images that are kept for one repository: each commit of its default branch may make
 one, and the newest are the likeliest to be used again."""
 
@@ -105,9 +105,9 @@ def build_image(
     that a repository may not name, and SandboxError with the end of the build's output.
     """
     dockerfile = build.dockerfile
-    key = key_of("built", repository, repr(build), source.tree())
+    key = derive_key("built", repository, repr(build), source.tree())
     name = f"{BUILT}:{key}"
-    if (found := kept_image(client, name, BUILT_LABEL, key)) is not None:
+    if (found := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
         return found
     text = source.read(dockerfile)
     if text is None:
@@ -115,7 +115,7 @@ def build_image(
             f"the image is to be built from {dockerfile}, which is not in the repository",
             "correct the path on the default branch, or name an image",
         )
-    for base in base_images(dockerfile, text.decode(errors="replace"), dict(build.args)):
+    for base in read_base_images(dockerfile, text.decode(errors="replace"), dict(build.args)):
         refuse_triggers(dockerfile, base, image_settings(client, base).get("OnBuild") or ())
     labels = {BUILT_LABEL: key, REPOSITORY_LABEL: repository}
     with engine_errors(f"{dockerfile} could not be built", "build it by hand to see why"):
@@ -123,7 +123,7 @@ def build_image(
     return image_id(client, name)
 
 
-def kept_image(client: "DockerClient", name: str, label: str, key: str) -> str | None:
+def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> str | None:
     """Id of the image of that name which was made under the key, None when there is none. A name
     alone proves nothing: anybody who reaches the engine can give it to an image."""
     import docker
@@ -136,21 +136,21 @@ def kept_image(client: "DockerClient", name: str, label: str, key: str) -> str |
     return str(found.id) if found.labels.get(label) == key else None
 
 
-def key_of(*parts: str) -> str:
+def derive_key(*parts: str) -> str:
     """Digest of the parts, which differs where one of them does."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def make_room(client: "DockerClient", repository: str, kept: int = MOST_PREPARED - 1) -> None:
+def remove_older_environments(
+    client: "DockerClient", repository: str, kept: int = MAX_PREPARED_IMAGES - 1
+) -> None:
     """Remove all but the newest prepared images of a repository, those in use excepted.
 
     repository: the digest of whose they are. kept: how many stay.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
-        own = client.images.list(
-            name=PREPARED, filters={"label": f"{REPOSITORY_LABEL}={repository}"}
-        )
-        for image in sorted(own, key=_made, reverse=True)[kept:]:
+        own = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
+        for image in sorted(own, key=_creation_time, reverse=True)[kept:]:
             _remove_names(client, image, PREPARED)
 
 
@@ -166,10 +166,21 @@ def remove_old_images(client: "DockerClient", now: datetime, kept: timedelta = K
         return [
             tag
             for name in (BUILT, PREPARED)
-            for image in client.images.list(name=name)
-            if now - _made(image) >= kept
+            for image in _list_images(client, name)
+            if now - _creation_time(image) >= kept
             for tag in _remove_names(client, image, name)
         ]
+
+
+def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["Image"]:
+    """Images of the name. Other runs may remove some of them while they are listed."""
+    import docker
+
+    for each in client.api.images(name=name, filters={"label": list(labels)}):
+        try:
+            yield client.images.get(each["Id"])
+        except docker.errors.ImageNotFound:
+            continue
 
 
 def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str]:
@@ -193,7 +204,7 @@ def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str
 
 def _of_devcontainer(found: DevContainer) -> str | Build:
     if found.image:
-        return registry_reference(found.image, f"{found.path}, image,")
+        return parse_registry_reference(found.image, f"{found.path}, image,")
     if found.dockerfile:
         args = tuple(a for a in sorted(found.args.items()) if a[0].upper() not in _PROXIES)
         return Build(found.dockerfile, found.context, args, found.target)
@@ -234,7 +245,7 @@ def _run_build(
         words = [*words[-200:], str(line.get("stream", ""))]
 
 
-def _made(image: "Image") -> datetime:
+def _creation_time(image: "Image") -> datetime:
     try:
         made = datetime.fromisoformat(str(image.attrs.get("Created")))
     except ValueError:

@@ -25,12 +25,12 @@ _BEYOND = ("features", "dockerComposeFile")
 @dataclass(frozen=True)
 class ProposedEnvironment:
     """image, setup: as the settings have them; setup is "" where the repository's own is used.
-    prepared_by: that one's file. passed_over: why another file of the repository is not used."""
+    prepared_by: that one's file. skip_reasons: why another file of the repository is not used."""
 
     image: str
     setup: str = ""
     prepared_by: str = ""
-    passed_over: tuple[str, ...] = ()
+    skip_reasons: tuple[str, ...] = ()
 
     @property
     def installs(self) -> bool:
@@ -52,7 +52,7 @@ def propose_environment(
         if not found.setup:
             return ProposedEnvironment(found.image, prepared_by=path)
         reason = f"{path} is written for GitHub's own runner, which is no image"
-        return ProposedEnvironment(found.image, found.setup, passed_over=(reason,))
+        return ProposedEnvironment(found.image, found.setup, skip_reasons=(reason,))
     try:
         devcontainer = read_devcontainer(read)
         reasons = list(_against(devcontainer, found, read, exists)) if devcontainer else []
@@ -61,7 +61,7 @@ def propose_environment(
     if devcontainer is not None and not reasons:
         return ProposedEnvironment(DEVCONTAINER, prepared_by=devcontainer.path)
     setup = found.setup or (NOTHING if reasons else "")
-    return ProposedEnvironment(found.image, setup, passed_over=tuple(map(_on_one_line, reasons)))
+    return ProposedEnvironment(found.image, setup, skip_reasons=tuple(map(_flatten, reasons)))
 
 
 def _against(
@@ -90,6 +90,6 @@ def _against(
         yield f"{each.by} names {each.path}, which is not in the repository"
 
 
-def _on_one_line(text: str) -> str:
+def _flatten(text: str) -> str:
     """The text, in which names of files may stand, without what would end a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)

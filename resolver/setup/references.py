@@ -34,7 +34,7 @@ class MissingFile:
 
 
 @dataclass
-class _Walk:
+class _ScriptContext:
     read: Read
     exists: Callable[[str], bool]
     folder: str = "."
@@ -50,11 +50,11 @@ def missing_files(
     source: the file that the script is from. read: gives a file's content. exists: tells whether a
     path is a file or a folder of the repository.
     """
-    walk = _Walk(read, exists)
+    walk = _ScriptContext(read, exists)
     return tuple(dict.fromkeys(_in_script(script, source, walk, 0)))
 
 
-def _in_script(text: str, source: str, walk: _Walk, depth: int) -> Iterator[MissingFile]:
+def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iterator[MissingFile]:
     for stage in _unconditional(parse(text).pipelines):
         if walk.lost:
             return
@@ -96,7 +96,7 @@ def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[Stage]:
         joined = behind if behind in {"&&", "||"} else ""
 
 
-def _change_folder(argv: Sequence[str], walk: _Walk) -> None:
+def _change_folder(argv: Sequence[str], walk: _ScriptContext) -> None:
     found = _inside(argv[1], walk) if len(argv) == 2 else None
     if found is None:
         walk.lost = True  # what follows is read from another place
@@ -129,7 +129,7 @@ def _inputs(argv: Sequence[str]) -> Iterator[str]:
         yield from operands[:-1] if name == "cp" else operands[1:]
 
 
-def _inside(word: str, walk: _Walk) -> str | None:
+def _inside(word: str, walk: _ScriptContext) -> str | None:
     """The path from the repository's root; None for what is no path in it."""
     if not word or word.startswith(("-", "/", "~")) or set(word) & set("$`*?[]{}<>|;:=\n\"'"):
         return None

@@ -8,7 +8,7 @@ import docker
 import pytest
 
 from resolver.events.actions import CmdRun
-from resolver.image_reference import BUILT, PREPARED
+from resolver.image_reference import PREPARED
 from resolver.setup.images import PREPARED_LABEL
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
@@ -23,19 +23,6 @@ HOSTILE = (
     "chmod +x /usr/local/bin/pytest\n"
 )
 SECRET = "source-canary-5d1f7a9b3c2e4068"
-
-
-@pytest.fixture
-def own_images(engine: docker.DockerClient) -> Iterator[None]:
-    """The built and prepared images that a test makes are removed at its end."""
-
-    def names() -> set[str]:
-        return {t for n in (BUILT, PREPARED) for i in engine.images.list(name=n) for t in i.tags}
-
-    before = names()
-    yield
-    for name in names() - before:
-        engine.images.remove(name, force=True)
 
 
 def resolve(line: CommandLine, checkout: Path, *options: str) -> Ended:

@@ -8,7 +8,7 @@ import pytest
 
 from resolver.cli import run
 from resolver.image_reference import PREPARED
-from resolver.setup.images import REPOSITORY_LABEL, key_of
+from resolver.setup.images import REPOSITORY_LABEL, derive_key
 from resolver.workspace.clone import repository_identity
 from tests.parts.runs import git, make_checkout
 
@@ -73,7 +73,7 @@ def test_the_image_is_tried_and_nothing_is_kept(
     image = "resolver-test/busybox:latest"
     files = {".github/resolver.yml": f"image: {image}\nsetup: 'busybox true; test -f run.sh'\n"}
     root = make_checkout(tmp_path / "demo", {**files, "run.sh": ""})
-    owner = key_of("repository", repository_identity(str(root)))
+    owner = derive_key("repository", repository_identity(str(root)))
     assert check(root, RESOLVER_RUNTIME="docker") == 0, capsys.readouterr().out
     assert f"in a sandbox of {image}" in capsys.readouterr().out
     label = f"{REPOSITORY_LABEL}={owner}"

@@ -7,7 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.image_reference import PREPARED, could_be_id, registry_reference, repository_image
+from resolver.image_reference import (
+    PREPARED,
+    check_repository_image,
+    could_be_id,
+    parse_registry_reference,
+)
 from resolver.settings import load_settings, repository_settings
 
 DIGEST = "sha256:" + "395f0d19" * 8
@@ -39,12 +44,12 @@ NONE = (
     ],
 )  # fmt: skip
 def test_a_registry_s_image_is_taken_as_it_is(image: str) -> None:
-    assert registry_reference(image, "here") == image
+    assert parse_registry_reference(image, "here") == image
 
 
 @pytest.mark.parametrize("name", ["cafe", "ab", "395f0d19", "3", "python", "a/b"])
 def test_a_name_without_a_tag_gets_one_so_that_no_engine_takes_it_for_an_id(name: str) -> None:
-    assert registry_reference(name, "here") == f"{name}:latest"
+    assert parse_registry_reference(name, "here") == f"{name}:latest"
 
 
 @pytest.mark.parametrize(("image", "why"), [
@@ -56,7 +61,7 @@ def test_what_only_the_engine_has_is_refused_with_the_reason_and_the_way_out(
     image: str, why: str
 ) -> None:
     with pytest.raises(UsageError, match=why) as caught:
-        registry_reference(image, ".github/resolver.yml, image,")
+        parse_registry_reference(image, ".github/resolver.yml, image,")
     assert caught.value.what.startswith(".github/resolver.yml, image")
     assert "RESOLVER_IMAGE" in caught.value.next_step
 
@@ -66,7 +71,7 @@ def test_what_only_the_engine_has_is_refused_with_the_reason_and_the_way_out(
 @example("a_" * 120)
 def test_no_text_becomes_an_id_or_an_image_of_resolver_s_own(text: str) -> None:
     try:
-        found = registry_reference(text, "here")
+        found = parse_registry_reference(text, "here")
     except UsageError:
         return
     assert ":" in found and not could_be_id(found)
@@ -85,4 +90,4 @@ def test_a_repository_s_setting_is_explicit_and_what_it_describes_is_left_alone(
     text = b"image: cafe\n"
     assert load_settings({}, {}, repository_settings(text)).image == "cafe:latest"
     for described in ("devcontainer", "dockerfile:ci/Dockerfile", 3, None):
-        assert repository_image(described, "here") == described
+        assert check_repository_image(described, "here") == described

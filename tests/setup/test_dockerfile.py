@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.setup.dockerfile import base_images, refuse_triggers
+from resolver.setup.dockerfile import read_base_images, refuse_triggers
 
 DIGEST = "sha256:" + "395f0d19" * 8
 OWN = f"resolver-prepared:{'a' * 64}"
 
 
 def bases(text: str, **args: str) -> tuple[str, ...]:
-    return base_images("ci/Dockerfile", text, args)
+    return read_base_images("ci/Dockerfile", text, args)
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ from resolver.setup.environment import (
     Repository,
     Wishes,
     choose_environment,
-    environment_key,
+    derive_environment_key,
 )
 from resolver.setup.images import (
-    MOST_PREPARED,
+    MAX_PREPARED_IMAGES,
     PREPARED_LABEL,
     REPOSITORY_LABEL,
     BuildSource,
-    make_room,
+    remove_older_environments,
 )
 from resolver.setup.plan import SetupPlan
 from resolver.workspace.workspace import Workspace
@@ -123,13 +123,13 @@ def test_an_image_that_only_has_the_name_is_not_started_from(
 def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
     plan = SetupPlan(".agents/setup.sh", ". ./.agents/setup.sh")
     keys = {
-        environment_key(plan, "i", "r", "t"),
-        environment_key(plan, "j", "r", "t"),
-        environment_key(plan, "i", "s", "t"),
-        environment_key(plan, "i", "r", "u"),
-        environment_key(replace(plan, script="make deps"), "i", "r", "t"),
-        environment_key(replace(plan, source="other"), "i", "r", "t"),
-        environment_key(plan, "ir", "", "t"),
+        derive_environment_key(plan, "i", "r", "t"),
+        derive_environment_key(plan, "j", "r", "t"),
+        derive_environment_key(plan, "i", "s", "t"),
+        derive_environment_key(plan, "i", "r", "u"),
+        derive_environment_key(replace(plan, script="make deps"), "i", "r", "t"),
+        derive_environment_key(replace(plan, source="other"), "i", "r", "t"),
+        derive_environment_key(plan, "ir", "", "t"),
     }
     assert len(keys) == 7
 
@@ -142,10 +142,10 @@ def test_the_newest_environments_of_a_repository_stay_and_others_are_left_alone(
 
     owner, other = uuid.uuid4().hex, uuid.uuid4().hex
     shelf.keep(kept(other, 0))
-    for number in range(MOST_PREPARED + 1):
+    for number in range(MAX_PREPARED_IMAGES + 1):
         shelf.keep(kept(owner, number))
-    make_room(engine, owner)
-    stay = [f"{PREPARED}:{owner}-{number}" for number in range(2, MOST_PREPARED + 1)]
+    remove_older_environments(engine, owner)
+    stay = [f"{PREPARED}:{owner}-{number}" for number in range(2, MAX_PREPARED_IMAGES + 1)]
     assert shelf.names_now() == [f"{PREPARED}:{other}-0", *stay]
 
 
@@ -157,7 +157,7 @@ def test_a_name_that_a_person_gave_to_a_kept_image_stays(
     theirs = f"resolver-test-theirs:{owner}"
     engine.images.get(f"{PREPARED}:{owner}").tag(*theirs.split(":"))
     shelf.names.append(theirs)
-    make_room(engine, owner, kept=0)
+    remove_older_environments(engine, owner, kept=0)
     assert shelf.names_now() == [theirs]
 
 

@@ -17,7 +17,7 @@ from resolver.image_reference import PREPARED
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
 from resolver.setup.environment import Environment, set_up
-from resolver.setup.images import PREPARED_LABEL, REPOSITORY_LABEL, kept_image
+from resolver.setup.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
 from resolver.setup.plan import SetupPlan
 from resolver.setup.prepare import Prepared
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
@@ -142,7 +142,7 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
             scene = Scene(first, tmp_path / "one")
             assert scene.set_up(script, key).ok
             assert scene.run("cat README") == "one"
-        image = kept_image(engine, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        image = find_kept_image(engine, f"{PREPARED}:{key}", PREPARED_LABEL, key)
         assert image is not None
         assert engine.images.get(image).labels[REPOSITORY_LABEL] == "owner"
         with Runtime(new_machine(DOCKER_PYTHON, image=image), command_timeout=30) as second:

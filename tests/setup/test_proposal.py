@@ -84,7 +84,7 @@ def test_a_description_that_can_t_be_used_gives_neither_its_image_nor_its_setup(
 ) -> None:
     found = propose(files)
     assert (found.image, found.setup, found.prepared_by) == (*SEEN, "")
-    assert said in " ".join(found.passed_over)
+    assert said in " ".join(found.skip_reasons)
 
 
 def test_nothing_is_set_up_where_neither_works() -> None:
@@ -105,7 +105,7 @@ def test_a_script_of_the_repository_s_own_goes_before_all() -> None:
 
 def test_a_reason_can_t_end_the_comment_that_it_stands_in() -> None:
     found = propose(container(image="i:1", postCreateCommand=["sh", "a\u2028b/x\x85.sh"]))
-    assert all(reason.isprintable() for reason in found.passed_over)
+    assert all(reason.isprintable() for reason in found.skip_reasons)
 
 
 FILES = {"a.sh": "b/c.sh\n", "dev.txt": "", "sub/x.txt": "", "src/app.py": "", "b/d": ""}
