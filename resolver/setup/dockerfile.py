@@ -17,7 +17,18 @@ _CONTINUES: Final = re.compile(r"\\[ \t]*$")
 _DIRECTIVE: Final = re.compile(r"#\s*escape\s*=(?!\s*\\\s*$)", re.IGNORECASE)
 _HEREDOC: Final = re.compile(r"(?:^|\s)\d*<<-?[^\s<=]")
 _QUOTING: Final = str.maketrans("", "", "\"'\\")
-_STAGE: Final = re.compile(r"^(\S+)\s+as\s+(\S+)$", re.IGNORECASE)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Characters of which it differs between programs whether a line with nothing else is empty."""
+
+_BASE: Final = re.compile(
+    r"(?:--[^\s\"'\\]+ )*(?:\"([^\s\"'\\]+)\"|([^\s\"'\\]+))(?: as ([^\s\"'\\]+))?", re.IGNORECASE
+)
+_ARGUMENT: Final = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_]*)(?:=(?:\"([^\"'\\]*)\"|'([^\"'\\$]*)'|([^\s\"'\\]*)))?(?: |$)"
+)
+"""What follows FROM and ARG, in forms of which there is one reading. Quotes and backslashes within
+a word are none of them: where a variable's name ends is then a question of their order."""
+
 _COPIED: Final = re.compile(r"--from=(\S*)", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[\t\v\f\r ]+")
 _VARIABLE: Final = re.compile(
@@ -33,6 +44,8 @@ def read_base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str
     for one that can't be read.
     """
     content = text.removeprefix("\ufeff")
+    if found := _CONTROL.search(content):
+        raise _unreadable(path, f"the character {found[0]!r}")
     if any(_DIRECTIVE.match(line.strip()) for line in content.split("\n")):
         raise _unreadable(path, "another escape character than \\")
     reading = _DockerfileReader(path, args)
@@ -65,13 +78,17 @@ class _DockerfileReader:
         self._args = args
         self._values: dict[str, str] = {}
         self._stages: set[str] = set()
+        self._stage = ""
         self._begun = False
 
     def take(self, line: str) -> None:
         """One instruction."""
         instruction, _, rest = _SPACE.sub(" ", line.strip()).partition(" ")
         name = instruction.upper()
-        if _HEREDOC.search(rest) and name in {"RUN", "COPY", "ADD", "ONBUILD"}:
+        while name == "ONBUILD":
+            instruction, _, rest = rest.partition(" ")
+            name = instruction.upper()
+        if _HEREDOC.search(rest) and name in {"RUN", "COPY", "ADD"}:
             raise _unreadable(self._path, "a here-document")
         match name:
             case "FROM":
@@ -80,25 +97,28 @@ class _DockerfileReader:
                 self._declare(rest)
             case "COPY" | "ADD":
                 self._copy(rest)
-            case "ONBUILD":
-                self.take(rest)
 
     def _begin_stage(self, rest: str) -> None:
+        """A stage can be named where it has ended: before, its name is an image's."""
         self._begun = True
-        words = rest.translate(_QUOTING).split()
-        while words and words[0].startswith("--"):
-            words = words[1:]
-        named = _STAGE.match(" ".join(words))
-        image = self._expand(named[1] if named else " ".join(words))
+        self._stages |= {self._stage} - {""}
+        found = _BASE.fullmatch(rest)
+        if found is None:
+            raise _unreadable(self._path, f"`FROM {rest[:80]}`")
+        image = self._expand(found[1] or found[2])
         if image.lower() not in {*self._stages, "scratch"}:
             self.bases.append(self._check(image, "FROM"))
-        if named:
-            self._stages.add(named[2].lower())
+        self._stage = (found[3] or "").lower()
 
     def _declare(self, rest: str) -> None:
-        for word in rest.translate(_QUOTING).split():
-            name, _, default = word.partition("=")
-            self._values[name] = self._args.get(name, self._expand(default))
+        at = 0
+        while at < len(rest):
+            found = _ARGUMENT.match(rest, at)
+            if found is None or found[1] in self._values:
+                raise _unreadable(self._path, f"`ARG {rest[:80]}`")
+            at = found.end()
+            default = found[2] or found[3] or found[4] or ""
+            self._values[found[1]] = self._args.get(found[1], self._expand(default))
 
     def _copy(self, rest: str) -> None:
         for found in _COPIED.finditer(rest.translate(_QUOTING)):
@@ -134,7 +154,7 @@ def _instructions(text: str) -> Iterator[str]:
     """Each instruction as one line. Comments and empty lines don't end one that goes on."""
     joined = ""
     for line in text.split("\n"):
-        content = line.removesuffix("\r")
+        content = line.rstrip("\r")
         if not content.strip() or content.lstrip().startswith("#"):
             continue
         more = _CONTINUES.search(content)
