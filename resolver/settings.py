@@ -21,6 +21,7 @@ from resolver.allowed_hosts import AllowList
 from resolver.bounded_yaml import read_yaml
 from resolver.errors import UsageError
 from resolver.forge_knobs import ForgeKnobs
+from resolver.image_reference import check_repository_image
 from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
 
@@ -93,7 +94,8 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
     )
     image: str = knob(
         "python:3.12-slim-bookworm",
-        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`.",
+        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. A repository "
+        "names images of registries only.",
         repository=True,
     )
     builds: bool = knob(
@@ -340,7 +342,8 @@ def _choose(
         if text:
             return variable, _read(variable, field, text)
     if name in repository and extra(field)["repository"]:
-        return f"{REPOSITORY_FILE}, {name}", repository[name]
+        where, value = f"{REPOSITORY_FILE}, {name}", repository[name]
+        return where, check_repository_image(value, where) if name == "image" else value
     return None
 
 

@@ -19,7 +19,7 @@ from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
-from resolver.setup.images import BUILD_SECONDS
+from resolver.setup.images import BUILD_SECONDS, BuildSource
 from resolver.setup.plan import find_setup
 from resolver.workspace.workspace import Workspace
 
@@ -65,10 +65,9 @@ def open_environment(
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted
     repository = Repository(
-        trusted.read,
-        trusted.context,
-        trusted.blobs,
-        lambda: trusted.tree(trusted.base),
+        workspace.identity,
+        BuildSource(trusted.read, trusted.context, lambda: trusted.tree(trusted.base)),
+        lambda: workspace.tree(workspace.base),
     )
 
     def engine() -> "DockerClient":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.errors import UsageError
-from resolver.forge.workflows import FOLDER, read_workflow
+from resolver.forge.workflows import FOLDER, Workflow, read_workflow
 from resolver.templates import render
 
 WORKFLOW = f"{FOLDER}/agent.yml"
@@ -17,7 +17,7 @@ EVERY_NIGHT = "17 3 * * *"
 """When a sweep begins where nobody says when; by UTC."""
 
 GUESSED = "CI"
-"""Name of the workflow that checks changes, where none is found."""
+"""Name of the workflow that runs tests, where none is found."""
 
 _LARGEST = 200_000
 """Bytes of a workflow that is looked at."""
@@ -62,12 +62,23 @@ def workflow_text(
     )
 
 
-def workflows_that_check(root: Path) -> tuple[str, ...]:
-    """Names of the workflows of a checkout that look at a change, the agent's own left out."""
-    return tuple(dict.fromkeys(_that_check(root)))
+def find_test_workflows(root: Path) -> tuple[str, ...]:
+    """Names of a checkout's workflows that run tests on a push or a pull request, the agent's own
+    left out."""
+    found = {workflow.path: workflow for workflow in _workflows(root)}
+    return tuple(
+        dict.fromkeys(
+            workflow.name
+            for workflow in found.values()
+            if workflow.on_changes
+            and not workflow.agents
+            and _NAME.fullmatch(workflow.name)
+            and any(found[path].tests for path in (workflow.path, *workflow.calls) if path in found)
+        )
+    )
 
 
-def _that_check(root: Path) -> Iterator[str]:
+def _workflows(root: Path) -> Iterator[Workflow]:
     folder = root / FOLDER
     for file in sorted(folder.glob("*.y*ml")) if folder.is_dir() else ():
         if (
@@ -78,8 +89,8 @@ def _that_check(root: Path) -> Iterator[str]:
         ):
             continue
         found = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
-        if found is not None and found.checks_changes and _NAME.fullmatch(found.name):
-            yield found.name
+        if found is not None:
+            yield found
 
 
 def plain(what: str, value: str) -> str:

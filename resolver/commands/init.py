@@ -4,8 +4,9 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -16,15 +17,18 @@ from resolver.commands.agent_workflow import (
     GUESSED,
     WORKFLOW,
     Features,
+    find_test_workflows,
     workflow_text,
-    workflows_that_check,
 )
+from resolver.commands.setup_check import try_setup
+from resolver.doors import filtered_log, host_of
 from resolver.errors import UsageError
 from resolver.memory.skills.reading import ALWAYS
-from resolver.settings import REPOSITORY_FILE
-from resolver.setup.plan import find_setup
+from resolver.settings import REPOSITORY_FILE, load_settings, repository_settings
+from resolver.setup.proposal import ProposedEnvironment, propose_environment
 from resolver.setup.survey import Read, Survey, folders_of, has_tests, survey
 from resolver.templates import render
+from resolver.trace.plain import for_terminal
 
 _LARGEST = 1_000_000
 _REMOTE = re.compile(
@@ -61,11 +65,17 @@ class Checkout:
     "checked",
     multiple=True,
     metavar="NAME",
-    help="Name of a workflow whose failures count; those that are found, unless given.",
+    help="Name of a workflow whose failures count; those that run tests, unless given.",
 )
 @click.option("--dashboard", is_flag=True, help="Keep an issue that shows runs and their cost.")
 @click.option("--force", is_flag=True, help="Write over files that are there already.")
+@click.option(
+    "--check", is_flag=True, help="Try the setup once in a sandbox, at the commit checked out."
+)
+@click.pass_obj
 def command(
+    environment: Mapping[str, str],
+    /,
     path: Path,
     action: str | None,
     mention: str,
@@ -76,43 +86,57 @@ def command(
     checked: tuple[str, ...],
     dashboard: bool,
     force: bool,
+    check: bool,
 ) -> int:
     """Write the workflow and the settings of the repository at PATH, and say what is left to do.
 
-    Files that are there are left alone. Nothing is committed or sent anywhere.
+    Files that are there are left alone. Nothing is committed or sent anywhere. Exit code 1 when
+    --check finds that the setup fails.
     """
     checkout = _checkout(path)
     features = Features(
         schedule=schedule or (EVERY_NIGHT if sweep else ""),
         fix_checks=fix_checks or "",
-        checked=checked or workflows_that_check(checkout.root),
+        checked=checked or find_test_workflows(checkout.root),
         dashboard=dashboard,
     )
     names = [entry.name for entry in checkout.root.iterdir()]
     paths = _paths(checkout.root)
     found = survey(names, _reader(checkout.root), folders_of(paths))
-    plan = find_setup(_reader(checkout.root))
-    setup = "" if plan else found.setup
+    proposed = propose_environment(found, _reader(checkout.root), partial(_exists, set(paths)))
     files = {
         WORKFLOW: workflow_text(
-            _action(action), mention, label, installs=bool(setup or plan), features=features
+            _action(action), mention, label, installs=proposed.installs, features=features
         ),
-        REPOSITORY_FILE: render(
-            "init/settings.yml.j2",
-            image=found.image,
-            setup=setup,
-            prepared_by=plan.source if plan else "",
-        ),
+        REPOSITORY_FILE: render("init/settings.yml.j2", **asdict(proposed)),
     }
     written = list(_write(checkout.root, files, force))
     tested = has_tests(paths, found.language)
-    click.echo(_told(checkout, found, written, mention, features, tested=tested), nl=False)
-    return 0
+    told = _told(checkout, found, proposed, written, mention, features, tested=tested)
+    click.echo(told, nl=False)
+    return _check_setup(environment, checkout.root, proposed) if check else 0
+
+
+def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
+    """Try the setup of the settings file that is there now, with the network that the workflow
+    gives it; the exit code."""
+    click.echo("\nTrying the setup in a sandbox ...")
+    file = _reader(root)(REPOSITORY_FILE)
+    settings = load_settings({}, environment, repository_settings(file))
+    if proposed.installs and not settings.egress:
+        settings = settings.model_copy(update={"egress": ("packages",)})
+    host = host_of(environment)
+    with filtered_log(settings, host):
+        trial = try_setup(settings, host, root)
+    text = render("init/tried.txt.j2", trial=trial, settings_file=REPOSITORY_FILE)
+    click.echo(for_terminal(host.redactor(settings).redact_text(text)), nl=False)
+    return 0 if trial.ok else 1
 
 
 def _told(
     checkout: Checkout,
     found: Survey,
+    proposed: ProposedEnvironment,
     files: list[tuple[str, str]],
     mention: str,
     features: Features,
@@ -123,7 +147,8 @@ def _told(
         "init/told.txt.j2",
         language=found.language,
         others=found.others,
-        image=found.image,
+        image=proposed.image,
+        skip_reasons=proposed.skip_reasons,
         tests=found.tests if tested else "",
         tested=tested,
         files=files,
@@ -165,6 +190,11 @@ def _paths(root: Path) -> list[str]:
     """Paths of the files that git has, or would add."""
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [path for path in listed.split("\0") if path]
+
+
+def _exists(paths: Collection[str], path: str) -> bool:
+    """Whether git has a file of the path, or a folder."""
+    return path in {".", *paths} or any(each.startswith(f"{path}/") for each in paths)
 
 
 def _git(path: Path, *arguments: str) -> str:

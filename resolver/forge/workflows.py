@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from resolver.bounded_yaml import read_yaml
+from resolver.forge.workflow_tests import list_called_workflows, runs_tests, starts_on_changes
 
 FOLDER = ".github/workflows"
 
@@ -48,13 +49,18 @@ class AgentJob:
 @dataclass(frozen=True)
 class Workflow:
     """One file. events: that start it. name: as GitHub shows it and other workflows name it. edits:
-    whether it starts when an issue is edited."""
+    whether it starts when an issue is edited. on_changes: whether it starts on a push to a branch
+    or on a pull request. tests: whether it runs tests itself. calls: paths of the repository's own
+    workflows that it calls."""
 
     path: str
     events: frozenset[str]
     agents: tuple[AgentJob, ...] = ()
     name: str = ""
     edits: bool = False
+    on_changes: bool = False
+    tests: bool = False
+    calls: tuple[str, ...] = ()
 
     @property
     def checks_changes(self) -> bool:
@@ -81,6 +87,9 @@ def read_workflow(path: str, content: bytes) -> Workflow | None:
         tuple(job for job in found if job is not None),
         name if isinstance(name, str) and name.strip() else path,
         _listens_to_edits(on),
+        starts_on_changes(on),
+        runs_tests(path, data, _events(on)),
+        list_called_workflows(data),
     )
 
 

@@ -2,7 +2,7 @@
 image for the next run."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,20 +11,22 @@ from resolver.errors import UsageError
 from resolver.events.lifecycle import StageCompleted
 from resolver.events.state import State
 from resolver.events.stream import EventStream
+from resolver.image_reference import PREPARED
 from resolver.runtime.engine import image_settings
 from resolver.runtime.runtime import Runtime
-from resolver.setup.devcontainer import Read
 from resolver.setup.images import (
-    PREPARED,
     PREPARED_LABEL,
+    REPOSITORY_LABEL,
     Build,
-    Context,
+    BuildSource,
     build_image,
+    derive_key,
+    find_kept_image,
     image_id,
-    prepared_image,
+    remove_older_environments,
     wanted_image,
 )
-from resolver.setup.plan import SetupPlan, find_setup, setup_key
+from resolver.setup.plan import SetupPlan, find_setup
 from resolver.setup.prepare import Prepared, prepare, take_exports
 
 if TYPE_CHECKING:
@@ -33,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Repository:
-    """What is looked at in the commit that the work starts from.
+    """What is looked at in the repository.
 
-    blobs: gives the object id by path of every file. tree: gives the object id of the whole. Both
-    are asked for only where something depends on them.
+    identity: tells it from all others that the engine serves. trusted: the commit that says what
+    the environment is made from. base_tree: gives the object id of the tree that the setup is run
+    in. Trees are asked for only where something depends on them.
     """
 
-    read: Read
-    context: Context
-    blobs: Callable[[], Mapping[str, str]]
-    tree: Callable[[], str]
+    identity: str
+    trusted: BuildSource
+    base_tree: Callable[[], str]
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,14 @@ class Environment:
     """What a run starts in.
 
     image: what the sandbox is made from. plan: the setup to run, None when there is none.
-    key: what the prepared environment is kept under, "" when it isn't. is_prepared: `image` is
-    such a kept one, and the setup need not run.
+    key: what the prepared environment is kept under, "" when it isn't. repository: the digest of
+    whose it is. is_prepared: `image` is such a kept one, and the setup need not run.
     """
 
     image: str
     plan: SetupPlan | None = None
     key: str = ""
+    repository: str = ""
     is_prepared: bool = False
 
 
@@ -80,8 +83,8 @@ def choose_environment(
 
     Raises UsageError, and SandboxError when the image can't be had.
     """
-    plan = find_setup(repository.read, wishes.setup)
-    wanted = wanted_image(wishes.image, repository.read)
+    plan = find_setup(repository.trusted.read, wishes.setup)
+    wanted = wanted_image(wishes.image, repository.trusted.read)
     if engine is None:
         if isinstance(wanted, Build):
             raise UsageError(
@@ -94,16 +97,31 @@ def choose_environment(
     keeps = plan is not None and wishes.keep
     if not keeps and not isinstance(wanted, Build):
         return Environment(wanted, plan)
+    owner = derive_key("repository", repository.identity)
     with closing(engine()) as client:
-        image = wanted
-        if isinstance(image, Build):
-            image = build_image(client, image, repository.tree(), repository.context)
+        if isinstance(wanted, Build):
+            image = build_image(client, wanted, owner, repository.trusted)
+        else:
+            image_settings(client, wanted)  # pulled, so that it has an id
+            image = image_id(client, wanted)
         if plan is None or not wishes.keep:
             return Environment(image, plan)
-        image_settings(client, image)  # pulled, so that it has an id
-        key = setup_key(plan, image_id(client, image), repository.blobs())
-        kept = prepared_image(client, key)
-    return Environment(kept or image, plan, key, kept is not None)
+        key = derive_environment_key(plan, image, owner, repository.base_tree())
+        kept = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        if kept is None:
+            remove_older_environments(client, owner)
+    return Environment(kept or image, plan, key, owner, kept is not None)
+
+
+def derive_environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> str:
+    """Names the environment that the plan makes of an image: the same key, the same environment.
+
+    A setup may read any file and call any script of the repository, so nothing less than the whole
+    tree says what it has seen; and two repositories never share an environment, whatever they have
+    in common. image: the engine's id of it, since a name may come to mean another. tree: the object
+    id of what is checked out while the setup runs.
+    """
+    return derive_key("prepared", repository, tree, image, plan.source, plan.script)
 
 
 def set_up(
@@ -130,7 +148,8 @@ def set_up(
         detail = f"{plan.source}: {'done' if made.ok else 'failed'}"
         if made.ok and environment.key:
             name = f"{PREPARED}:{environment.key}"
-            kept = runtime.save(name, {PREPARED_LABEL: environment.key})
+            labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
+            kept = runtime.save(name, labels)
             detail += ", kept for the next run" if kept else ""
     took = round(time.monotonic() - started, 3)
     stream.add(StageCompleted(stage="setup", detail=detail, seconds=took))

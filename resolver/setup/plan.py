@@ -1,11 +1,9 @@
 """What prepares the project's environment: the first of the places where repositories say it."""
 
-import hashlib
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from typing import Any
 
 import yaml
@@ -18,17 +16,6 @@ SETTING = ".github/resolver.yml"
 SCRIPTS = (".agents/setup.sh", ".openhands/setup.sh")
 COPILOT = tuple(f".github/workflows/copilot-setup-steps.{end}" for end in ("yml", "yaml"))
 COPILOT_JOB = "copilot-setup-steps"
-
-INPUTS = (
-    "requirements*.txt", "constraints*.txt", "pyproject.toml", "setup.py", "setup.cfg", "uv.lock",
-    "poetry.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "environment.yml", "tox.ini",
-    "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
-    "bun.lock", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile", "Gemfile.lock",
-    "*.gemspec", "composer.json", "composer.lock", "pom.xml", "build.gradle", "build.gradle.kts",
-    "gradle.lockfile", "mix.exs", "mix.lock", "*.csproj", "packages.lock.json", "Makefile",
-    ".tool-versions", ".python-version", ".nvmrc", ".node-version", "rust-toolchain*",
-)  # fmt: skip
-"""Names of files that a setup usually reads: one of them changed, the setup runs anew."""
 
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
@@ -67,19 +54,6 @@ def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
         left_out = tuple(f"`{key}` of {devcontainer.path}" for key in devcontainer.unused)
         return SetupPlan(devcontainer.path, f"set -e\n{devcontainer.script}", left_out)
     return None
-
-
-def setup_key(plan: SetupPlan, image: str, blobs: Mapping[str, str]) -> str:
-    """Names the environment that the plan makes of an image: the same key, the same environment.
-
-    image: the image's own id, not its name. blobs: object id by path of all files of the commit.
-    """
-    digest = hashlib.sha256(f"1\0{image}\0{plan.source}\0{plan.script}\0".encode())
-    for path in sorted(blobs):
-        name = path.rpartition("/")[2]
-        if path == plan.source or path in plan.script or any(fnmatch(name, i) for i in INPUTS):
-            digest.update(f"{path}\0{blobs[path]}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()[:20]
 
 
 def _copilot(path: str, data: bytes) -> SetupPlan:

@@ -41,6 +41,16 @@ def is_url(source: str) -> bool:
     return "://" in source or re.match(r"[\w.-]+@[\w.-]+:", source) is not None
 
 
+def repository_identity(source: str) -> str:
+    """What tells a repository from all others that one machine works on: server and full name, as
+    GitHub compares them; of a local checkout its real path.
+    """
+    if is_url(source):
+        parts = urlsplit(source)
+        return f"{parts.netloc}{parts.path.rstrip('/').removesuffix('.git')}".lower()
+    return str(Path(source).resolve())
+
+
 def check_url(url: str) -> str:
     """`url` itself. Raises WorkspaceError unless it is plain HTTP(S) without a credential."""
     parts = urlsplit(url)

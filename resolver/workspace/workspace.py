@@ -18,6 +18,7 @@ from resolver.workspace.clone import (
     clone_checkout,
     clone_url,
     is_url,
+    repository_identity,
 )
 from resolver.workspace.context import context_tar
 from resolver.workspace.git import Credential, HostGit
@@ -124,12 +125,10 @@ class Workspace:
         """An uncompressed tar stream of a clean git directory, for the sandbox to check out."""
         return git_dir_tar(self.git, self.folder, self.base, self.branch)
 
-    def blobs(self) -> dict[str, str]:
-        """Object id by path of every file at the base."""
-        return {
-            entry.path.decode("utf-8", "surrogateescape"): entry.id
-            for entry in read_tree(self.git, self.base)
-        }
+    @property
+    def identity(self) -> str:
+        """What tells the repository from all others; see `repository_identity`."""
+        return repository_identity(self.source)
 
     def context(self, folder: str, dockerfile: str) -> Iterator[bytes]:
         """A folder of the base as the context of an image's build; see `context_tar`."""

@@ -117,15 +117,17 @@ def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> Non
         assert after == before | given.get(option, {})
 
 
-def test_the_workflows_whose_failures_count_are_those_that_check_changes(
+def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkout / ".github/workflows"
     folder.mkdir(parents=True)
-    (folder / "a.yml").write_text("name: Tests\non: push\njobs: {a: {runs-on: x}}\n")
-    (folder / "b.yml").write_text("name: Nightly\non: schedule\njobs: {a: {runs-on: x}}\n")
-    (folder / "c.yaml").write_text("on: [pull_request]\njobs: {a: {runs-on: x}}\n")
-    (folder / "d.yml").write_text("name: x${{ y }}\non: push\njobs: {a: {runs-on: x}}\n")
+    jobs = "jobs: {a: {runs-on: x, steps: [{run: pytest}]}}\n"
+    (folder / "a.yml").write_text(f"name: Tests\non: push\n{jobs}")
+    (folder / "b.yml").write_text(f"name: Nightly\non: schedule\n{jobs}")
+    (folder / "c.yaml").write_text(f"on: [pull_request]\n{jobs}")
+    (folder / "d.yml").write_text(f"name: x${{{{ y }}}}\non: push\n{jobs}")
+    (folder / "e.yml").write_text("name: Lint\non: push\njobs: {a: {steps: [{run: mypy}]}}\n")
     assert init(checkout, *ACTION, "--fix-checks", "all") == 0
     agent = yaml.safe_load((folder / "agent.yml").read_text())
     assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]

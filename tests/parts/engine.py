@@ -12,6 +12,8 @@ import pytest
 from resolver.errors import SandboxError
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.toolbox import Toolbox
+from resolver.setup.images import REPOSITORY_LABEL, derive_key
+from resolver.workspace.clone import repository_identity
 
 PYTHON_IMAGE = "resolver-test/python:latest"
 """Debian 12 with Python 3.11, pip and git."""
@@ -59,6 +61,18 @@ def python_image(engine: docker.DockerClient) -> str:
 def busybox_image(engine: docker.DockerClient) -> str:
     """Name of an image that has nothing but a static busybox."""
     return _image(engine, BUSYBOX_IMAGE, "busybox")
+
+
+@pytest.fixture
+def own_images(engine: docker.DockerClient, tmp_path: Path) -> Iterator[None]:
+    """The built and prepared images of the checkouts in tmp_path are removed at the test's end;
+    other tests use the engine at the same time."""
+    yield
+    for folder in tmp_path.iterdir():
+        owner = derive_key("repository", repository_identity(str(folder)))
+        for image in engine.api.images(filters={"label": f"{REPOSITORY_LABEL}={owner}"}):
+            for tag in image["RepoTags"] or ():
+                engine.images.remove(tag, force=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,11 @@
 """The main job in a project's own environment: its setup, its devcontainer, its Dockerfile."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import docker
 import pytest
 
 from resolver.events.actions import CmdRun
-from resolver.setup.images import BUILT, PREPARED
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 
@@ -17,19 +14,6 @@ FIX = "printf 'echo right\\n' >run.sh"
 
 
 pytestmark = pytest.mark.xdist_group("images")
-
-
-@pytest.fixture
-def own_images(engine: docker.DockerClient) -> Iterator[None]:
-    """The built and prepared images that the test makes are removed at its end."""
-
-    def names() -> set[str]:
-        return {t for n in (BUILT, PREPARED) for i in engine.images.list(name=n) for t in i.tags}
-
-    before = names()
-    yield
-    for name in names() - before:
-        engine.images.remove(name, force=True)
 
 
 def resolve(

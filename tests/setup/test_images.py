@@ -12,8 +12,9 @@ import docker
 import pytest
 
 from resolver.errors import SandboxError, UsageError, WorkspaceError
+from resolver.image_reference import BUILT
 from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
-from resolver.setup.images import BUILT, Build, build_image, remove_old_images, wanted_image
+from resolver.setup.images import Build, BuildSource, build_image, remove_old_images, wanted_image
 from resolver.workspace.context import DOCKERFILE_NAME, context_tar
 from resolver.workspace.git import HostGit
 from tests.parts.sandboxes import git_dir_tar
@@ -62,9 +63,27 @@ def test_a_wish_that_can_t_be_met_is_said_so(
         wanted_image(setting, files.get)
 
 
+@pytest.mark.parametrize("image", ["sha256:395f", "resolver-prepared:1", "not an image"])
+def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
+    files = {".devcontainer.json": f'{{"image": "{image}"}}'.encode()}
+    with pytest.raises(UsageError, match=r"\.devcontainer\.json, image"):
+        wanted_image("devcontainer", files.get)
+    assert wanted_image("devcontainer", {".devcontainer.json": b'{"image": "ab"}'}.get) == (
+        "ab:latest"
+    )
+
+
+def test_a_proxy_is_no_argument_of_a_build() -> None:
+    """The engine would take what came through it for the same step of another repository."""
+    text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
+    found = wanted_image("devcontainer", {".devcontainer.json": text}.get)
+    assert found == Build("D", args=(("A", "1"),))
+
+
 def test_a_build_needs_the_operator_s_leave() -> None:
     files = {"Dockerfile": b"FROM x"}
-    repository = Repository(files.get, lambda *_: iter(()), dict, lambda: "t")
+    source = BuildSource(files.get, lambda *_: iter(()), lambda: "t")
+    repository = Repository("here", source, lambda: "t")
 
     def engine() -> docker.DockerClient:
         pytest.fail("the engine was asked")
@@ -123,19 +142,23 @@ def test_a_dockerfile_is_built_once_for_one_content(
         asked.append(folder)
         return context_tar(git, commit, folder, dockerfile)
 
-    name = build_image(engine, build, commit, tar)
+    source = BuildSource(lambda _: DOCKERFILE, tar, lambda: commit)
+    found = build_image(engine, build, "owner", source)
+    [name] = engine.images.get(found).tags
     try:
-        assert build_image(engine, build, commit, tar) == name
+        assert build_image(engine, build, "owner", source) == found
         assert asked == ["."]
-        shown = engine.containers.run(name, ["/bin/cat", "/word"], network_mode="none", remove=True)
+        shown = engine.containers.run(
+            found, ["/bin/cat", "/word"], network_mode="none", remove=True
+        )
         assert shown == b"told\n"
-        assert engine.images.get(name).attrs["Config"]["User"] == "1000"
+        assert engine.images.get(found).attrs["Config"]["User"] == "1000"
         later = datetime.now(UTC) + timedelta(hours=1)
         assert name not in remove_old_images(engine, later, timedelta(days=1))
         assert name in remove_old_images(engine, later, timedelta(minutes=59))
     finally:
-        for image in engine.images.list(name=BUILT):
-            engine.images.remove(image.id, force=True)
+        if name in {tag for image in engine.images.list(name=BUILT) for tag in image.tags}:
+            engine.images.remove(name, force=True)
 
 
 @pytest.mark.engine
@@ -143,7 +166,6 @@ def test_a_dockerfile_is_built_once_for_one_content(
 def test_a_build_that_fails_says_why(engine: docker.DockerClient, tmp_path: Path) -> None:
     files = {"Dockerfile": b"FROM resolver-test/busybox:latest\nRUN ls /nothing-there\n"}
     git, commit = context(tmp_path / "r", files)
+    source = BuildSource(files.get, lambda f, d: context_tar(git, commit, f, d), lambda: commit)
     with pytest.raises(SandboxError, match="nothing-there"):
-        build_image(
-            engine, Build("Dockerfile"), commit, lambda f, d: context_tar(git, commit, f, d)
-        )
+        build_image(engine, Build("Dockerfile"), "owner", source)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.setup.plan import COPILOT, SetupPlan, find_setup, setup_key
+from resolver.setup.plan import COPILOT, SetupPlan, find_setup
 
 STEPS = b"""
 on: workflow_dispatch
@@ -83,20 +83,3 @@ def test_any_steps_file_gives_a_plan_or_a_clear_error(data: bytes) -> None:
         find_setup({COPILOT[0]: data}.get)
     except UsageError as error:
         assert COPILOT[0] in error.what
-
-
-def test_the_key_changes_with_what_the_setup_reads_alone() -> None:
-    plan = SetupPlan(".agents/setup.sh", ". ./.agents/setup.sh")
-    blobs = {".agents/setup.sh": "a", "web/package-lock.json": "b", "src/x.py": "c"}
-    key = setup_key(plan, "sha256:1", blobs)
-    assert setup_key(plan, "sha256:1", {**blobs, "src/x.py": "other"}) == key
-    for changed in ({".agents/setup.sh": "x"}, {"web/package-lock.json": "x"}):
-        assert setup_key(plan, "sha256:1", {**blobs, **changed}) != key
-    assert setup_key(plan, "sha256:2", blobs) != key
-    assert setup_key(SetupPlan(plan.source, "other"), "sha256:1", blobs) != key
-
-
-def test_a_file_that_the_script_names_is_an_input() -> None:
-    plan = SetupPlan(".github/resolver.yml", "bash tools/bootstrap.sh")
-    before = setup_key(plan, "i", {"tools/bootstrap.sh": "a"})
-    assert setup_key(plan, "i", {"tools/bootstrap.sh": "b"}) != before

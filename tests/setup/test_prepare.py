@@ -13,10 +13,11 @@ from resolver.events.base import Source
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
+from resolver.image_reference import PREPARED
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
 from resolver.setup.environment import Environment, set_up
-from resolver.setup.images import PREPARED, prepared_image
+from resolver.setup.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
 from resolver.setup.plan import SetupPlan
 from resolver.setup.prepare import Prepared
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
@@ -41,7 +42,7 @@ class Scene:
 
     def set_up(self, script: str, key: str = "", seconds: float = 30) -> Prepared:
         plan = SetupPlan(".agents/setup.sh", script)
-        environment = Environment("", plan, key)
+        environment = Environment("", plan, key, "owner")
         return set_up(environment, self.sandbox, self.stream, self.state, self.base, seconds)
 
     def run(self, command: str) -> str:
@@ -141,8 +142,9 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
             scene = Scene(first, tmp_path / "one")
             assert scene.set_up(script, key).ok
             assert scene.run("cat README") == "one"
-        image = prepared_image(engine, key)
-        assert image == f"{PREPARED}:{key}"
+        image = find_kept_image(engine, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        assert image is not None
+        assert engine.images.get(image).labels[REPOSITORY_LABEL] == "owner"
         with Runtime(new_machine(DOCKER_PYTHON, image=image), command_timeout=30) as second:
             FILES_LATER = {"README": b"two\n", ".gitignore": b"cache/\n", "deps/b": b"own\n"}
             tar, base = git_dir_tar(tmp_path / "two", FILES_LATER)

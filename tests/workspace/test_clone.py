@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
+from resolver.workspace.clone import repository_identity
 from resolver.workspace.git import Credential
 from resolver.workspace.workspace import Workspace
 from tests.parts.git_http import git_http_app, token_gate
@@ -360,3 +361,24 @@ def test_a_stream_given_up_leaves_no_file(source: Path, tmp_path: Path) -> None:
     next(stream)
     stream.close()  # type: ignore[attr-defined]
     assert not list((tmp_path / "clone").glob("outgoing-*"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://github.com/Octo/Demo.git", "https://github.com/octo/demo", True),
+        ("https://github.com/octo/demo", "https://github.com/octo/demo2", False),
+        ("https://github.com/octo/demo", "https://ghe.example.org/octo/demo", False),
+        ("https://ghe.example.org:8443/octo/demo", "https://ghe.example.org/octo/demo", False),
+    ],
+)
+def test_a_repository_is_known_by_its_server_and_its_full_name(
+    one: str, other: str, same: bool
+) -> None:
+    assert (repository_identity(one) == repository_identity(other)) is same
+
+
+def test_a_checkout_is_known_by_its_real_path(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "link").symlink_to("one")
+    assert repository_identity(f"{tmp_path}/link/") == str(tmp_path / "one")

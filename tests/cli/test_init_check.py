@@ -1,0 +1,83 @@
+"""`resolver init --check`: the setup, tried once in a sandbox."""
+
+import os
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.cli import run
+from resolver.image_reference import PREPARED
+from resolver.setup.images import REPOSITORY_LABEL, derive_key
+from resolver.workspace.clone import repository_identity
+from tests.parts.runs import git, make_checkout
+
+ACTION = ("--action", "octo/resolver@0123456789abcdef0123456789abcdef01234567")
+HERE = {
+    "PATH": os.environ["PATH"],
+    "HOME": os.environ.get("HOME", "/root"),
+    "RESOLVER_RUNTIME": "local",
+}
+
+
+def check(root: Path, **environment: str) -> int:
+    return run(["init", str(root), *ACTION, "--check"], {**HERE, **environment})
+
+
+def test_a_setup_that_works_is_said_to_with_exit_code_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_checkout(tmp_path / "demo", {".agents/setup.sh": "echo ready\n"})
+    assert check(root) == 0
+    shown = capsys.readouterr().out
+    assert "The setup from .agents/setup.sh works" in shown
+    assert git(root, "rev-parse", "HEAD")[:12] in shown
+    assert "the image was not tried" in shown
+    assert git(root, "status", "--porcelain", "-uall").split() == [
+        "??", ".github/resolver.yml", "??", ".github/workflows/agent.yml",
+    ]  # fmt: skip
+
+
+def test_a_setup_that_fails_is_shown_with_its_output_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_checkout(tmp_path / "demo", {".agents/setup.sh": "echo no such tool; exit 4\n"})
+    assert check(root) == 1
+    shown = capsys.readouterr().out
+    assert "The setup from .agents/setup.sh fails" in shown and "no such tool" in shown
+    assert "run `resolver init --check` again" in shown
+
+
+def test_the_settings_that_are_there_are_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {".github/resolver.yml": "setup: exit 3\n", "setup.py": ""}
+    root = make_checkout(tmp_path / "demo", files)
+    assert check(root) == 1
+    assert "The setup from .github/resolver.yml fails" in capsys.readouterr().out
+
+
+def test_a_checkout_without_a_commit_is_a_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(tmp_path, "init", "-q", "demo")
+    assert check(tmp_path / "demo") == 1
+    assert "commit" in capsys.readouterr().err
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("busybox_image")
+def test_the_image_is_tried_and_nothing_is_kept(
+    engine: docker.DockerClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = "resolver-test/busybox:latest"
+    files = {".github/resolver.yml": f"image: {image}\nsetup: 'busybox true; test -f run.sh'\n"}
+    root = make_checkout(tmp_path / "demo", {**files, "run.sh": ""})
+    owner = derive_key("repository", repository_identity(str(root)))
+    assert check(root, RESOLVER_RUNTIME="docker") == 0, capsys.readouterr().out
+    assert f"in a sandbox of {image}" in capsys.readouterr().out
+    label = f"{REPOSITORY_LABEL}={owner}"
+    assert engine.images.list(name=PREPARED, filters={"label": label}) == []
+    (root / ".github/resolver.yml").write_text("image: resolver-test/none:1\nsetup: 'true'\n")
+    assert check(root, RESOLVER_RUNTIME="docker") == 1
+    assert "resolver-test/none:1 is not on the engine" in capsys.readouterr().err

@@ -1,0 +1,93 @@
+"""Which images a repository may name."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from resolver.errors import UsageError
+from resolver.image_reference import (
+    PREPARED,
+    check_repository_image,
+    could_be_id,
+    parse_registry_reference,
+)
+from resolver.settings import load_settings, repository_settings
+
+DIGEST = "sha256:" + "395f0d19" * 8
+OWN = (
+    f"{PREPARED}:{'a' * 64}",
+    PREPARED,
+    "resolver-built:1",
+    f"library/{PREPARED}:1",
+    f"docker.io/library/{PREPARED}:1",
+    f"docker.io/{PREPARED}",
+    f"index.docker.io/library/{PREPARED}:1",
+    f"registry-1.docker.io/library/{PREPARED}:1",
+    f"localhost/{PREPARED}:1",
+    f"{PREPARED}@{DIGEST}",
+    f" {PREPARED}:1 ",
+)
+IDS = (DIGEST, DIGEST[7:], "sha256:395f", "sha256:", f" {DIGEST}", DIGEST[7:].upper())
+NONE = (
+    "", " ", "a b", "-x", "a:", "a@b", "A", "a/", "/a", "../a", "a$b", "a\nb", "https://x/y",
+    f"@{DIGEST}", f"x@{DIGEST[:20]}", "x" * 300, "r\u00e9solver", "a:b:c",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "python:3.12-slim-bookworm", "ghcr.io/us/ci:main", f"ghcr.io/us/ci@{DIGEST}",
+        f"localhost:5000/ci:1@{DIGEST}", "us/resolver:1", "mcr.microsoft.com/devcontainers/go:1",
+    ],
+)  # fmt: skip
+def test_a_registry_s_image_is_taken_as_it_is(image: str) -> None:
+    assert parse_registry_reference(image, "here") == image
+
+
+@pytest.mark.parametrize("name", ["cafe", "ab", "395f0d19", "3", "python", "a/b"])
+def test_a_name_without_a_tag_gets_one_so_that_no_engine_takes_it_for_an_id(name: str) -> None:
+    assert parse_registry_reference(name, "here") == f"{name}:latest"
+
+
+@pytest.mark.parametrize(("image", "why"), [
+    *((each, "made by Resolver") for each in OWN),
+    *((each, "its id on the engine") for each in IDS),
+    *((each, "not the name of an image") for each in NONE),
+])  # fmt: skip
+def test_what_only_the_engine_has_is_refused_with_the_reason_and_the_way_out(
+    image: str, why: str
+) -> None:
+    with pytest.raises(UsageError, match=why) as caught:
+        parse_registry_reference(image, ".github/resolver.yml, image,")
+    assert caught.value.what.startswith(".github/resolver.yml, image")
+    assert "RESOLVER_IMAGE" in caught.value.next_step
+
+
+@given(st.text(alphabet="abcdef0123:@/.-_$\n A", max_size=80))
+@example("a" + "-" * 200)
+@example("a_" * 120)
+def test_no_text_becomes_an_id_or_an_image_of_resolver_s_own(text: str) -> None:
+    try:
+        found = parse_registry_reference(text, "here")
+    except UsageError:
+        return
+    assert ":" in found and not could_be_id(found)
+    assert not re.search(r"(?:^|/)resolver-(?:built|prepared)", found)
+
+
+@pytest.mark.parametrize("image", [*OWN, *IDS])
+def test_the_operator_may_name_an_image_that_only_the_engine_has(image: str) -> None:
+    for options, environment in (({"image": image.strip()}, {}), ({}, {"RESOLVER_IMAGE": image})):
+        assert load_settings(options, environment).image == image.strip()
+    with pytest.raises(UsageError, match=r"\.github/resolver\.yml, image"):
+        load_settings({}, {}, {"image": image})
+
+
+def test_a_repository_s_setting_is_explicit_and_what_it_describes_is_left_alone() -> None:
+    text = b"image: cafe\n"
+    assert load_settings({}, {}, repository_settings(text)).image == "cafe:latest"
+    for described in ("devcontainer", "dockerfile:ci/Dockerfile", 3, None):
+        assert check_repository_image(described, "here") == described
