@@ -84,6 +84,8 @@ def progress_body(progress: Progress) -> str:
         most_planned=MOST_PLANNED,
         reproduced=check_words(course.reproduced),
         edited=course.edited,
+        unclear_before_edit=course.unclear_before_edit,
+        unclear_after_edit=course.unclear_after_edit,
         files=course.files,
         newest=check_words(course.newest),
         kind="review" if reviews else "answer" if progress.answers else "change",

@@ -61,8 +61,19 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
     failing = Check(command="pytest -q", verdict="failed", exit_code=1)
     course = Course(edited=True, files=1, checks=(failing,))
     body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
-    assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in body
+    assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
+    unclear = course.model_copy(
+        update={
+            "checks": (),
+            "unclear": True,
+            "unclear_before_edit": True,
+            "unclear_after_edit": True,
+        }
+    )
+    body = progress_body(progress(issue, worked=True, course=unclear))
+    assert "- [ ] Reproduce: not seen separately from other commands\n" in body
+    assert "- [ ] Verify: not seen separately from other commands\n" in body
     body = progress_body(progress(issue, worked=True))
     assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
 

@@ -39,7 +39,10 @@ from resolver.model import (
 )
 from resolver.pull import OpenPull, PublishedReview
 from resolver.trace.markdown import utf16_length
+from resolver.verify.claims import claimed_evidence
+from resolver.verify.readiness import unverified
 from tests.forge import reports
+from tests.verify.test_course import Log
 
 PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
 TRACE = (
@@ -245,6 +248,26 @@ def test_independent_runs_are_called_verified() -> None:
 
 def test_no_evidence_is_said() -> None:
     assert "Not verified" in pull_request_body(reports.report(evidence=None))
+
+
+def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
+    log = Log()
+    log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
+    course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
+    told = reports.report(
+        course=course,
+        evidence=claimed_evidence(course),
+        unverified=unverified(reports.outcome(), course),
+        draft=True,
+        pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
+    )
+    body, comment = pull_request_body(told), comment_body(told)
+    assert "no result of a test or check was seen separately from other commands" in body
+    assert "the result of a check on it was not seen separately from other commands" in comment
+    for text in (body, comment):
+        assert "| Reproduced | not seen separately from other commands |" in text
+        assert "| Checked | not seen separately from other commands |" in text
+        assert "no check was" not in text and "no test" not in text
 
 
 def test_an_unknown_price_is_said() -> None:
