@@ -41,7 +41,6 @@ class Progress(Noun):
     waits: str = Field(default="", description="What it waits for before it can begin.")
     read: bool = False
     base: str = Field(default="", description="Commit that was cloned.")
-    answers: bool = Field(default=False, description="True when nothing will be changed.")
     sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
     replies: int = 0
     most_replies: int = 0
@@ -61,7 +60,7 @@ class Progress(Noun):
 def progress_body(progress: Progress) -> str:
     """The comment of a run at work."""
     trigger, course = progress.trigger, progress.course
-    reviews = trigger.command is Command.REVIEW
+    kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
         "comments/progress.md.j2",
         login=one_line(trigger.actor.login, 100),
@@ -88,7 +87,7 @@ def progress_body(progress: Progress) -> str:
         unclear_after_edit=course.unclear_after_edit,
         files=course.files,
         newest=check_words(course.newest),
-        kind="review" if reviews else "answer" if progress.answers else "change",
+        kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
 
+from resolver.forge.change_title import is_about_the_work, says_what_changed
 from resolver.forge.commit_style import Style, Subject, is_test, read_style, written
 from resolver.forge.edited import words_marker
 from resolver.forge.escape import code_span, quieted, shortened, title, visible
@@ -38,7 +39,7 @@ _MANIFESTS = {
 
 
 def pull_request_title(report: Report) -> str:
-    """The first line of the agent's message if it reads like a title, else the issue's title, in
+    """The first line of the agent's message if it says what changed, else the issue's title, in
     the repository's style. 1 to 256 characters."""
     return _subject(report, None)
 
@@ -47,7 +48,7 @@ def new_title(report: Report) -> str:
     """What the agent calls the pull request that the change was added to, in the repository's
     style; "" where its title may stay."""
     words = report.outcome.pull_request_title if report.outcome else ""
-    return _subject(report, None, words) if words.strip() else ""
+    return _subject(report, None, words) if _split_title(report, words)[0] else ""
 
 
 def commit_message(report: Report) -> str:
@@ -55,7 +56,7 @@ def commit_message(report: Report) -> str:
     outcome, issue = report.outcome, report.trigger.subject
     told = ""
     if outcome is not None:
-        _, rest = _split_title(outcome.message)
+        _, rest = _split_title(report, outcome.message)
         told = "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
     return render(
         "run/commit.j2",
@@ -71,7 +72,9 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
     issue, task = report.trigger.subject, report.task
     style = _style(report.conventions.subjects)
     asked = task.title if task else ""
-    words, _ = _split_title(words or (report.outcome.message if report.outcome else ""))
+    words, _ = _split_title(report, words or (report.outcome.message if report.outcome else ""))
+    if words and _is_dictated(words, report.trigger.instruction):
+        return shortened(title(words, own_issue=issue), limit or 256)
     if not words and task and (task.pull or task.follows):
         words = _said(report)  # what the pull request is called says nothing of what was added
     elif not words:
@@ -91,14 +94,27 @@ def _style(subjects: tuple[str, ...]) -> Style:
     return read_style(subjects)
 
 
-def _split_title(message: str) -> tuple[str, str]:
-    """First line and the rest, when the first line reads like a title; else "" and all of it."""
+def _is_dictated(words: str, instruction: str) -> bool:
+    """Whether the requester gave the title: it is then written as they wrote it."""
+    asks = re.search(r"\b(?:titled?|call|name)\b", instruction)
+    return asks is not None and words in instruction
+
+
+def _split_title(report: Report, message: str) -> tuple[str, str]:
+    """First line and the rest, when the first line can be a title; else "" and all of it."""
     first, _, rest = visible(message).lstrip().partition("\n")
     plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
-    fits = 3 <= len(plain.split()) <= 14 and len(plain) <= 80
-    if fits and not first.startswith("#") and plain[-1] not in ":?":
+    fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
+    may_be = fits and not first.startswith("#") and plain[-1] not in ":?"
+    if may_be and says_what_changed(plain, _known(report)):
         return plain.rstrip("."), rest.strip()
     return "", message
+
+
+def _known(report: Report) -> list[str]:
+    """Texts that name what the change is about."""
+    task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
+    return [task.title if task else "", report.trigger.instruction, *paths[:100]]
 
 
 def _said(report: Report) -> str:
@@ -110,7 +126,7 @@ def _said(report: Report) -> str:
             plain = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
             sentence = re.split(r"(?<=[.!;])\s", plain, maxsplit=1)[0].rstrip(" .!;")
             is_prose = not plain.startswith(("#", "|", "<")) and not sentence.endswith((":", "?"))
-            if is_prose and len(sentence.split()) > 1:
+            if is_prose and len(sentence.split()) > 1 and not is_about_the_work(sentence):
                 return sentence
     if not files:
         return "Change"
@@ -192,7 +208,7 @@ def _label(part: Part) -> str:
 def parts_of(report: Report, level: int) -> dict[Part, str]:
     """What is known of the change, in the order in which it is told. level: index in LEVELS."""
     message = report.outcome.message if report.outcome else ""
-    _, rest = _split_title(message)
+    _, rest = _split_title(report, message)
     told = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )

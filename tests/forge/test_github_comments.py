@@ -9,7 +9,7 @@ from resolver.course import Check, Course
 from resolver.forge.markers import AtWork, at_work_in, at_work_marker, ending_of, is_of_run
 from resolver.forge.progress import Progress, progress_body
 from resolver.forge.report import Ending
-from resolver.model import PlanItem, TriggerKind
+from resolver.model import Command, PlanItem, TriggerKind
 from tests.forge import reports
 from tests.forge.test_github_publishing import issue, report_on, trigger_on
 from tests.forge.test_github_reading import BOT, forge_for
@@ -79,9 +79,12 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
 
 
 def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
-    body = progress_body(progress(issue, answers=True, sandbox=True))
+    question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
+    body = progress_body(progress(issue, trigger=question, sandbox=True))
     assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Answer here\n" in body
     assert "Reproduce" not in body and "Verify" not in body
+    waiting = progress_body(progress(issue, trigger=question, waits="a run is before this one"))
+    assert "**wait**" in waiting and "Answer here" in waiting and "Reproduce" not in waiting
 
 
 def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
