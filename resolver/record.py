@@ -204,8 +204,7 @@ class Record:
     @property
     def publishable(self) -> Literal["", "comment", "folder"]:
         """By what its kept change can be made public; "" where it would be refused again."""
-        failure = self.failure
-        refused = failure is not None and failure.kind == "policy" and not failure.settings_decide
+        refused = self.failure is not None and self.failure.is_lasting
         change = self.job.output.change if self.can_be_published and not refused else None
         if change is None or change.bundle is None:
             return ""

@@ -30,6 +30,9 @@ WIDTH = 72
 _MOST_TO_START = 3
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _FORGED = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
+)
 _MANIFESTS = {
     "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
     "setup.py", "setup.cfg", "poetry.lock", "uv.lock", "pipfile", "pipfile.lock", "go.mod",
@@ -198,7 +201,8 @@ def _text(report: Report, parts: dict[Part, str]) -> str:
 
 
 def _own(parts: dict[Part, str]) -> str:
-    return "\n\n".join(headed(part, text, _label) for part, text in parts.items() if text)
+    told = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
+    return "\n\n".join(headed(part, text, _label) for part, text in told)
 
 
 def _label(part: Part) -> str:
@@ -215,6 +219,7 @@ def parts_of(report: Report, level: int) -> dict[Part, str]:
     values = values_of(report, rest if told else rest or message, LEVELS[level])
     values["told"] = dict(values["sections"])
     values["start"], values["careful"] = _to_look_at(report.patch.files if report.patch else ())
+    values["changelog"] = [code_span(shortened(p, 200)) for p in _changelog(report)[:3]]
     values["fold_files"] = len(values["files"]) > 6
     rendered = {
         part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
@@ -263,15 +268,24 @@ def _is_code(file: FileChange) -> bool:
 
 def _facts(report: Report) -> frozenset[Fact]:
     """What a checkbox may say without anybody being asked."""
-    files = report.patch.files if report.patch else ()
-    changed = [file.path for file in files if file.status in {"added", "modified"}]
+    changed = _written_paths(report)
     facts = set()
     if any(is_test(path) for path in changed):
         facts.add(Fact.TESTS)
     if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in changed):
         facts.add(Fact.DOCS)
-    if any(re.search(r"(?:^|/)(?:changelog|changes|news)\b", path, re.I) for path in changed):
+    if _changelog(report):
         facts.add(Fact.CHANGELOG)
     if _closes(report):
         facts.add(Fact.ISSUE)
     return frozenset(facts)
+
+
+def _written_paths(report: Report) -> list[str]:
+    files = report.patch.files if report.patch else ()
+    return [file.path for file in files if file.status in {"added", "modified"}]
+
+
+def _changelog(report: Report) -> list[str]:
+    """The files of a changelog that the change writes in."""
+    return [path for path in _written_paths(report) if _CHANGELOG.search(path)]

@@ -85,6 +85,11 @@ class Failure(Noun):
         default=False, description="True when other settings would let a refused change through."
     )
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the policy would refuse the same change again, whatever the settings."""
+        return self.kind == "policy" and not self.settings_decide
+
 
 def failure_of(error: ResolverError | Stopped) -> Failure:
     """The error as a report tells it."""

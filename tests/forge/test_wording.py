@@ -129,6 +129,14 @@ def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
         assert " publish" not in body.replace("not publish", "")
 
 
+def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
+    bound = failure_of(PolicyViolation("it is too large", settings_decide=True))
+    assert not bound.is_lasting and not failure_of(ForgeError("GitHub said so")).is_lasting
+    assert failure_of(PolicyViolation("it adds what looks like a credential")).is_lasting
+    body = comment_body(reports.report(failure=bound, publishable="folder"))
+    assert "Once the settings allow it, `resolver publish DIR` makes it public" in body
+
+
 def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
     failure = Failure(kind="error", what="a fault")
     told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
