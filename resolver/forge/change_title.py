@@ -22,29 +22,57 @@ _LEAD = re.compile(
 """What may stand before the verb."""
 
 _CHANGES = """
-    abort accept add adjust align allow annotate append apply assert assign avoid backport batch
-    block bound break bring build bump bypass cache calculate call cap carry catch change clamp
-    clarify clean clear close coerce collapse collect combine compare compile compute configure
-    consider convert copy correct count cover create cut deal declare decode deduplicate default
-    defer define delete deny deprecate derive describe detect determine disable disallow discard
-    dispatch display distinguish divide do document downgrade drop emit enable encode enforce
-    ensure error escape evaluate exclude exit expand expect explain expose extend extract fail
-    fall fetch filter find fix flag flatten flush follow forbid force format forward free
-    generate get give group guard handle hide hold honor honour ignore implement import improve
-    include increase index infer inherit initialise initialize inline insert install introduce
-    invalidate invert issue iterate join keep leave let limit link list load localize lock log
-    look lower make map mark mask match measure mention merge migrate mock modify move name
-    normalise normalize omit open optimise optimize order override pad parse pass patch permit
-    pick pin point port prefer preserve prevent print process produce propagate protect provide
-    prune publish pull push put quote raise rebuild recognise recognize record recover redirect
-    reduce refactor refer refresh register reject relax release reload remove rename render
-    reorder reorganize repair replace report request require rescue reset resolve respect
-    respond restore restrict retry return reuse revert rework rewrite roll rotate round save
-    scale scan select send separate serialise serialize set share shorten show silence simplify
-    skip sort specify split stop store stream strip subclass substitute supply support suppress
-    swap switch synchronize take teach terminate throw tidy tighten tolerate track translate
-    treat trigger trim truncate try turn tweak type unify unlock unwrap update upgrade use
-    validate wait warn widen wire wrap write yield
+    abort accept adapt add address adjust adopt align allow amend anchor annotate append apply
+    archive arrange ask assert assign assume attach authenticate authorize avoid backfill
+    backport balance batch begin benchmark bind block bootstrap borrow bound break bring bubble
+    buffer build bump bundle bypass cache calculate call cancel canonicalize cap capitalize
+    carry cast catch center chain change choose chunk cite clamp clarify clear clone close
+    coerce collapse collect color colour combine comment commit compare compile compress compute
+    configure connect consider consolidate construct contain convert copy correct correlate
+    count cover crash create credit crop cut deal debounce declare decode decompress decouple
+    decrease decrement decrypt dedent deduplicate deepen default defer define delay delete
+    demote deny deploy deprecate derive describe deserialize detach detect determine disable
+    disallow discard disconnect dismiss dispatch display distinguish divide do document double
+    downgrade drain draw drive drop duplicate elide eliminate embed emit emulate enable
+    encapsulate encode encourage encrypt end enforce enhance enlarge ensure enumerate error
+    escape establish estimate evaluate evict exclude execute exempt exit expand expect expire
+    explain export expose extend extract fail fake fall fetch filter finalize find fix flag
+    flatten flush focus fold follow forbid force forgive fork format forward free freeze fuzz
+    gate gather generate get give grant group guard halt handle harden harmonize hash hide
+    highlight hint hoist hold honor honour hook identify ignore implement import improve include
+    increase increment indent index indicate infer inherit initialise initialize initiate inject
+    inline insert install instantiate instrument integrate intercept interpolate interpret
+    interrupt introduce invalidate invert iron isolate issue iterate join keep kill lead learn
+    leave let lift limit link lint list load localize lock log loosen lower lowercase maintain
+    make manage map mark mask match measure memoize mention merge migrate minify minimize mirror
+    mock modernize modify monitor mount move multiplex multiply mutate mute name narrow negate
+    negotiate nest normalise normalize note notify nudge null obey obtain offer offset omit open
+    opt optimise optimize order override own pack pad page paginate parallelize parse partition
+    pass paste patch pause permit persist pick pin ping pipe place plug pluralize point poll
+    populate port postpone postprocess precompute prefer prefetch preload prepare prepend
+    preprocess preserve prevent print probe process produce profile project promote prompt
+    propagate propose protect prove provide prune publish pull purge push put qualify query
+    queue quote raise randomize rank reach react rearrange reassign rebuild recalculate receive
+    recognise recognize recompute reconcile reconnect record recover recreate recurse redirect
+    redo reduce refactor refer refine reflect refresh regenerate register reinstate reintroduce
+    reject relax release reload relocate rely remember remove rename render reopen reorder
+    reorganize repair reparse repeat rephrase replace replay report request require reraise
+    rescale rescue resend reserve reset resize resolve respect respond restart restore restrict
+    restructure restyle resume retain rethrow retire retrieve retry return reuse reveal revert
+    revive rewind rewire reword rework rewrite roll rotate round route safeguard salt sample
+    sanitise sanitize satisfy save say scale scan schedule scope scroll scrub secure seed seek
+    segment select send separate serialise serialize set shadow share shield shift ship shorten
+    show shrink shuffle shut sign silence simplify skip sleep slice slow smooth snapshot
+    solidify sort spawn specify speed spell split spread stabilize stack stage standardise
+    standardize start stash stick stop store stream stretch strip style subclass subscribe
+    substitute subtract suffix suggest sum summarize supply support suppress surface suspend
+    swallow swap switch sync synchronize tag tailor take teach tear tell terminate theme
+    throttle throw tidy tighten time toggle tokenize tolerate touch trace track transform
+    translate transpose traverse treat trigger trim truncate turn tweak type unbind unblock
+    uncomment uncover underline understand undo unescape unfold unify uninstall unlock unmount
+    unpack unpin unquote unset unsubscribe untangle unwrap update upgrade upload uppercase use
+    validate vary vectorize vendor verbalize version visit void vote wait wake warn watch weaken
+    weigh whitelist widen wind wipe wire wrap write yield zero
 """
 _VERBS = frozenset(_CHANGES.split())
 """What people who write commit messages say that a change does, in its base form."""
@@ -141,6 +169,9 @@ _STEP = re.compile(
 )
 """A step of the work: what was run or looked at, not what changed."""
 
+_CALL = re.compile(r"\w+[(._]\S")
+"""A name from code, and no verb: `add()`, `print.color`."""
+
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _TECHNICAL = re.compile(
     r"\w\(|\w_\w|[a-z0-9][A-Z]|\w\.\w|\w/\w|(?:^|\s)--?\w|\b[A-Z][a-z]+[A-Z]|`|\b[A-Z]{2,}\b"
@@ -160,7 +191,7 @@ def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
     lead = _LEAD.match(said)
     said = said[lead.end() :] if lead else said
     words = [word.lower() for word in _WORD.findall(said)]
-    if not words:
+    if not words or _CALL.match(said):
         return False
     means = {word for word in words[1:] if word not in _SAYS_NOTHING}
     if _TYPE.match(line):

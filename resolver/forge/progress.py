@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import Field
 
 from resolver.course import Course
-from resolver.forge.course import check_words
+from resolver.forge.course import course_values
 from resolver.forge.escape import code_span, one_line
 from resolver.forge.fitting import MAX_BODY
 from resolver.forge.markers import AtWork, at_work_marker, died_marker
@@ -81,12 +81,8 @@ def progress_body(progress: Progress) -> str:
         spent="" if progress.cost is None else money(progress.cost),
         plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
         most_planned=MOST_PLANNED,
-        reproduced=check_words(course.reproduced),
-        edited=course.edited,
-        unclear_before_edit=course.unclear_before_edit,
-        unclear_after_edit=course.unclear_after_edit,
         files=course.files,
-        newest=check_words(course.newest),
+        **course_values(course),
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
