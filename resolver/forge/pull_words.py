@@ -81,7 +81,8 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
     if not words and task and (task.pull or task.follows):
         words = _said(report)  # what the pull request is called says nothing of what was added
     elif not words:
-        words = f"Fix #{issue}: {asked}" if issue is not None and style.kind == "plain" else asked
+        prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
+        words = f"Fix #{issue}: {asked}" if prefixed else asked
     subject = Subject(
         words=title(words, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
@@ -99,7 +100,9 @@ def _style(subjects: tuple[str, ...]) -> Style:
 
 def _is_dictated(words: str, instruction: str) -> bool:
     """Whether the requester gave the title: it is then written as they wrote it."""
-    asks = re.search(r"\b(?:titled?|call|name)\b", instruction)
+    asks = re.search(
+        r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
+    )
     return asks is not None and words in instruction
 
 
@@ -109,7 +112,8 @@ def _split_title(report: Report, message: str) -> tuple[str, str]:
     plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
     fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
     may_be = fits and not first.startswith("#") and plain[-1] not in ":?"
-    if may_be and says_what_changed(plain, _known(report)):
+    dictated = may_be and _is_dictated(plain.rstrip("."), report.trigger.instruction)
+    if dictated or (may_be and says_what_changed(plain, _known(report))):
         return plain.rstrip("."), rest.strip()
     return "", message
 

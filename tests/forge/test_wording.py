@@ -358,8 +358,20 @@ def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
     told = reports.report(trigger=asked, conventions=conventions)
     given_ = told.model_copy(update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")})
     assert pull_request_title(given_) == "add Alpha()"
+    asked = reports.trigger(instruction="fix it and call the pull request Support for alpha")
+    named = {"trigger": asked, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
+    assert pull_request_title(told.model_copy(update=named)) == "Support for alpha"
     other = told.model_copy(update={"outcome": reports.outcome("Handle beta()")})
     assert pull_request_title(other) == "fix: handle beta()"
+
+
+def test_an_issues_title_that_says_what_to_change_stays_as_it_is() -> None:
+    asked = reports.trigger()
+    for title in ("Add alpha()", "Add a function alpha"):
+        told = reports.report(
+            task=reports.task(asked, title=title), outcome=reports.outcome("Done")
+        )
+        assert pull_request_title(told) == title
 
 
 def test_a_new_title_that_says_nothing_leaves_the_old_one() -> None:
