@@ -5,6 +5,8 @@ Where one does, "no check was run" can't be said. What is not known is taken to 
 """
 
 import ast
+import warnings
+from functools import lru_cache
 from posixpath import basename
 
 from resolver.shell.checkers import checking
@@ -52,6 +54,7 @@ _CELL_FUNCTIONS = frozenset({
 """What every IPython session of the agent has for looking and editing."""
 
 
+@lru_cache(maxsize=8)  # a running command is asked about with each look at it
 def runs_other_code(command: str) -> bool:
     """Return whether the command line may run code besides the checks that it names."""
     return len(command) > MAX_READ or _text(command, 0)
@@ -60,7 +63,9 @@ def runs_other_code(command: str) -> bool:
 def cell_runs_other_code(code: str) -> bool:
     """Return whether a cell does more than call the functions for looking and editing."""
     try:
-        tree = ast.parse(code if len(code) <= MOST_CODE else "!")
+        with warnings.catch_warnings():  # of odd escapes: they mean what they say
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code if len(code) <= MOST_CODE else "!")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     return not all(_is_plain_call(statement) for statement in tree.body)

@@ -1,6 +1,8 @@
 """Which commands and cells may have checked something without being a check by name."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resolver.shell.other_code import cell_runs_other_code, runs_other_code
 
@@ -62,6 +64,7 @@ def test_what_only_looks_edits_or_is_a_check_by_name(command: str) -> None:
     [
         ("edit_file_by_replace('a.py', 'x', 'y')\nopen_file('a.py', 3)", False),
         ("", False),
+        (r"edit_file_by_replace('a.py', '\d', 'y')", False),
         ("import calc\nassert calc.add(1, 1) == 2", True),
         ("open_file(check())", True),
         ("!pytest -q", True),
@@ -70,3 +73,9 @@ def test_what_only_looks_edits_or_is_a_check_by_name(command: str) -> None:
 )
 def test_a_cell_that_only_calls_its_own_functions_runs_nothing_else(code: str, runs: bool) -> None:
     assert cell_runs_other_code(code) is runs
+
+
+@given(st.text(alphabet="ab $(){}<>|&;'\"`\\\n=.-[]!#", max_size=60))
+def test_any_text_gets_an_answer(text: str) -> None:
+    runs_other_code(text)
+    cell_runs_other_code(text)
