@@ -61,6 +61,17 @@ class Course(Noun):
     checks: tuple[Check, ...] = Field(
         default=(), description="The newest run of each check, in order."
     )
+    unclear: bool = Field(
+        default=False,
+        description="True when a command may have held a check whose result was not seen by "
+        "itself: it edited as well, or ran code of which that can't be told.",
+    )
+    unclear_before_edit: bool = Field(
+        default=False, description="True when such a command ran before the first edit, or made it."
+    )
+    unclear_after_edit: bool = Field(
+        default=False, description="True when such a command ran since code was last edited."
+    )
 
     @property
     def fresh(self) -> tuple[Check, ...]:

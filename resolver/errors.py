@@ -90,7 +90,14 @@ class NotAllowed(Refused):
 
 
 class PolicyViolation(Refused):
-    """The change touches something that must not be published; the patch is kept."""
+    """The change touches something that must not be published; the patch is kept.
+
+    settings_decide: whether other settings would let it through.
+    """
+
+    def __init__(self, what: str, next_step: str = "", *, settings_decide: bool = False) -> None:
+        super().__init__(what, next_step)
+        self.settings_decide = settings_decide
 
 
 class OverBudget(Refused):

@@ -305,11 +305,12 @@ class Evidence(Noun):
 
 
 Unverified = Literal[
-    "", "unfinished", "unchecked", "failed", "unended", "hidden", "edited", "untouched"
+    "", "unfinished", "unchecked", "unclear", "failed", "unended", "hidden", "edited", "untouched"
 ]
 """What a change lacks to be shown as ready, "" for nothing: the agent does not call it complete; no
-check was run; one fails; one has not ended; its exit code was not its own; code was edited after
-the last that passed; a conflict that it was to resolve is as git left it."""
+check was run; none was seen separately from other commands; one fails; one has not ended; its exit
+code was not its own; code was edited after the last that passed; a conflict that it was to resolve
+is as git left it."""
 
 Kept = Literal["ours", "theirs", "deleted", "merged"]
 """What a file is whose conflict has ended: as the pull request has it, as its base has it, gone, or

@@ -184,7 +184,7 @@ def _task(record: Record, forge: Forge) -> Task:
         record.log = log = _open_log(record)
         opening = log.opening
         assert opening is not None
-        take_up(log, job.run, job.continuation)
+        take_up(log, job.run, job.continuation, ended=job.output.outcome is not None)
         job.output.withdraw_outcome()
         record.base = opening.base
         source = job.source or opening.task.source

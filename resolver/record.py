@@ -202,9 +202,10 @@ class Record:
         return course_of(self.log.state.events if self.log else ())
 
     @property
-    def _publishable(self) -> Literal["", "comment", "folder"]:
-        """By what its kept change can be made public."""
-        change = self.job.output.change if self.can_be_published else None
+    def publishable(self) -> Literal["", "comment", "folder"]:
+        """By what its kept change can be made public; "" where it would be refused again."""
+        refused = self.failure is not None and self.failure.is_lasting
+        change = self.job.output.change if self.can_be_published and not refused else None
         if change is None or change.bundle is None:
             return ""
         # a job has no place for it but the repository, which takes nothing then
@@ -243,7 +244,7 @@ class Record:
             course=self.course,
             told=self.telling.told if self.telling else None,
             continues=self.job.continues and self.log is not None,
-            publishable=self._publishable,
+            publishable=self.publishable,
             wanted=waiting_in(self.log.state) if self.log else None,
             answers=self.answers,
             how=self.publication.how,

@@ -1,6 +1,6 @@
 """The words for a check that a run's log shows."""
 
-from resolver.course import Check
+from resolver.course import Check, Course
 from resolver.forge.escape import code_span, shortened
 
 
@@ -10,3 +10,15 @@ def check_words(check: Check | None, in_table: bool = False) -> dict[str, object
         return None
     command = code_span(shortened(" ".join(check.command.split()), 150), in_table=in_table)
     return {"command": command, "passed": check.passed, "ended": check.ended}
+
+
+def course_values(course: Course, *, in_table: bool = False) -> dict[str, object]:
+    """What the templates are told of a run's checks and edits."""
+    return {
+        "edited": course.edited,
+        "reproduced": check_words(course.reproduced, in_table=in_table),
+        "newest": check_words(course.newest, in_table=in_table),
+        "unclear": course.unclear,
+        "unclear_before_edit": course.unclear_before_edit,
+        "unclear_after_edit": course.unclear_after_edit,
+    }

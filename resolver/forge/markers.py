@@ -20,6 +20,7 @@ _RUN = re.compile(
 _REVIEW = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
 _THREAD = re.compile(r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->")
 _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
+_ANY = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
 AT_WORK, DIED = "progress", "died"
 """What stands for the ending in the comment of a run that has none: it is at work, or it was
@@ -161,6 +162,12 @@ def spoken_in(body: str) -> str:
     if found is None or found[2] not in _SPOKEN:
         return ""
     return body[found.end() :].partition("\n<details")[0].strip()
+
+
+def without_markers(text: str, author: str, own: str) -> str:
+    """Return a text of our own account without its markers, which are no hidden text of anybody;
+    a text of another author as it is. author, own: logins."""
+    return _ANY.sub("", text) if author.casefold() == own.casefold() else text
 
 
 def check_marker(check: str) -> str:

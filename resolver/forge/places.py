@@ -5,21 +5,34 @@ from collections.abc import Callable
 from functools import cache
 from urllib.parse import quote
 
+_PATH = r"(?:\w[\w.+-]{0,99}(?:/[\w.+-]{1,100}){0,20}|\.\w[\w.-]{0,99}(?:/[\w.+-]{1,100}){0,20})"
 _PLACE = re.compile(
-    r"(?<![\w/.`\[@:\\-])(?P<tick>`?)"
-    r"(?P<path>\w[\w.+-]{0,99}(?:/[\w.+-]{1,100}){0,20}|\.\w[\w.-]{0,99}(?:/[\w.+-]{1,100}){0,20})"
+    rf"(?<![\w/.`\[@:\\-])(?P<tick>`?)(?P<path>{_PATH})"
     r"(?::(?P<line>[1-9][0-9]{0,6})(?:-(?P<last>[1-9][0-9]{0,6}))?"
-    r"|#L(?P<line2>[1-9][0-9]{0,6})(?:-L?(?P<last2>[1-9][0-9]{0,6}))?)"
+    r"|#L(?P<line1>[1-9][0-9]{0,6})(?:-L?(?P<last1>[1-9][0-9]{0,6}))?)"
     r"(?P=tick)(?![\w`\]/:-])"
+    # in words: "`calc.py`, line 10", "`calc.py` (lines 10-12)", "lines 10 to 12 of `calc.py`"
+    rf"|(?<![\w/.`\[@:\\-])(?=`|[\w/+-]*\.\w)(?P<tick2>`?)(?P<path2>{_PATH})(?P=tick2)"
+    r"(?:,? (?:(?:at|on|in) )?|,? (?P<open>\())"
+    r"[Ll]ines? (?P<line2>[1-9][0-9]{0,6})(?:(?:-|–| to )(?P<last2>[1-9][0-9]{0,6}))?"
+    r"(?(open)\))(?![\w`\]/:-])"
+    r"|\b[Ll]ines? (?P<line3>[1-9][0-9]{0,6})(?:(?:-|–| to )(?P<last3>[1-9][0-9]{0,6}))?"
+    rf" (?:of|in) (?P<tick3>`?)(?P<path3>{_PATH}(?<!\.))(?P=tick3)(?![\w`\]/:-])"
     # what stays as it is: fences, other code, links, addresses
     r"|(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|(?P<span>`{1,2})[^`]{1,2000}(?P=span)"
     r"|\[[^\]\n]{0,500}\]\([^)\n]{0,500}\)|https?://\S+",
     re.S,
 )
+_PATHS, _FIRST, _LAST = (
+    ("path", "path2", "path3"),
+    ("line", "line1", "line2", "line3"),
+    ("last", "last1", "last2", "last3"),
+)
 
 
 def with_links(text: str, page: str, lines_of: Callable[[str], int | None]) -> str:
-    """`text` with each `path:12`, `path:12-18`, `path#L12-L18` that exists made a markdown link.
+    """`text` with each `path:12`, `path:12-18`, `path#L12-L18` and each place in words ("`path`,
+    line 12", "lines 12-18 of `path`") that exists made a markdown link.
 
     page: URL under which a path of the commit is shown, without a slash at its end.
     lines_of: how many lines a file of the commit has, None when there is no such file. What it
@@ -28,16 +41,19 @@ def with_links(text: str, page: str, lines_of: Callable[[str], int | None]) -> s
     known = cache(lines_of)
 
     def linked(found: re.Match[str]) -> str:
-        path = found["path"]
+        path, first, last = (
+            next((text for group in groups if (text := found[group])), None)
+            for groups in (_PATHS, _FIRST, _LAST)
+        )
         if path is None:
             return found[0]
-        first = int(found["line"] or found["line2"])
-        last = int(found["last"] or found["last2"] or first)
+        begin, end = int(first or 0), int(last or first or 0)
         length = known(path)
-        if length is None or not first <= last <= length:
+        if length is None or not begin <= end <= length:
             return found[0]
         plain = "?plain=1" if path.lower().endswith((".md", ".rst")) else ""
-        lines = f"#L{first}" if first == last else f"#L{first}-L{last}"
-        return f"[`{found[0].strip('`')}`]({page}/{quote(path)}{plain}{lines})"
+        lines = f"#L{begin}" if begin == end else f"#L{begin}-L{end}"
+        words = f"`{found[0].strip('`')}`" if found["path"] else found[0]
+        return f"[{words}]({page}/{quote(path)}{plain}{lines})"
 
     return _PLACE.sub(linked, text)

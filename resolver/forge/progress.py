@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import Field
 
 from resolver.course import Course
-from resolver.forge.course import check_words
+from resolver.forge.course import course_values
 from resolver.forge.escape import code_span, one_line
 from resolver.forge.fitting import MAX_BODY
 from resolver.forge.markers import AtWork, at_work_marker, died_marker
@@ -41,7 +41,6 @@ class Progress(Noun):
     waits: str = Field(default="", description="What it waits for before it can begin.")
     read: bool = False
     base: str = Field(default="", description="Commit that was cloned.")
-    answers: bool = Field(default=False, description="True when nothing will be changed.")
     sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
     replies: int = 0
     most_replies: int = 0
@@ -61,7 +60,7 @@ class Progress(Noun):
 def progress_body(progress: Progress) -> str:
     """The comment of a run at work."""
     trigger, course = progress.trigger, progress.course
-    reviews = trigger.command is Command.REVIEW
+    kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
         "comments/progress.md.j2",
         login=one_line(trigger.actor.login, 100),
@@ -82,11 +81,9 @@ def progress_body(progress: Progress) -> str:
         spent="" if progress.cost is None else money(progress.cost),
         plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
         most_planned=MOST_PLANNED,
-        reproduced=check_words(course.reproduced),
-        edited=course.edited,
         files=course.files,
-        newest=check_words(course.newest),
-        kind="review" if reviews else "answer" if progress.answers else "change",
+        **course_values(course),
+        kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",

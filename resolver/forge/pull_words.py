@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
 
+from resolver.forge.change_title import is_about_the_work, says_what_changed
 from resolver.forge.commit_style import Style, Subject, is_test, read_style, written
 from resolver.forge.edited import words_marker
 from resolver.forge.escape import code_span, quieted, shortened, title, visible
@@ -29,6 +30,9 @@ WIDTH = 72
 _MOST_TO_START = 3
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _FORGED = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
+)
 _MANIFESTS = {
     "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
     "setup.py", "setup.cfg", "poetry.lock", "uv.lock", "pipfile", "pipfile.lock", "go.mod",
@@ -38,7 +42,7 @@ _MANIFESTS = {
 
 
 def pull_request_title(report: Report) -> str:
-    """The first line of the agent's message if it reads like a title, else the issue's title, in
+    """The first line of the agent's message if it says what changed, else the issue's title, in
     the repository's style. 1 to 256 characters."""
     return _subject(report, None)
 
@@ -47,7 +51,7 @@ def new_title(report: Report) -> str:
     """What the agent calls the pull request that the change was added to, in the repository's
     style; "" where its title may stay."""
     words = report.outcome.pull_request_title if report.outcome else ""
-    return _subject(report, None, words) if words.strip() else ""
+    return _subject(report, None, words) if _split_title(report, words)[0] else ""
 
 
 def commit_message(report: Report) -> str:
@@ -55,7 +59,7 @@ def commit_message(report: Report) -> str:
     outcome, issue = report.outcome, report.trigger.subject
     told = ""
     if outcome is not None:
-        _, rest = _split_title(outcome.message)
+        _, rest = _split_title(report, outcome.message)
         told = "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
     return render(
         "run/commit.j2",
@@ -71,11 +75,14 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
     issue, task = report.trigger.subject, report.task
     style = _style(report.conventions.subjects)
     asked = task.title if task else ""
-    words, _ = _split_title(words or (report.outcome.message if report.outcome else ""))
+    words, _ = _split_title(report, words or (report.outcome.message if report.outcome else ""))
+    if words and _is_dictated(words, report.trigger.instruction):
+        return shortened(title(words, own_issue=issue), limit or 256)
     if not words and task and (task.pull or task.follows):
         words = _said(report)  # what the pull request is called says nothing of what was added
     elif not words:
-        words = f"Fix #{issue}: {asked}" if issue is not None and style.kind == "plain" else asked
+        prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
+        words = f"Fix #{issue}: {asked}" if prefixed else asked
     subject = Subject(
         words=title(words, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
@@ -91,14 +98,30 @@ def _style(subjects: tuple[str, ...]) -> Style:
     return read_style(subjects)
 
 
-def _split_title(message: str) -> tuple[str, str]:
-    """First line and the rest, when the first line reads like a title; else "" and all of it."""
+def _is_dictated(words: str, instruction: str) -> bool:
+    """Whether the requester gave the title: it is then written as they wrote it."""
+    asks = re.search(
+        r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
+    )
+    return asks is not None and words in instruction
+
+
+def _split_title(report: Report, message: str) -> tuple[str, str]:
+    """First line and the rest, when the first line can be a title; else "" and all of it."""
     first, _, rest = visible(message).lstrip().partition("\n")
     plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
-    fits = 3 <= len(plain.split()) <= 14 and len(plain) <= 80
-    if fits and not first.startswith("#") and plain[-1] not in ":?":
+    fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
+    may_be = fits and not first.startswith("#") and plain[-1] not in ":?"
+    dictated = may_be and _is_dictated(plain.rstrip("."), report.trigger.instruction)
+    if dictated or (may_be and says_what_changed(plain, _known(report))):
         return plain.rstrip("."), rest.strip()
     return "", message
+
+
+def _known(report: Report) -> list[str]:
+    """Texts that name what the change is about."""
+    task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
+    return [task.title if task else "", report.trigger.instruction, *paths[:100]]
 
 
 def _said(report: Report) -> str:
@@ -110,7 +133,7 @@ def _said(report: Report) -> str:
             plain = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
             sentence = re.split(r"(?<=[.!;])\s", plain, maxsplit=1)[0].rstrip(" .!;")
             is_prose = not plain.startswith(("#", "|", "<")) and not sentence.endswith((":", "?"))
-            if is_prose and len(sentence.split()) > 1:
+            if is_prose and len(sentence.split()) > 1 and not is_about_the_work(sentence):
                 return sentence
     if not files:
         return "Change"
@@ -182,7 +205,8 @@ def _text(report: Report, parts: dict[Part, str]) -> str:
 
 
 def _own(parts: dict[Part, str]) -> str:
-    return "\n\n".join(headed(part, text, _label) for part, text in parts.items() if text)
+    told = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
+    return "\n\n".join(headed(part, text, _label) for part, text in told)
 
 
 def _label(part: Part) -> str:
@@ -192,13 +216,14 @@ def _label(part: Part) -> str:
 def parts_of(report: Report, level: int) -> dict[Part, str]:
     """What is known of the change, in the order in which it is told. level: index in LEVELS."""
     message = report.outcome.message if report.outcome else ""
-    _, rest = _split_title(message)
+    _, rest = _split_title(report, message)
     told = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
     values = values_of(report, rest if told else rest or message, LEVELS[level])
     values["told"] = dict(values["sections"])
     values["start"], values["careful"] = _to_look_at(report.patch.files if report.patch else ())
+    values["changelog"] = [code_span(shortened(p, 200)) for p in _changelog(report)[:3]]
     values["fold_files"] = len(values["files"]) > 6
     rendered = {
         part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
@@ -247,15 +272,24 @@ def _is_code(file: FileChange) -> bool:
 
 def _facts(report: Report) -> frozenset[Fact]:
     """What a checkbox may say without anybody being asked."""
-    files = report.patch.files if report.patch else ()
-    changed = [file.path for file in files if file.status in {"added", "modified"}]
+    changed = _written_paths(report)
     facts = set()
     if any(is_test(path) for path in changed):
         facts.add(Fact.TESTS)
     if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in changed):
         facts.add(Fact.DOCS)
-    if any(re.search(r"(?:^|/)(?:changelog|changes|news)\b", path, re.I) for path in changed):
+    if _changelog(report):
         facts.add(Fact.CHANGELOG)
     if _closes(report):
         facts.add(Fact.ISSUE)
     return frozenset(facts)
+
+
+def _written_paths(report: Report) -> list[str]:
+    files = report.patch.files if report.patch else ()
+    return [file.path for file in files if file.status in {"added", "modified"}]
+
+
+def _changelog(report: Report) -> list[str]:
+    """The files of a changelog that the change writes in."""
+    return [path for path in _written_paths(report) if _CHANGELOG.search(path)]

@@ -81,6 +81,14 @@ class Failure(Noun):
     what: str
     next_step: str = ""
     cause: Cause = ""
+    settings_decide: bool = Field(
+        default=False, description="True when other settings would let a refused change through."
+    )
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the policy would refuse the same change again, whatever the settings."""
+        return self.kind == "policy" and not self.settings_decide
 
 
 def failure_of(error: ResolverError | Stopped) -> Failure:
@@ -101,7 +109,13 @@ def failure_of(error: ResolverError | Stopped) -> Failure:
     cause: Cause = "" if isinstance(error, Stopped) else error.cause
     if isinstance(error, UsageError):
         cause = cause or "set_up"
-    return Failure(kind=kind, what=error.what, next_step=error.next_step, cause=cause)
+    return Failure(
+        kind=kind,
+        what=error.what,
+        next_step=error.next_step,
+        cause=cause,
+        settings_decide=isinstance(error, PolicyViolation) and error.settings_decide,
+    )
 
 
 class Report(Noun):

@@ -1,7 +1,9 @@
 """The repository's pull request template, filled in with what is known of a change.
 
 Its headings stay, its comments go; what we know stands below the heading that asks for it, and
-what no heading asks for stands above the first. Nothing is ticked that is not a fact.
+what no heading asks for stands above the first. Of its other words only what a person can tick
+stays, without a tick that is not a fact: what a template says of a change before there is one
+("No breaking changes", four ticked types) may not be true.
 """
 
 import re
@@ -24,6 +26,7 @@ class Part(StrEnum):
     CHANGE = "change"
     TESTED = "tested"
     LOOK = "look"
+    CHANGELOG = "changelog"
     RUN = "run"
 
 
@@ -39,15 +42,17 @@ class Fact(StrEnum):
 _ASKED: tuple[tuple[Part | None, str], ...] = (
     # in this order: a checklist with tests in its name is a checklist
     (None, r"check ?list|type of (?:the )?(?:change|pr)|types of changes|breaking"),
-    (
-        None,
-        r"before (?:you )?(?:submit|merg)|licen[cs]e|deploy|roll ?back|release notes?|change ?log",
-    ),
+    (None, r"before (?:you )?(?:submit|merg)|licen[cs]e|deploy|roll ?back"),
+    (Part.CHANGELOG, r"release notes?|change ?log|news (?:entry|fragment)|what['’]s new"),
     (None, r"screen ?shots?|screencasts?|demo|^\W*(?:reviewers?|assignees?|authors?)\W*$"),
     (None, r"^\W*(?:pull request|pr)(?: template)?\W*$"),
     (Part.TESTED, r"tests?\b|tested|testing|verif(?:y|ied|ication)|\bqa\b|reproduc|validat"),
     (Part.LOOK, r"review|look at|notes?\b|remarks?|risks?|remaining|follow.?ups?|limitations?"),
-    (Part.LOOK, r"additional"),
+    (Part.LOOK, r"additional|other (?:comments?|information)|further comments?"),
+    (Part.WHY, r"(?:problem|issue|bug) (?:descri|summary)"),
+    (Part.WHY, r"(?:descri\w*|summary)(?: of)?(?: the| your)? (?:problem|issue|bug)"),
+    # "Brief description of what is fixed" asks for no issue's number
+    (Part.WHAT, r"descri|summary|overview"),
     (Part.ISSUE, r"issues?\b|tickets?|fix(?:es|ed)\b|closes?\b|closing|resolves?\b"),
     (Part.ISSUE, r"related|references?|links?\b"),
     (Part.WHY, r"why|motivat|reason|context|background|problem|root cause|rationale|purpose"),
@@ -70,15 +75,13 @@ _HOME: dict[Part, tuple[Part, ...]] = {
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*)</h\1>", re.I)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
-_BOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
-_BARE_REFERENCE = re.compile(
-    r"^\s*(?:[-*+]\s+)?"
-    r"(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|related(?: to)?|refs?|issue)\b[:\s]*"
-    r"(?:#?[\s.:]*|#?\(?(?:issue(?:[ _-]?(?:number|id))?|number|nnn+|xxx+|0+)\)?[\s.]*)$",
-    re.I | re.M,
+_TICK_CELL = re.compile(
+    r"(?<=\|)([ \t]*)(?:\[[xX✓✔]\]|[xX✓✔☑✅🗹]|:(?:heavy|white)_check_mark:"
+    r"|:ballot_box_with_check:)\ufe0f?(?=[ \t]*\|)"
 )
-"""A line like `Fixes #` or `Closes #(issue number)`, which waits for a number."""
-
+_EMPTY_CELL = re.compile(r"\|[ \t]*\|")
+_TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*")
+_BOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
 _CLAIM = r"^\W*(?:i(?:'ve| have)?|we(?:'ve| have)?|this (?:pr|pull request|change))?\W*"
 _DONE = r"(?: (?:is|are|was|were|has been|have been))? (?:added|updated|included)\W*$"
 _FACTS: tuple[tuple[Fact, str], ...] = (
@@ -134,6 +137,8 @@ def filled(
         if part not in known or part is Part.RUN:
             continue
         home = _home(part, wanted)
+        if home is None and part is Part.CHANGELOG:
+            continue  # it is told where it is asked for
         if home is None:
             alone.append(headed(part, known[part], label))
         elif wanted[home] is part:
@@ -145,7 +150,7 @@ def filled(
             )
     below = [section.level for section in sections[1:]] + [0]
     written = [
-        _written(section, homes.get(index, []), wanted[index], facts, nobody, below[index])
+        _written(section, homes.get(index, []), facts, nobody, below[index])
         for index, section in enumerate(sections)
     ]
     return "\n\n".join(text for text in [*alone, *written, known.get(Part.RUN, "")] if text)
@@ -158,8 +163,11 @@ def headed(part: Part, text: str, label: Callable[[Part], str]) -> str:
 
 
 def beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
-    """What people see of a template that can't be filled in, to stand below a body of our own."""
-    return _ticked(quieted(strip_hidden(template).text, own_issue=own_issue).strip(), facts)
+    """What a person can tick in a template that can't be filled in, below its headings, to stand
+    below a body of our own."""
+    sections = _sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())
+    kept = ((section.heading, _form(section.body, facts)) for section in sections)
+    return "\n\n".join("\n\n".join(filter(None, each)) for each in kept if each[1])
 
 
 def _home(part: Part, wanted: Sequence[Part | None]) -> int | None:
@@ -181,23 +189,52 @@ def _asked_by(section: _Section) -> Part | None:
 def _written(
     section: _Section,
     given: Sequence[str],
-    part: Part | None,
     facts: frozenset[Fact],
     nobody: str,
     next_level: int,
 ) -> str:
     """The section: what is given in the place of its placeholder, or as it was. A heading that only
     has others below it needs nothing else."""
-    body = _ticked(section.body.strip(), facts)
+    form = _form(section.body, facts)
     if given:
-        boxes = "\n".join(line for line in body.split("\n") if _BOX.match(line))
-        return "\n\n".join(filter(None, [section.heading, *given, boxes]))
-    if part is Part.ISSUE or not section.heading:
-        body = _BARE_REFERENCE.sub("", body).strip()
+        return "\n\n".join(filter(None, [section.heading, *given, form]))
     if not section.heading:
-        return body
-    rest = body or ("" if next_level > section.level else nobody)
+        return form
+    rest = form or ("" if next_level > section.level else nobody)
     return "\n\n".join(filter(None, [section.heading, rest]))
+
+
+def _form(body: str, facts: frozenset[Fact]) -> str:
+    """What a person can tick of a section: its boxes, each with the lines that belong to it and the
+    line with a colon that leads to them, and its tables with a column for ticks. Its other words
+    are instructions, examples, or say what nobody knows."""
+    blocks = [_ticked(block, facts) for block in re.split(r"\n[ \t]*\n", body.strip("\n"))]
+    kept: list[str] = []
+    for at, block in enumerate(blocks):
+        following = blocks[at + 1] if at + 1 < len(blocks) else ""
+        form = _boxes_of(block) or _tick_table(block)
+        if form:
+            kept.append(form)
+        elif block.rstrip().endswith(":") and _BOX.match(following) and "\n" not in block.strip():
+            kept.append(block.strip())
+    return "\n\n".join(kept)
+
+
+def _boxes_of(block: str) -> str:
+    lines, kept, inside = block.split("\n"), list[str](), False
+    for at, line in enumerate(lines):
+        inside = bool(_BOX.match(line)) or (inside and line[:1] in {" ", "\t"})
+        leads = line.rstrip().endswith(":") and any(map(_BOX.match, lines[at + 1 : at + 2]))
+        if inside or leads:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _tick_table(block: str) -> str:
+    """The table without its ticks; "" for a block that is no table, or has no cells to tick."""
+    rows = [_TICK_CELL.sub(r"\1 ", row) for row in block.strip().split("\n")]
+    is_table = all(map(_TABLE_ROW.fullmatch, rows))
+    return "\n".join(rows) if is_table and any(map(_EMPTY_CELL.search, rows[2:])) else ""
 
 
 def _ticked(text: str, facts: frozenset[Fact]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resolver.forge.course import check_words
+from resolver.forge.course import check_words, course_values
 from resolver.forge.escape import code_span, fence, one_line, shortened, visible
 from resolver.forge.fitting import MAX_BODY, fit
 from resolver.forge.invisible import with_invisible_shown
@@ -145,9 +145,7 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "warnings": _lines(report.warnings, detail.lines),
         "what": _sentence(failure.what if failure else ""),
         "next_step": _capital(_sentence(_next_step(report))),
-        "edited": report.course.edited,
-        "reproduced": check_words(report.course.reproduced, in_table=True),
-        "newest": check_words(report.course.newest, in_table=True),
+        **course_values(report.course, in_table=True),
         "deciding": check_words(report.course.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",

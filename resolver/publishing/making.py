@@ -148,7 +148,9 @@ class Making:
             check(self.workspace, patch, policy_of(self.record))
         except PolicyViolation as violation:
             raise PolicyViolation(
-                f"on top of what was pushed meanwhile, {violation.what}", violation.next_step
+                f"on top of what was pushed meanwhile, {violation.what}",
+                violation.next_step,
+                settings_decide=violation.settings_decide,
             ) from violation
 
 

@@ -25,11 +25,18 @@ from resolver.runlog import RunLog
 from resolver.templates import render
 
 
-def take_up(log: RunLog, run: str, continuation: Continuation | None) -> None:
-    """Say in the log that `run` goes on from here: the first event that this process adds."""
+def take_up(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
+    """Say in the log that `run` goes on from here: the first event that this process adds.
+
+    ended: whether the run had come to a regular end, so that nothing cut it off.
+    """
     by = continuation.by if continuation else ""
     begun = log.begun(run) < len(log.state.events)
-    if begun or continuation is None:
+    if ended and log.is_done:
+        reason = "the run had ended, and its change is published"
+    elif ended:
+        reason = "the run had ended, and goes on"
+    elif begun or continuation is None:
         reason = "the run was cut off and goes on"
     else:
         reason = f"goes on from run {continuation.run}"

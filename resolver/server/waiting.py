@@ -54,7 +54,7 @@ class Waiting:
 
         unfinished: what the runs are for that wait or are at work.
         """
-        ahead = [each for each in unfinished if _comes_first(each, trigger)]
+        ahead = runs_ahead(unfinished, trigger)
         if not ahead or not settings.progress_comments or trigger.number is None:
             return
         with self._changed:
@@ -88,6 +88,12 @@ def _announce(
         return  # the run is refused, and says so
     except ResolverError as error:
         logger.warning("that a run waits could not be told: %s", error.what)
+
+
+def runs_ahead(unfinished: Collection[Trigger], trigger: Trigger) -> list[Trigger]:
+    """Return what comes before `trigger` on its repository, each request once: one event may have
+    been delivered, and stored, several times."""
+    return list({each.key: each for each in unfinished if _comes_first(each, trigger)}.values())
 
 
 def _comes_first(run: Trigger, trigger: Trigger) -> bool:

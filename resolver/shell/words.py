@@ -37,9 +37,18 @@ def inline_script(words: Sequence[str]) -> str | None:
     return None
 
 
+def substitutes(word: str) -> bool:
+    """Return whether a raw word holds what another command writes: `$(...)`, `<(...)`."""
+    return any(sign in part for part in _unquoted(word) for sign in ("$(", "`", "<(", ">("))
+
+
 def _expands(word: str) -> bool:
-    outside = (found[2] or found[4] or "" for found in _QUOTED.finditer(word))
-    return any("$" in part or "`" in part for part in outside)
+    return any("$" in part or "`" in part for part in _unquoted(word))
+
+
+def _unquoted(word: str) -> Iterator[str]:
+    """The parts of a raw word in which a shell expands."""
+    return (found[2] or found[4] or "" for found in _QUOTED.finditer(word))
 
 
 def plain(word: str) -> str:

@@ -79,6 +79,20 @@ def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     return argv, as_root
 
 
+def given_command(name: str, args: Sequence[str]) -> tuple[str, ...]:
+    """What `xargs` or `find -exec` runs; empty for any other command."""
+    if name in {"xargs", "parallel"}:
+        at = 0
+        while at < len(args) and args[at].startswith("-"):
+            at += 2 if args[at] in {"-n", "-I", "-P", "-L", "-s", "-d", "-a", "-E", "-j"} else 1
+        return tuple(args[at:])
+    if name == "find":
+        for at, word in enumerate(args):
+            if word in {"-exec", "-execdir", "-ok", "-okdir"}:
+                return tuple(each for each in args[at + 1 :] if each not in {";", "\\;", "+"})
+    return ()
+
+
 def _inner(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     name, words = basename(argv[0]), list(argv[1:])
     if name == "command" and words[:1] in (["-v"], ["-V"]):

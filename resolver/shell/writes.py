@@ -18,7 +18,7 @@ from resolver.shell.git import git_writes
 from resolver.shell.places import Written, is_outside, of_paths
 from resolver.shell.syntax import Pipeline, Stage, parse
 from resolver.shell.words import MOST_WORDS, behind_assignments, inline_script, plain
-from resolver.shell.wrappers import unwrapped
+from resolver.shell.wrappers import given_command, unwrapped
 
 _DEEPEST = 4
 _INTO = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
@@ -184,7 +184,7 @@ def _code(name: str, call: tuple[str, ...], stage: Stage) -> str:
 
 def _called(name: str, call: tuple[str, ...], found: _Found, depth: int) -> None:
     args = call[1:]
-    inner = _inner(name, args)
+    inner = given_command(name, args)
     if inner and depth < _DEEPEST:
         before = len(found.paths)
         _called(basename(inner[0]), inner, found, depth + 1)
@@ -200,22 +200,8 @@ def _called(name: str, call: tuple[str, ...], found: _Found, depth: int) -> None
     elif _names(name, args):
         found.steps += 1
         found.name(_operands(name, args))
-    elif _writes_unnamed(name, call):
+    elif writes_unnamed(name, call):
         found.unknown = True
-
-
-def _inner(name: str, args: Sequence[str]) -> tuple[str, ...]:
-    """What `xargs` or `find -exec` runs."""
-    if name in {"xargs", "parallel"}:
-        at = 0
-        while at < len(args) and args[at].startswith("-"):
-            at += 2 if args[at] in {"-n", "-I", "-P", "-L", "-s", "-d", "-a", "-E", "-j"} else 1
-        return tuple(args[at:])
-    if name == "find":
-        for at, word in enumerate(args):
-            if word in {"-exec", "-execdir", "-ok", "-okdir"}:
-                return tuple(each for each in args[at + 1 :] if each not in {";", "\\;", "+"})
-    return ()
 
 
 def _takes_paths(inner: Sequence[str]) -> bool:
@@ -246,8 +232,9 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
     return paths[-1:] if name in _COPIERS else paths
 
 
-def _writes_unnamed(name: str, call: tuple[str, ...]) -> bool:
-    args = call[1:]
+def writes_unnamed(name: str, call: Sequence[str]) -> bool:
+    """Return whether a program is told to change files that it finds itself, as formatters do."""
+    args = tuple(call[1:])
     words = [each for each in args if not each.startswith("-")]
     if name in _TASKS and any(_TASK.fullmatch(word[:80]) for word in words):
         return True
@@ -255,10 +242,10 @@ def _writes_unnamed(name: str, call: tuple[str, ...]) -> bool:
         snapshots = "-u" in args and any(basename(word) in _SNAPSHOTS for word in check[:2])
         return snapshots or any(word.partition("=")[0] in _FIXES for word in args)
     if name in {"python", "python3"} and args[:1] == ("-m",):
-        return len(args) > 1 and _writes_unnamed(args[1], args[1:])
+        return len(args) > 1 and writes_unnamed(args[1], args[1:])
     if name in {"npx", "bunx", "uvx"} and words:
         at = args.index(words[0])
-        return _writes_unnamed(basename(words[0]), args[at:])
+        return writes_unnamed(basename(words[0]), args[at:])
     if not _LOOKS.isdisjoint(args):
         return False
     with_flag = _FORMATS_WITH.get(name, "").split()

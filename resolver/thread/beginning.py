@@ -5,7 +5,7 @@ on. Only of a run that may begin and that publishes.
 from resolver.forge.base import Forge
 from resolver.forge.progress import Progress
 from resolver.forge.telling import Telling
-from resolver.model import Command, TriggerKind
+from resolver.model import TriggerKind
 from resolver.record import Record
 from resolver.verify.course import Following
 
@@ -32,7 +32,6 @@ def begin_telling(record: Record, forge: Forge) -> None:
             mention=settings.mention,
             job=job.actions_run,
             log_url=job.log_url or job.page,
-            answers=job.trigger.command is Command.QUESTION,
         ),
         settings.progress_interval,
         Following().take,

@@ -17,7 +17,9 @@ from resolver.events.lifecycle import DelegateEvent, StageCompleted
 from resolver.events.log import Event, parse_event
 from resolver.shell.checks import read_checks
 from resolver.shell.code import written_in
+from resolver.shell.other_code import cell_runs_other_code, runs_other_code
 from resolver.shell.places import Written, is_outside
+from resolver.shell.testers import is_test
 from resolver.shell.writes import written
 from resolver.verify.verdict import TAIL, reproduces, verdict_of
 
@@ -79,7 +81,7 @@ class Following:
                 except LogError:
                     return
                 self._take(inner, (*place, delegate), number)
-            case a.CmdRun() | a.IPythonRunCell() | a.FileWrite() | a.FileEdit():
+            case a.CmdRun() | a.IPythonRunCell() | a.FileWrite() | a.FileEdit() | a.McpCall():
                 self._open[*place, event.id] = event
             case ObservationBase(cause=int(cause)):
                 self._settle(self._open.pop((*place, cause), None), event, number)
@@ -96,9 +98,18 @@ class Following:
         result: ObservationBase,
         number: int,
     ) -> None:
+        before = not self._course.edited
         match action, result:
+            case a.CmdRun(command=command, is_input=False), o.ErrorObservation():
+                if read_checks(command).checks or runs_other_code(command):
+                    self._unclear(before)
+            case a.IPythonRunCell(code=code), o.ErrorObservation():
+                if cell_runs_other_code(code):
+                    self._unclear(before)
             case _, o.ErrorObservation():
                 pass
+            case a.McpCall(), _:
+                self._unclear(before)
             case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
                 if not is_outside(result.path, self._root):
                     self._named.add(posixpath.normpath(result.path))
@@ -106,6 +117,8 @@ class Following:
             case a.IPythonRunCell(code=code), _:
                 for what in self._by_cell(code):
                     self._edited_somewhere(what)
+                if cell_runs_other_code(code):
+                    self._unclear(before)
             case a.CmdRun(command=command, is_input=is_input), o.CmdOutput():
                 if is_input or (self._running and command in _KEYS):
                     self._polled(result, number)
@@ -122,14 +135,18 @@ class Following:
                 yield written(line.lstrip()[1:], self._root)
 
     def _ran(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+        before = not self._course.edited
         self._running = None  # what ran before was ended for it
         for key, check in list(self._checks.items()):
             if check.verdict == "unfinished":
                 del self._checks[key]
+                self._unclear(before)
         what = written(begun.command, self._root)
         if what and not (what.whole and result.exit_code):
             # One that edits as well is no check: which of the two came first is not said.
             self._edited_somewhere(what)
+            if read_checks(begun.command).checks or runs_other_code(begun.command):
+                self._unclear(before)
         elif not what:
             self._ended(begun, result, number)
 
@@ -141,6 +158,9 @@ class Following:
         output = (begun.output + result.content)[-TAIL:]
         running = result.exit_code is None
         self._running = _Running(begun.command, output) if running else None
+        before = not self._course.edited
+        if runs_other_code(begun.command):
+            self._unclear(before)
         key = read_checks(begun.command).checks
         if not key:
             self._show()
@@ -152,10 +172,12 @@ class Following:
         seen = known is not None and not known.stale and known.verdict in {"passed", "failed"}
         if check.verdict != "not_run" and not (seen and check.verdict in {"unknown", "unfinished"}):
             self._keep(key, check)
-        failed = check.verdict == "failed" and not self._course.edited
+        failed = check.verdict == "failed" and before
         if failed and reproduces(begun.command, result.exit_code, output):
             self._show(reproduced=check)
         else:
+            if check.verdict in {"unknown", "unfinished"} or (failed and any(map(is_test, key))):
+                self._unclear(before)
             self._show()
 
     def _check(self, command: str, exit_code: int | None, output: str, number: int) -> Check:
@@ -178,6 +200,11 @@ class Following:
         if len(self._checks) > _MOST_CHECKS:
             del self._checks[next(iter(self._checks))]
 
+    def _unclear(self, before_edit: bool) -> None:
+        """What just ran may have been a check whose result was not seen by itself."""
+        known = {"unclear": True, "unclear_after_edit": True}
+        self._show(**known, **({"unclear_before_edit": True} if before_edit else {}))
+
     def _edited_somewhere(self, what: Written) -> None:
         """Files that are not counted: a path is from where the command was, or none is named."""
         if what:
@@ -188,6 +215,7 @@ class Following:
         prose = all(_PROSE.fullmatch(path[-_MOST_PATH:]) for path in what.paths)
         if what.unknown or not prose:
             self._running = None  # what ends later has not seen the edit
+            self._show(unclear_after_edit=False)
             for key, check in list(self._checks.items()):
                 if check.verdict == "unfinished":
                     del self._checks[key]
@@ -210,5 +238,5 @@ class Following:
         checks = tuple(self._checks.values())
         if checks != self._course.checks:
             known["checks"] = checks
-        if known:
+        if any(getattr(self._course, name) != value for name, value in known.items()):
             self._course = self._course.model_copy(update=known)

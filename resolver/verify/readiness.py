@@ -15,7 +15,11 @@ def unverified(outcome: Outcome | None, course: Course) -> Unverified:
         return "unfinished"
     check = course.newest
     if check is None:
-        return "edited" if any(each.passed for each in course.checks) else "unchecked"
+        if course.unclear_after_edit:
+            return "unclear"
+        if any(each.passed for each in course.checks):
+            return "edited"
+        return "unclear" if course.unclear else "unchecked"
     match check.verdict:
         case "passed":
             return ""

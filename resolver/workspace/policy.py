@@ -60,9 +60,9 @@ def check(
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = [*_too_large(workspace, patch, policy, changes)]
     own = tuple(change for change in changes if change.path not in settled)
+    bounds = [*too_large, *_protected(workspace, patch, policy, own)]
     problems = [
-        *too_large,
-        *_protected(workspace, patch, policy, own),
+        *bounds,
         *_submodules(own),
         *_links_out(workspace, patch, changes),
         # What is too large is not read.
@@ -72,6 +72,7 @@ def check(
         raise PolicyViolation(
             "; ".join(problems),
             "the patch is kept with the run's output: look at it and apply by hand what is right",
+            settings_decide=len(problems) == len(bounds),
         )
 
 

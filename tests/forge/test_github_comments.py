@@ -9,7 +9,7 @@ from resolver.course import Check, Course
 from resolver.forge.markers import AtWork, at_work_in, at_work_marker, ending_of, is_of_run
 from resolver.forge.progress import Progress, progress_body
 from resolver.forge.report import Ending
-from resolver.model import PlanItem, TriggerKind
+from resolver.model import Command, PlanItem, TriggerKind
 from tests.forge import reports
 from tests.forge.test_github_publishing import issue, report_on, trigger_on
 from tests.forge.test_github_reading import BOT, forge_for
@@ -61,16 +61,30 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
     failing = Check(command="pytest -q", verdict="failed", exit_code=1)
     course = Course(edited=True, files=1, checks=(failing,))
     body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
-    assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in body
+    assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
+    unclear = course.model_copy(
+        update={
+            "checks": (),
+            "unclear": True,
+            "unclear_before_edit": True,
+            "unclear_after_edit": True,
+        }
+    )
+    body = progress_body(progress(issue, worked=True, course=unclear))
+    assert "- [ ] Reproduce: not seen separately from other commands\n" in body
+    assert "- [ ] Verify: not seen separately from other commands\n" in body
     body = progress_body(progress(issue, worked=True))
     assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
 
 
 def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
-    body = progress_body(progress(issue, answers=True, sandbox=True))
+    question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
+    body = progress_body(progress(issue, trigger=question, sandbox=True))
     assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Answer here\n" in body
     assert "Reproduce" not in body and "Verify" not in body
+    waiting = progress_body(progress(issue, trigger=question, waits="a run is before this one"))
+    assert "**wait**" in waiting and "Answer here" in waiting and "Reproduce" not in waiting
 
 
 def test_what_a_check_is_called_stays_words(issue: Issue) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError, Refused
+from resolver.forge.edited import with_newest
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.pinning import NOT_KNOWN
 from resolver.forge.github.threads import Bounds, Conversation
-from resolver.forge.markers import review_marker
+from resolver.forge.markers import check_marker, review_marker, run_marker, thread_marker
+from resolver.forge.report import Ending
 from resolver.model import Command, Task, Trigger, TriggerKind
 from resolver.pull import DiffFile, Hunk, Pull, Remark, Review, Verdict
 from resolver.triggers.parse import parse_event
@@ -95,6 +97,26 @@ def test_our_own_threads_are_known_and_our_reviews_words_are_not(
     _, found = read(github, asked())
     assert [t.comments[0].author for t in found.threads] == [BOT]
     assert found.reviews == ()
+
+
+def test_our_own_markers_are_no_hidden_text(github: GitHubServer, pull: Issue) -> None:
+    marker = run_marker("key", Ending.PULL_REQUEST, 1, "run-1")
+    body = with_newest(f"{marker}\n\nSo it is.", marker, "more", run="run-2", standing="a draft")
+    issue = github.create_issue(NAME, "Check fails", f"{check_marker('ci')}\n\nIt fails.", BOT)
+    ours = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
+    github.edit_issue(pull, body=f"{marker} as #{ours.number}")
+    github.add_review_comment(ours, "a.py", 30, f"{thread_marker('key', 't')}\nDone.", BOT)
+    github.advance(10)
+    asked = triggered(github, github.add_comment(ours, f"@agent as #{pull.number}", "alice"))
+    task, found = read(github, asked)
+    assert [line for line in task.left_out if "HTML" in line] == [
+        f"hidden in #{pull.number}: 1 HTML comment"
+    ]
+    assert task.body.startswith("So it is.")
+    assert [words.body for words in found.threads[0].comments] == ["Done."]
+    task, _ = read(github, triggered(github, github.add_comment(pull, "@agent fix", "alice")))
+    assert "hidden in the issue's text: 1 HTML comment" in task.left_out
+    assert not any(f"#{ours.number}" in line for line in task.left_out)
 
 
 def test_a_pull_request_whose_fork_is_gone_is_read(github: GitHubServer) -> None:

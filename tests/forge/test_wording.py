@@ -25,21 +25,31 @@ from resolver.errors import (
 from resolver.forge.fitting import MAX_BODY, fit, is_closed
 from resolver.forge.markdown import markdown_parser
 from resolver.forge.markers import ending_of, is_refusal_of, refusal_marker, run_marker
-from resolver.forge.pull_words import commit_message, pull_request_body, pull_request_title
+from resolver.forge.pull_words import (
+    commit_message,
+    new_title,
+    pull_request_body,
+    pull_request_title,
+)
 from resolver.forge.report import Ending, Failure, Report, failure_of
 from resolver.forge.wording import comment_body
 from resolver.model import (
     FileChange,
+    How,
     Outcome,
     Patch,
     Publication,
     PullRequest,
     RunState,
+    SettledConflict,
     TriggerKind,
 )
-from resolver.pull import OpenPull, PublishedReview
+from resolver.pull import OpenPull, PublishedReview, Pull
 from resolver.trace.markdown import utf16_length
+from resolver.verify.claims import claimed_evidence
+from resolver.verify.readiness import unverified
 from tests.forge import reports
+from tests.verify.test_course import Log
 
 PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
 TRACE = (
@@ -117,6 +127,14 @@ def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
         assert offer in body
     else:
         assert " publish" not in body.replace("not publish", "")
+
+
+def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
+    bound = failure_of(PolicyViolation("it is too large", settings_decide=True))
+    assert not bound.is_lasting and not failure_of(ForgeError("GitHub said so")).is_lasting
+    assert failure_of(PolicyViolation("it adds what looks like a credential")).is_lasting
+    body = comment_body(reports.report(failure=bound, publishable="folder"))
+    assert "Once the settings allow it, `resolver publish DIR` makes it public" in body
 
 
 def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
@@ -247,6 +265,46 @@ def test_no_evidence_is_said() -> None:
     assert "Not verified" in pull_request_body(reports.report(evidence=None))
 
 
+@pytest.mark.parametrize("how", ["pushed", "updated"])
+def test_a_sentence_behind_a_warning_stands_on_its_own(how: How) -> None:
+    pull = Pull(number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona")
+    asked = reports.trigger()
+    conflicts = (SettledConflict(path="a.py", kept="merged"),)
+    told = reports.report(
+        trigger=asked,
+        task=reports.task(asked, pull=pull),
+        unverified="unchecked",
+        draft=True,
+        how=how,
+        publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
+        pull_request=PULL.model_copy(update={"draft": True}),
+    )
+    lines = comment_body(told).splitlines()
+    quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
+    assert quoted and all(lines[at + 1] == "" for at in quoted)
+    assert any(line.startswith("I made the pull request **a draft again**") for line in lines)
+
+
+def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
+    log = Log()
+    log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
+    course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
+    told = reports.report(
+        course=course,
+        evidence=claimed_evidence(course),
+        unverified=unverified(reports.outcome(), course),
+        draft=True,
+        pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
+    )
+    body, comment = pull_request_body(told), comment_body(told)
+    assert "no result of a test or check was seen separately from other commands" in body
+    assert "the result of a check on it was not seen separately from other commands" in comment
+    for text in (body, comment):
+        assert "| Reproduced | not seen separately from other commands |" in text
+        assert "| Checked | not seen separately from other commands |" in text
+        assert "no check was" not in text and "no test" not in text
+
+
 def test_an_unknown_price_is_said() -> None:
     report = reports.report(outcome=reports.outcome(cost=None))
     assert "unknown price" in pull_request_body(report)
@@ -279,6 +337,9 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
         ("Handle empty input in the parser.\n\nMore.", "Handle empty input in the parser"),
         ("## Summary\n\nI fixed it", "Fix #12: It breaks"),
         ("Done!", "Fix #12: It breaks"),
+        ("All tests passed.\n\nI changed the parser.", "Fix #12: It breaks"),
+        ("I'm ready to submit", "Fix #12: It breaks"),
+        ("Add alpha()", "Add alpha()"),
         ("", "Fix #12: It breaks"),
         ("Here is what I changed:", "Fix #12: It breaks"),
         ("x" * 500, "Fix #12: It breaks"),
@@ -289,6 +350,35 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
 )
 def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) -> None:
     assert pull_request_title(reports.report(outcome=reports.outcome(message))) == title
+
+
+def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
+    asked = reports.trigger(instruction='fix it, and title it "add Alpha()"')
+    conventions = Conventions(subjects=tuple(f"fix: word {n}" for n in range(20)))
+    told = reports.report(trigger=asked, conventions=conventions)
+    given_ = told.model_copy(update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")})
+    assert pull_request_title(given_) == "add Alpha()"
+    asked = reports.trigger(instruction="fix it and call the pull request Support for alpha")
+    named = {"trigger": asked, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
+    assert pull_request_title(told.model_copy(update=named)) == "Support for alpha"
+    other = told.model_copy(update={"outcome": reports.outcome("Handle beta()")})
+    assert pull_request_title(other) == "fix: handle beta()"
+
+
+def test_an_issues_title_that_says_what_to_change_stays_as_it_is() -> None:
+    asked = reports.trigger()
+    for title in ("Add alpha()", "Add a function alpha"):
+        told = reports.report(
+            task=reports.task(asked, title=title), outcome=reports.outcome("Done")
+        )
+        assert pull_request_title(told) == title
+
+
+def test_a_new_title_that_says_nothing_leaves_the_old_one() -> None:
+    said = reports.outcome("Add mul", pull_request_title="All tests passed")
+    assert new_title(reports.report(outcome=said)) == ""
+    said = reports.outcome("Add mul", pull_request_title="Make add add, and add mul")
+    assert new_title(reports.report(outcome=said)) == "Make add add, and add mul"
 
 
 @pytest.mark.parametrize(
@@ -305,6 +395,7 @@ def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) ->
         ),
         (reports.outcome("```\na = b\n```\nHere it is:"), "Change a.py and 1 other file"),
         (reports.outcome(""), "Change a.py and 1 other file"),
+        (reports.outcome("All tests passed. I am done."), "Change a.py and 1 other file"),
     ],
 )
 def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject: str) -> None:

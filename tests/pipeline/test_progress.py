@@ -118,10 +118,10 @@ def test_what_was_not_seen_is_not_ticked(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     told = checklist(seen[-1])
-    assert "- [ ] Reproduce: no check was seen to fail before the first edit\n" in told
+    assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in told
     assert "- [x] Fix: files edited\n- [ ] Verify\n" in told
     [told] = scene.bot_comments()
-    assert "| Reproduced | no check was seen to fail before the first edit |\n" in told
+    assert "| Reproduced | no test was seen to fail before the first edit |\n" in told
     assert "| Checked | no check was seen to pass after the last edit |\n" in told
 
 

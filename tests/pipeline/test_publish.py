@@ -36,6 +36,9 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     assert done.exit_code == 0, done.stderr
     [branch] = git(checkout, "branch", "--list", "agent/*", "--format=%(refname:short)").split()
     assert git(checkout, "rev-parse", f"{branch}^{{tree}}") == made.outcome["tree"]
+    resumed = (made.output / "trace.md").read_text(encoding="utf-8")
+    assert "the run had ended, and its change is published" in resumed
+    assert "cut off" not in resumed
     again = command_line.call("publish", made.output, **NOWHERE)
     assert again.exit_code == 0 and "is done already" in again.stderr
     assert len(model_endpoint.requests) == 2
@@ -50,6 +53,17 @@ def test_a_refused_push_costs_no_second_run(scene: Scene) -> None:
     done = scene.line.call("publish", failed.output, **NOWHERE)
     assert done.exit_code == 0, done.stderr
     assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 1)
+
+
+def test_a_change_that_is_refused_is_not_offered_for_publishing(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    key = bash("echo \"KEY = 'AKIA${X}ABCDEFGHIJKLMNOP'\" >> calc.py")
+    model_endpoint.script(key, finish("Add the key to calc"))
+    refused = command_line.resolve(checkout)
+    assert refused.exit_code == 5 and "credential" in refused.stderr
+    assert "resolver publish" not in refused.stderr
 
 
 def test_a_run_that_is_not_finished_is_not_published(

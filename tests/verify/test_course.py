@@ -366,3 +366,61 @@ def test_folding_a_log_at_once_is_following_it() -> None:
     log.edited()
     log.ran("pytest -q")
     assert course_of(log.events) == log.course
+
+
+def unclear(course: Course) -> tuple[bool, bool, bool]:
+    return course.unclear, course.unclear_before_edit, course.unclear_after_edit
+
+
+def test_a_check_in_the_command_that_edits_is_not_seen_separately() -> None:
+    log = Log()
+    assert unclear(log.ran("sed -i s/a/b/ calc.py && python3 test_calc.py")) == (True, True, True)
+    assert unclear(log.edited()) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "output"),
+    [
+        ("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError"),
+        ("pytest -q | tail -3", 0, ""),
+        ("pytest -q", None, ""),
+        ("pytest -q", 2, "1 error\nerrors during collection"),
+    ],
+)
+def test_what_may_have_failed_before_the_edit_is_not_seen_separately(
+    command: str, exit_code: int | None, output: str
+) -> None:
+    log = Log()
+    log.ran(command, exit_code, output)
+    assert unclear(log.edited()) == (True, True, False)
+    assert reproduced(log.course) is None
+
+
+def test_a_check_that_ends_for_the_next_command_is_not_seen_separately() -> None:
+    log = Log()
+    log.edited()
+    log.ran("pytest -q", None)
+    assert unclear(log.ran("ls")) == (True, False, True)
+    assert log.course.newest is None
+
+
+def test_an_action_that_failed_or_a_tool_elsewhere_may_have_checked() -> None:
+    log = Log()
+    log.edited()
+    assert unclear(log.course) == (False, False, False)
+    cause = log.add(a.CmdRun(command="pytest -q"))
+    log.add(o.ErrorObservation(content="the sandbox gave no answer", cause=cause))
+    assert unclear(log.course) == (True, False, True)
+    log.edited()
+    cause = log.add(a.McpCall(server="ci", name="run_tests", arguments={}))
+    log.add(o.McpResult(content="ok", cause=cause))
+    assert unclear(log.course) == (True, False, True)
+
+
+def test_looking_editing_and_checks_by_name_are_clear() -> None:
+    log = Log()
+    for command in ("ls", "pytest -q", "sed -i s/a/b/ a.py", "ruff check ."):
+        log.ran(command)
+    cause = log.add(a.IPythonRunCell(code="edit_file_by_replace('a.py', 'x', 'y')"))
+    log.add(o.IPythonOutput(content="", cause=cause))
+    assert unclear(log.course) == (False, False, False)

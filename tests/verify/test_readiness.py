@@ -31,6 +31,8 @@ def course(*verdicts: Verdict, stale: bool = False) -> Course:
         (course("passed", "failed"), "failed"),
         (course("passed", "unfinished"), "unended"),
         (course("unknown"), "hidden"),
+        (Course(unclear=True), "unclear"),
+        (Course(unclear=True, unclear_after_edit=True), "unclear"),
     ],
 )
 def test_what_the_log_shows_decides(shown: Course, missing: str) -> None:

@@ -41,12 +41,13 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Around:
-    """Reads it. number: of the issue or pull request."""
+    """Reads it. number: of the issue or pull request. own: our login."""
 
     access: GitHubAccess
     repository: Repository
     trigger: Trigger
     number: int
+    own: str
     wanted: Wanted
 
     def read(
@@ -89,7 +90,7 @@ class Around:
         name = self.repository.full_name
         try:
             with self.access.asking("read what it refers to", "issues: read"):
-                related = Related(self.access, name, self.number, self.trigger)
+                related = Related(self.access, name, self.number, self.trigger, self.own)
                 return related.read(texts, known, left_out)
         except ForgeError as error:
             left_out.append(error.what)

@@ -24,6 +24,7 @@ from resolver.forge.github.threads import (
 )
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.invisible import with_invisible_shown
+from resolver.forge.markers import without_markers
 from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Trigger, TriggerKind
 from resolver.pull import LinkedIssue, PastReview, Pull, ReviewThread, Words
@@ -182,20 +183,22 @@ class _Reading:
     def closes(self, found: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
         chosen = []
         for issue in found:
+            author = issue.account.name if issue.account else "ghost"
             edited = utc(issue.edited_at or issue.created_at)
             late = self._trigger.kind is not TriggerKind.COMMAND_LINE and edited >= self._trigger.at
             body = ""
             if late:
                 self._left_out.append(f"the text of #{issue.number}, edited after the request")
             else:
-                body = without_pictures(self._cleaned(issue.body, f"#{issue.number}"))
+                shown = without_markers(issue.body, author, self._own)
+                body = without_pictures(self._cleaned(shown, f"#{issue.number}"))
             title = " ".join(self._cleaned(issue.title, f"#{issue.number}'s title").split())
             chosen.append(
                 LinkedIssue(
                     number=issue.number,
                     title=shortened(title, 256),
                     body=shortened(body, MAX_LINKED),
-                    author=issue.account.name if issue.account else "ghost",
+                    author=author,
                     association=issue.association,
                 )
             )
@@ -217,7 +220,7 @@ class _Reading:
         if late:
             self._left_out.append(f"{what} that was {late} the request")
             return None
-        body = self._cleaned(said.body, what)
+        body = self._cleaned(without_markers(said.body, said.author, self._own), what)
         text = f"{self._pulls}/comments/{said.id}"
         if kind is TriggerKind.REVIEW_SUBMITTED:
             text = f"{self._pulls}/{self._trigger.subject}/reviews/{said.id}"

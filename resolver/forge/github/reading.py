@@ -25,7 +25,7 @@ from resolver.forge.github.moments import WRITTEN, lateness, utc
 from resolver.forge.github.pulls import read_pull
 from resolver.forge.github.words_then import words_then
 from resolver.forge.hidden_text import ALT, Cleaned, strip_hidden
-from resolver.forge.markers import is_of_run, spoken_in
+from resolver.forge.markers import is_of_run, spoken_in, without_markers
 from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 
@@ -83,7 +83,7 @@ def read_task(
         _check_command(trigger, issue, f"{full_name}#{number}")
         left_out: list[str] = []
         links = PictureLinks()
-        snapshot = _issue_text(access, full_name, issue, trigger, links, left_out)
+        snapshot = _issue_text(access, full_name, issue, trigger, own, links, left_out)
         read = _read_comments(issue, trigger)
         hidden = _hidden(access, read.comments, trigger, own, left_out)
         comments = _chosen_comments(read, hidden, trigger, own, links, left_out)
@@ -91,7 +91,7 @@ def read_task(
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own, links, left_out)
         asks = links.take(trigger.instruction, "", "in the request", issue.url, trigger.actor.login)
-        around = Around(access, repository, trigger, number, wanted)
+        around = Around(access, repository, trigger, number, own, wanted)
         found = around.read(snapshot, comments, links, pull, left_out)
         on_pull = trigger.is_pull_request or pull is not None
         return Task(
@@ -235,6 +235,7 @@ def _issue_text(
     repository: str,
     issue: Issue,
     trigger: Trigger,
+    own: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> Snapshot:
@@ -257,7 +258,7 @@ def _issue_text(
         left_out.append("the issue's text was edited after the request: the earlier one is used")
     title = " ".join(_clean(seen.title, "title", left_out).split())
     author = seen.author or now.author
-    body = _clean(seen.body, "text", left_out)
+    body = _clean(without_markers(seen.body, author, own), "text", left_out)
     body = links.take(body, seen.body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE:
         left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")

@@ -20,6 +20,7 @@ from resolver.forge.github.moments import utc
 from resolver.forge.github.renames import Answer, Renames
 from resolver.forge.github.threads import Account
 from resolver.forge.hidden_text import strip_hidden
+from resolver.forge.markers import without_markers
 from resolver.forge.picture_links import without_pictures
 from resolver.forge.references import references_in
 from resolver.model import Trigger, TriggerKind
@@ -81,13 +82,14 @@ class _Found(Answer):
 
 @dataclass(frozen=True)
 class Related:
-    """Reads what belongs to issue or pull request `number` of OWNER/NAME. Raises what
-    `GitHubAccess.asking` turns into a ForgeError."""
+    """Reads what belongs to issue or pull request `number` of OWNER/NAME. own: our login. Raises
+    what `GitHubAccess.asking` turns into a ForgeError."""
 
     access: GitHubAccess
     repository: str
     number: int
     trigger: Trigger
+    own: str
 
     def read(
         self, texts: Iterable[str], known: Iterable[int], left_out: list[str]
@@ -187,7 +189,8 @@ class Related:
             left_out.append(f"the text of #{number}, edited after the request")
         renamed = found.renamed.nodes if not self._is_now else []
         title = strip_hidden(renamed[0].before if renamed else found.title).text
-        body = strip_hidden("" if is_late else found.body)
+        author = found.account.name if found.account else "ghost"
+        body = strip_hidden("" if is_late else without_markers(found.body, author, self.own))
         if body.removed:
             left_out.append(f"hidden in #{number}: {', '.join(body.removed)}")
         return Reference(
@@ -196,7 +199,7 @@ class Related:
             relation=relation,
             state=self._state(found),
             title=shortened(" ".join(title.split()), 256),
-            author=found.account.name if found.account else "ghost",
+            author=author,
             association=found.association,
             body=shortened(without_pictures(body.text.strip()), MOST_BODY),
             is_late=is_late,

@@ -139,7 +139,9 @@ def _words_of(task: Task) -> str:
     linked = (
         [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
     )
-    words = (task.trigger.instruction, task.title, task.body, *task.labels, *said, *linked)
+    # a template words the request of a failed check; of that only the check's name says anything
+    asked = task.trigger.check or task.trigger.instruction
+    words = (asked, task.title, task.body, *task.labels, *said, *linked)
     return "\n\n".join(words)
 
 

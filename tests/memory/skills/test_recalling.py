@@ -24,6 +24,7 @@ from resolver.memory.skills.recalling import (
 )
 from resolver.memory.skills.skill import Origin, Skill
 from resolver.model import Actor, Comment, Completion, Limits, Task, Trigger, TriggerKind
+from resolver.templates import render
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOOLS = ("execute_bash", "str_replace_editor", "finish")
@@ -83,6 +84,18 @@ def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> 
 def test_the_words_of_the_issue_call_for_a_skill_and_those_of_templates_do_not() -> None:
     assert names(recalled(numbered(opening("It is flaky.")))) == ["AGENTS.md", "flaky"]
     assert names(recalled(numbered(opening("It breaks.")))) == ["AGENTS.md"]
+
+
+def test_the_template_that_asks_to_fix_a_check_calls_for_no_skill() -> None:
+    first = opening()
+    assert isinstance(first[0], life.RunStarted)
+    for check, told in (("tests", ["AGENTS.md"]), ("flaky tests", ["AGENTS.md", "flaky"])):
+        words = render("run/check_failed.md.j2", check=check, commit="c" * 40, branch="main")
+        asked = {"kind": TriggerKind.CHECK_FAILED, "check": check, "instruction": words}
+        trigger = first[0].task.trigger.model_copy(update=asked)
+        task = first[0].task.model_copy(update={"trigger": trigger})
+        started = first[0].model_copy(update={"task": task})
+        assert names(recalled(numbered([started, *first[1:]]))) == told
 
 
 def test_every_load_has_its_reason_and_comes_from_the_run_itself() -> None:

@@ -1,0 +1,241 @@
+"""Decides whether a line says what a change does, so that it can be a title.
+
+A title says what changed: it begins with a verb of change ("Add", "Fixes", "Handled", or "fix: ")
+and names what. What speaks of the work itself ("All tests passed", "I'm ready to submit", "Let me
+verify") is none. A good title that is not recognised costs little: the issue's takes its place.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+_PREFIX = re.compile(r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+")
+"""What a subject may begin with: `fix(parser): `, `docs: `, `[api] `."""
+
+_TYPE = re.compile(
+    r"(?:build|chore|ci|docs?|feat|fix|perf|refactor|style|tests?)\b[^:]{0,50}:", re.I
+)
+"""As https://www.conventionalcommits.org has it: it says by itself that something changed."""
+
+_LEAD = re.compile(
+    r"(?:(?P<stops>no longer|don['’]t|do not|never)|\w{3,20}ly|also|always)\s+", re.I
+)
+"""What may stand before the verb."""
+
+_CHANGES = """
+    abort accept adapt add address adjust adopt align allow amend anchor annotate append apply
+    archive arrange ask assert assign assume attach authenticate authorize avoid backfill
+    backport balance batch begin benchmark bind block bootstrap borrow bound break bring bubble
+    buffer build bump bundle bypass cache calculate call cancel canonicalize cap capitalize
+    carry cast catch center chain change choose chunk cite clamp clarify clear clone close
+    coerce collapse collect color colour combine comment commit compare compile compress compute
+    configure connect consider consolidate construct contain convert copy correct correlate
+    count cover crash create credit crop cut deal debounce declare decode decompress decouple
+    decrease decrement decrypt dedent deduplicate deepen default defer define delay delete
+    demote deny deploy deprecate derive describe deserialize detach detect determine disable
+    disallow discard disconnect dismiss dispatch display distinguish divide do document double
+    downgrade drain draw drive drop duplicate elide eliminate embed emit emulate enable
+    encapsulate encode encourage encrypt end enforce enhance enlarge ensure enumerate error
+    escape establish estimate evaluate evict exclude execute exempt exit expand expect expire
+    explain export expose extend extract fail fake fall fetch filter finalize find fix flag
+    flatten flush focus fold follow forbid force forgive fork format forward free freeze fuzz
+    gate gather generate get give grant group guard halt handle harden harmonize hash hide
+    highlight hint hoist hold honor honour hook identify ignore implement import improve include
+    increase increment indent index indicate infer inherit initialise initialize initiate inject
+    inline insert install instantiate instrument integrate intercept interpolate interpret
+    interrupt introduce invalidate invert iron isolate issue iterate join keep kill lead learn
+    leave let lift limit link lint list load localize lock log loosen lower lowercase maintain
+    make manage map mark mask match measure memoize mention merge migrate minify minimize mirror
+    mock modernize modify monitor mount move multiplex multiply mutate mute name narrow negate
+    negotiate nest normalise normalize note notify nudge null obey obtain offer offset omit open
+    opt optimise optimize order override own pack pad page paginate parallelize parse partition
+    pass paste patch pause permit persist pick pin ping pipe place plug pluralize point poll
+    populate port postpone postprocess precompute prefer prefetch preload prepare prepend
+    preprocess preserve prevent print probe process produce profile project promote prompt
+    propagate propose protect prove provide prune publish pull purge push put qualify query
+    queue quote raise randomize rank reach react rearrange reassign rebuild recalculate receive
+    recognise recognize recompute reconcile reconnect record recover recreate recurse redirect
+    redo reduce refactor refer refine reflect refresh regenerate register reinstate reintroduce
+    reject relax release reload relocate rely remember remove rename render reopen reorder
+    reorganize repair reparse repeat rephrase replace replay report request require reraise
+    rescale rescue resend reserve reset resize resolve respect respond restart restore restrict
+    restructure restyle resume retain rethrow retire retrieve retry return reuse reveal revert
+    revive rewind rewire reword rework rewrite roll rotate round route safeguard salt sample
+    sanitise sanitize satisfy save say scale scan schedule scope scroll scrub secure seed seek
+    segment select send separate serialise serialize set shadow share shield shift ship shorten
+    show shrink shuffle shut sign silence simplify skip sleep slice slow smooth snapshot
+    solidify sort spawn specify speed spell split spread stabilize stack stage standardise
+    standardize start stash stick stop store stream stretch strip style subclass subscribe
+    substitute subtract suffix suggest sum summarize supply support suppress surface suspend
+    swallow swap switch sync synchronize tag tailor take teach tear tell terminate theme
+    throttle throw tidy tighten time toggle tokenize tolerate touch trace track transform
+    translate transpose traverse treat trigger trim truncate turn tweak type unbind unblock
+    uncomment uncover underline understand undo unescape unfold unify uninstall unlock unmount
+    unpack unpin unquote unset unsubscribe untangle unwrap update upgrade upload uppercase use
+    validate vary vectorize vendor verbalize version visit void vote wait wake warn watch weaken
+    weigh whitelist widen wind wipe wire wrap write yield zero
+"""
+_VERBS = frozenset(_CHANGES.split())
+"""What people who write commit messages say that a change does, in its base form."""
+
+_AMBIGUOUS = """
+    check clean complete examine finish inspect look read reproduce review run see submit test
+    try verify view
+"""
+_STEPS = frozenset(_AMBIGUOUS.split())
+"""Verbs of the work as well as of a change: a change is meant where what follows is known."""
+
+_IRREGULAR = {
+    "broke": "break", "broken": "break", "brought": "bring", "built": "build", "caught": "catch",
+    "chose": "pick", "dealt": "deal", "did": "do", "done": "do", "does": "do", "fell": "fall",
+    "found": "find", "gave": "give", "got": "get", "held": "hold", "hid": "hide", "kept": "keep",
+    "left": "leave", "made": "make", "overrode": "override", "rebuilt": "rebuild",
+    "rewrote": "rewrite", "sent": "send", "shown": "show", "took": "take", "taught": "teach",
+    "threw": "throw", "wrote": "write",
+}  # fmt: skip
+
+_STATES = frozenset(
+    {"is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "will"}
+)
+
+_NOTHING = """
+    a about above again all also always an and any are as at back be been being below bug bugs
+    but by can case cases change changed changes code complete completed completely correct
+    corrected correctly current different done edit edits error errors every everything existing
+    expected fail failed failing fails feature features few file files final fine finished first
+    fix fixed fixes for from full fully further given good had has have here how if implement
+    implementation implemented in instead into is issue issues it its just last like make many
+    mentioned minor more necessary needed new no not now of off ok okay on one only or other our
+    out over own part pass passed passes passing patch perfect please pr problem problems
+    project properly provided pull quick ready relevant repo repository request requested
+    requests required resolve resolved result results right same see should small so solution
+    solve solved some statement step submission submit success successful successfully suite
+    sure task tasks test tested tests than that the their them then there these they thing
+    things this those time to together too update updated updates use various verified verify
+    very was way were what when where which will with without work working works would yet your
+"""
+_SAYS_NOTHING = frozenset(_NOTHING.split())
+"""Words that name nothing: without another one beside them a line does not say what changed."""
+
+_SPEAKER = re.compile(
+    r"(?:^|[.,;!?]\s+|\b(?:and|so|now|but|that|because|as|what)\s+)(?:I|[Ww]e)\b(?![./])"
+    r"|\b[Ii]['’](?:m|ve|ll|d)\b|\b[Ww]e['’](?:re|ve|ll|d)\b"
+    r"|\bI (?:am|have|will|was|had|need|should|can|could|would|must|did|do|think|made|ran)\b"
+    r"|\b[Ll]et(?:['’]s| me| us)\b|\b(?:[Mm]y|[Mm]ine|[Mm]yself)\b"
+)
+"""Who did the work speaks."""
+
+_OPENING = re.compile(
+    r"(?:now|next|first|firstly|second|then|finally|lastly|wait|ok|okay|great|good|perfect|excellent"
+    r"|nice|awesome|yes|no(?! longer)|so|well|actually|however|hmm+|alright|right|sure|done|ready"
+    r"|here|summary|unfortunately|looks?|looking|seems?|going|based|given|since|still|success|confident)\b"
+    r"|\w+[.!](?:\s|$)",
+    re.I,
+)
+"""How a remark on the work begins."""
+
+_WORK = (
+    r"(?:(?:all|the|these|those|this|that|my|our|both|every|each|some|most|any|no|\d+|new|existing"
+    r"|relevant|related|other|final|unit|full|whole|entire|regression|requested|necessary|required"
+    r"|proposed|reproduction|repro)\s+)*"
+    r"(?:it|this|that|all|everything|nothing|tests?(?:\s+(?:cases?|suite|files?|run|results?))?"
+    r"|suite|checks?|diff|patch|changes?|fix(?:es)?|solution|implementation|work|task|issue|bug"
+    r"|problem|scripts?|output|results?|code|ci|linter|linting|build|modifications?|edits?)"
+)
+_STATE = re.compile(
+    rf"{_WORK}\s+(?:(?:now|still|also|already|all|both|just|should|will|can|does|do|did|not|"
+    r"successfully|finally|correctly)\s+)*"
+    r"(?:is|are|was|were|be|has|have|had|look(?:s|ed)?|work(?:s|ed|ing)?|pass(?:es|ed|ing)?"
+    r"|fail(?:s|ed|ing)?|seems?|appears?|succeed(?:s|ed)?|confirm(?:s|ed)?|show(?:s|ed)?"
+    r"|ran|runs?|complete(?:d|s)?|finished|done|ready|ok|okay|fine|good|correct|resolved|fixed"
+    r"|implemented|applied|verified|submitted|clean|green|exists?)\b",
+    re.I,
+)
+"""The work, its tests or its result, and what state they are in."""
+
+_PAST_WORK = re.compile(
+    r"(?:(?:successfully|manually|also|just)\s+)?(?:verif(?:ied|ying)|confirm(?:ed|ing)"
+    r"|test(?:ed|ing)|check(?:ed|ing)|double[- ]check(?:ed|ing)?|ran|running|review(?:ed|ing)"
+    r"|reproduc(?:ed|ing)|investigat(?:ed|ing)|analy[sz](?:ed|ing)|inspect(?:ed|ing)"
+    r"|look(?:ed|ing)|submit(?:ted|ting)?|finish(?:ed|ing)?|complet(?:ed|ing)|explor(?:ed|ing))\b",
+    re.I,
+)
+_STEP = re.compile(
+    r"(?:run|re-?run|verify|check|test|review|confirm|submit|finish|complete|finali[sz]e|inspect"
+    r"|clean up|remove|delete|reproduce|see|view|do|proceed|continue|wrap)\b"
+    rf"(?:\s+(?:that|if|whether|with|up))?\s+(?:(?:\w+\s+)?{_WORK}|(?:the\s+)?(?:temporary|temp|scratch)\s+\w+)"
+    r"(?:\s+(?:again|once more|one last time|now|first|works?|passe?s?|is|are|was|were|before"
+    r"|to make sure|to be sure|submission|submitting|properly|correctly)\b.*)?\W*",
+    re.I,
+)
+"""A step of the work: what was run or looked at, not what changed."""
+
+_CALL = re.compile(r"\w+[(._]\S")
+"""A name from code, and no verb: `add()`, `print.color`."""
+
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_TECHNICAL = re.compile(
+    r"\w\(|\w_\w|[a-z0-9][A-Z]|\w\.\w|\w/\w|(?:^|\s)--?\w|\b[A-Z][a-z]+[A-Z]|`|\b[A-Z]{2,}\b"
+)
+"""A name from code: `alpha()`, `max_size`, `Money.split`, `--flag`, `HTTP`."""
+
+
+def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
+    """Return whether a line can be the title of a change.
+
+    known: texts that name what the change is about, as the issue's title.
+    """
+    line = line.strip()
+    said = _PREFIX.sub("", line, count=1)
+    if is_about_the_work(said):
+        return False
+    lead = _LEAD.match(said)
+    said = said[lead.end() :] if lead else said
+    words = [word.lower() for word in _WORD.findall(said)]
+    if not words or _CALL.match(said):
+        return False
+    means = {word for word in words[1:] if word not in _SAYS_NOTHING}
+    if _TYPE.match(line):
+        return bool(means)
+    if not means and not _TECHNICAL.search(said):
+        return False
+    if words[0] in _STEPS:
+        return not _stems(means).isdisjoint(_stems(_names(known)))
+    if words[1:2] and words[1] in _STATES:
+        return False  # "Set does not override it": a noun that looks like a verb
+    return _is_verb_of_change(words[0]) or bool(lead and lead["stops"])
+
+
+def is_about_the_work(line: str) -> bool:
+    """Return whether a line speaks of the work rather than of the change: who did it, how far it
+    is, what was run."""
+    return bool(
+        _SPEAKER.search(line)
+        or _OPENING.match(line)
+        or _STATE.match(line)
+        or _PAST_WORK.match(line)
+        or _STEP.fullmatch(line)
+    )
+
+
+def _is_verb_of_change(word: str) -> bool:
+    """Whether a word is one of the verbs, in any of its forms."""
+    forms = {word, _IRREGULAR.get(word, word)}
+    for end in ("s", "es", "d", "ed"):
+        if word.endswith(end) and len(word) > len(end) + 1:
+            stem = word.removesuffix(end)
+            forms |= {stem, f"{stem}e"}
+            if stem.endswith("i"):
+                forms.add(f"{stem[:-1]}y")
+            if stem[-1:] == stem[-2:-1]:
+                forms.add(stem[:-1])
+    return not forms.isdisjoint(_VERBS)
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    words = (word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text[:2_000]))
+    return [word for word in words if word not in _SAYS_NOTHING]
+
+
+def _stems(words: Collection[str]) -> set[str]:
+    """The words without what tells one from several."""
+    return {word.removesuffix("s") for word in words if len(word) > 2}
