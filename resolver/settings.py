@@ -9,11 +9,13 @@ knobs marked `repository`), defaults.
 import os
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, Literal, get_origin
 
 import yaml
 from pydantic import SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from resolver.agent_knobs import AgentKnobs
@@ -46,7 +48,12 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
 
     # bounds
     max_iterations: int = knob(
-        100, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
+        100,
+        "Most iterations of a run. An iteration is one reply of the agent's model, or of the model "
+        "of an agent that it hands work to.",
+        repository=True,
+        ge=1,
+        le=10_000,
     )
     max_budget: float = knob(
         5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
@@ -313,17 +320,23 @@ def load_settings(
         chosen = _choose(name, field, options or {}, environment, repository or {})
         if chosen is not None:
             origin[name], values[name] = chosen
-    _check_repository_names(repository or {})
+    faults = _repository_faults(repository or {})
+    advice = [f"a repository may set: {', '.join(_repository_names())}"] if faults else []
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name, *within = [str(part) for part in first["loc"]] or [""]
-        where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
-        raise UsageError(
-            f"{where}: {first['msg'].removeprefix('Value error, ')}",
-            "see docs/settings.md for the values it takes",
-        ) from None
+        faults += [_fault(each, origin) for each in error.errors()]
+        advice.append("see docs/settings.md for the values it takes")
+    if faults:
+        raise UsageError("; ".join(faults), advice[0])
+    return settings
+
+
+def _fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
+    """One wrong value: where it was set, and why it can't be taken."""
+    name, *within = [str(part) for part in error["loc"]] or [""]
+    where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
+    return f"{where}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _choose(
@@ -362,14 +375,22 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
         ) from None
 
 
-def _check_repository_names(repository: Mapping[str, Any]) -> None:
-    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+def _repository_names() -> list[str]:
+    return [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+
+
+def _repository_faults(repository: Mapping[str, Any]) -> list[str]:
+    """One sentence for each name that the repository's file may not set, with the one that was
+    probably meant."""
+    allowed = _repository_names()
+    faults = []
     for name in repository:
-        if name not in allowed:
-            raise UsageError(
-                f"{REPOSITORY_FILE}: {name!r} can't be set there",
-                f"a repository may set: {', '.join(allowed)}",
-            )
+        if name in allowed:
+            continue
+        alike = [] if name in Settings.model_fields else get_close_matches(name, allowed, n=1)
+        meant = f" (did you mean {alike[0]!r}?)" if alike else ""
+        faults.append(f"{REPOSITORY_FILE}: {name!r} can't be set there{meant}")
+    return faults
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:

@@ -107,9 +107,12 @@ def test_the_provider_own_key_is_not_sent_to_another_address(model_endpoint: Mod
 
 @pytest.mark.parametrize(
     "listing",
-    [error(404), error(405), error(429), error(500), error(503), raw(b"<html>"), raw(b'{"data": []}'),
-     raw(b"[1, 2]"), raw(b'{"data": [7, {"id": 3}]}'), redirect("http://127.0.0.1:1/")],
-)  # fmt: skip
+    [
+        *(error(status) for status in (404, 405, 429, 500, 503)),
+        *(raw(body) for body in (b"<html>", b'{"data": []}', b"[1, 2]", b'{"data": [7, {}]}')),
+        redirect("http://127.0.0.1:1/"),
+    ],
+)
 def test_a_list_that_cannot_be_had_or_read_stops_nothing_and_asks_nothing(
     model_endpoint: ModelEndpoint, listing: Answer
 ) -> None:
