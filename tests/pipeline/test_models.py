@@ -140,9 +140,7 @@ def test_a_key_that_is_not_accepted_ends_the_run_before_sandbox_and_setup(
     model_endpoint.listing = error(401, f"bad key {MODEL_KEY}")
     model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
     was_set_up = tmp_path / "was-set-up"
-    done = command_line.call_resolve(
-        checkout, issue=ISSUE, RESOLVER_SETUP=f"touch {was_set_up}"
-    )
+    done = command_line.call_resolve(checkout, issue=ISSUE, RESOLVER_SETUP=f"touch {was_set_up}")
     assert done.exit_code == 1
     assert [event.kind for event in done.events] == ["run_started"]
     assert not was_set_up.exists()
