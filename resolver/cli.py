@@ -97,7 +97,9 @@ def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: boo
     """
     if not any(name.startswith("RESOLVER_") for name in environment):
         return  # so that the settings are not imported for nothing
-    for told in importlib.import_module("resolver.unknown_names").unknown_variables(environment):
+    for told in importlib.import_module("resolver.unknown_variables").unknown_variables(
+        environment
+    ):
         line = for_terminal(told)
         if as_annotation:
             click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")

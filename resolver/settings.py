@@ -9,13 +9,11 @@ knobs marked `repository`), defaults.
 import os
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any, Literal, get_origin
 
 import yaml
 from pydantic import SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from resolver.agent_knobs import AgentKnobs
@@ -25,6 +23,7 @@ from resolver.errors import UsageError
 from resolver.forge_knobs import ForgeKnobs
 from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
+from resolver.setting_faults import name_faults, value_fault
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
@@ -320,23 +319,20 @@ def load_settings(
         chosen = _choose(name, field, options or {}, environment, repository or {})
         if chosen is not None:
             origin[name], values[name] = chosen
-    faults = _repository_faults(repository or {})
-    advice = [f"a repository may set: {', '.join(_repository_names())}"] if faults else []
+    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+    faults = [
+        f"{REPOSITORY_FILE}: {fault}"
+        for fault in name_faults(repository or {}, allowed, Settings.model_fields)
+    ]
+    advice = [f"a repository may set: {', '.join(allowed)}"] if faults else []
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        faults += [_fault(each, origin) for each in error.errors()]
+        faults += [value_fault(each, origin) for each in error.errors()]
         advice.append("see docs/settings.md for the values it takes")
     if faults:
         raise UsageError("; ".join(faults), advice[0])
     return settings
-
-
-def _fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
-    """One wrong value: where it was set, and why it can't be taken."""
-    name, *within = [str(part) for part in error["loc"]] or [""]
-    where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
-    return f"{where}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _choose(
@@ -373,24 +369,6 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
             f"{variable}{where}: not YAML: {getattr(error, 'problem', error)}",
             "write it as in docs/settings.md",
         ) from None
-
-
-def _repository_names() -> list[str]:
-    return [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
-
-
-def _repository_faults(repository: Mapping[str, Any]) -> list[str]:
-    """One sentence for each name that the repository's file may not set, with the one that was
-    probably meant."""
-    allowed = _repository_names()
-    faults = []
-    for name in repository:
-        if name in allowed:
-            continue
-        alike = [] if name in Settings.model_fields else get_close_matches(name, allowed, n=1)
-        meant = f" (did you mean {alike[0]!r}?)" if alike else ""
-        faults.append(f"{REPOSITORY_FILE}: {name!r} can't be set there{meant}")
-    return faults
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:

@@ -96,7 +96,7 @@ def test_a_url_that_is_no_issue_of_the_configured_github_is_refused(
 )
 def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
     assert parse_target(url, "https://github.com") == ("o/c", 7)
-    with pytest.raises(UsageError, match="is set to work at ghe.example"):
+    with pytest.raises(UsageError, match=r"is set to work at ghe\.example"):
         parse_target(url, "https://ghe.example")
 
 

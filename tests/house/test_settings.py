@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import UsageError
 from resolver.settings import Settings, extra, load_settings, repository_settings
-from resolver.unknown_names import unknown_variables
+from resolver.unknown_variables import unknown_variables
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 
+from resolver.setting_faults import closest_name
 from resolver.settings import Settings, variable_names
 
 PREFIX = "RESOLVER_"
@@ -36,6 +36,6 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 def _suggestion(variable: str, known: Collection[str]) -> str:
     """Return `; did you mean X?` for the known name that is most like this one, else ""."""
-    names = sorted(name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
-    alike = get_close_matches(variable.removeprefix(PREFIX), names, n=1)
-    return f"; did you mean {PREFIX}{alike[0]}?" if alike else ""
+    names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
+    meant = closest_name(variable.removeprefix(PREFIX), names)
+    return f"; did you mean {PREFIX}{meant}?" if meant else ""
