@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The tests wait on containers, git and sockets for a third of their time.
 WORKERS ?= 4
+# Not quiet: pip works for minutes, and says which package it downloads and builds.
+PIP_OPTIONS := --disable-pip-version-check
 
 .PHONY: help demo test lint format docs clean
 
@@ -17,13 +19,13 @@ help:
 
 $(VENV)/.installed: pyproject.toml scripts/venv.sh
 	@sh scripts/venv.sh $(PYTHON) $(VENV)
-	@echo "installing resolver into $(VENV)"
-	@$(BIN)/pip install -q --disable-pip-version-check -e .
+	@echo "installing resolver and its dependencies into $(VENV); the first time takes some minutes"
+	@$(BIN)/pip install $(PIP_OPTIONS) -e .
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(BIN)/pip install -q --disable-pip-version-check -e '.[test]'
+	@$(BIN)/pip install $(PIP_OPTIONS) -e '.[test]'
 	@touch $@
 
 demo: $(VENV)/.installed

@@ -56,13 +56,15 @@ class LazyCommands(click.Group):
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="resolver")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """From a GitHub issue to a small, correct pull request, with proof and a readable trace.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
     4 a limit was reached, 5 refused by permission or policy.
     """
+    warn_of_unknown_variables(context.obj, as_annotation=context.invoked_subcommand == "action")
 
 
 def main() -> None:
@@ -86,6 +88,23 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     except click.Abort:
         return 1
     return code if isinstance(code, int) else 0
+
+
+def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: bool) -> None:
+    """Print a warning for each `RESOLVER_*` variable that sets nothing: a typo there is silent.
+
+    as_annotation: as a workflow command, which GitHub shows on the job's page.
+    """
+    if not any(name.startswith("RESOLVER_") for name in environment):
+        return  # so that the settings are not imported for nothing
+    for told in importlib.import_module("resolver.unknown_variables").unknown_variables(
+        environment
+    ):
+        line = for_terminal(told)
+        if as_annotation:
+            click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")
+        else:
+            click.echo(f"resolver: warning: {line}", err=True)
 
 
 def print_error(error: ResolverError | Stopped) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 from resolver.assembly.sandbox import Host
 from resolver.assembly.tokens import access_of
@@ -33,7 +34,7 @@ SHORTEST_SECRET = 12
 """Characters a value of the environment needs to count as a secret."""
 
 _SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
-_URL = re.compile(r"https?://[^/]+/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
+_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
 
 def host_of(environment: Mapping[str, str]) -> Host:
@@ -72,9 +73,23 @@ def login() -> str:
         return ""
 
 
-def parse_target(target: str) -> tuple[str, int] | None:
-    """OWNER/NAME and number of `OWNER/NAME#N` or of an issue's URL; None for anything else."""
-    found = _SHORT.fullmatch(target) or _URL.fullmatch(target)
+def parse_target(target: str, server_url: str) -> tuple[str, int] | None:
+    """OWNER/NAME and number of `OWNER/NAME#N` or of the URL of an issue on the GitHub at
+    `server_url`; None for anything else. Raises UsageError for a URL of another host: its path
+    would name something else here."""
+    short = _SHORT.fullmatch(target)
+    if short:
+        return short[1], int(short[2])
+    if not re.match(r"https?://", target, re.IGNORECASE):
+        return None
+    wanted, host = urlsplit(server_url).netloc.lower(), target.split("/")[2].lower()
+    if host != wanted:
+        raise UsageError(
+            f"{target} is at {host}, and Resolver is set to work at {wanted}",
+            "give the URL of an issue there, or set GITHUB_SERVER_URL and GITHUB_API_URL to the "
+            "GitHub that it is on",
+        )
+    found = _PATH.fullmatch(target.split("/", 3)[3] if target.count("/") > 2 else "")
     return (found[1], int(found[2])) if found else None
 
 

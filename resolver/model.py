@@ -96,7 +96,7 @@ class Task(Recorded):
 
 
 class Limits(Recorded):
-    """Bounds of one run: steps, US dollars, seconds."""
+    """Bounds of one run: iterations, US dollars, seconds."""
 
     max_iterations: int = Field(default=100, description="Replies of the model.")
     max_budget: float = Field(default=5.0, description="US dollars.")

@@ -8,8 +8,11 @@ from resolver.templates import render
 from resolver.trace.plain import for_terminal
 
 
-def print_result(record: Record, console: Console) -> None:
-    """Print how the run ended. Text from outside can't control the terminal."""
+def print_result(record: Record, console: Console, resume_command: str = "") -> None:
+    """Print how the run ended. Text from outside can't control the terminal.
+
+    resume_command: what a person types to go on with the run, "" where there is nothing to type.
+    """
     output = record.job.output
     text = render(
         "run/result.txt.j2",
@@ -19,6 +22,7 @@ def print_result(record: Record, console: Console) -> None:
         failure=record.failure,
         output=output,
         dry=not record.job.publish,
+        resume_command=resume_command,
     )
     for line in text.strip().splitlines():
         console.print(Text(for_terminal(line)), soft_wrap=True)

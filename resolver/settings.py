@@ -24,6 +24,7 @@ from resolver.forge_knobs import ForgeKnobs
 from resolver.image_reference import check_repository_image
 from resolver.knobs import ModelKnobs, knob
 from resolver.model import Limits
+from resolver.setting_faults import name_faults, value_fault
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
@@ -47,7 +48,12 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
 
     # bounds
     max_iterations: int = knob(
-        100, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
+        100,
+        "Most iterations of a run. An iteration is one reply of the agent's model, or of the model "
+        "of an agent that it hands work to.",
+        repository=True,
+        ge=1,
+        le=10_000,
     )
     max_budget: float = knob(
         5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
@@ -315,17 +321,20 @@ def load_settings(
         chosen = _choose(name, field, options or {}, environment, repository or {})
         if chosen is not None:
             origin[name], values[name] = chosen
-    _check_repository_names(repository or {})
+    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+    faults = [
+        f"{REPOSITORY_FILE}: {fault}"
+        for fault in name_faults(repository or {}, allowed, Settings.model_fields)
+    ]
+    advice = [f"a repository may set: {', '.join(allowed)}"] if faults else []
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name, *within = [str(part) for part in first["loc"]] or [""]
-        where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
-        raise UsageError(
-            f"{where}: {first['msg'].removeprefix('Value error, ')}",
-            "see docs/settings.md for the values it takes",
-        ) from None
+        faults += [value_fault(each, origin) for each in error.errors()]
+        advice.append("see docs/settings.md for the values it takes")
+    if faults:
+        raise UsageError("; ".join(faults), advice[0])
+    return settings
 
 
 def _choose(
@@ -363,16 +372,6 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
             f"{variable}{where}: not YAML: {getattr(error, 'problem', error)}",
             "write it as in docs/settings.md",
         ) from None
-
-
-def _check_repository_names(repository: Mapping[str, Any]) -> None:
-    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
-    for name in repository:
-        if name not in allowed:
-            raise UsageError(
-                f"{REPOSITORY_FILE}: {name!r} can't be set there",
-                f"a repository may set: {', '.join(allowed)}",
-            )
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:

@@ -19,6 +19,7 @@ from resolver.assembly.condensers import open_condensers
 from resolver.assembly.confirmation import Waiting, open_confirmation
 from resolver.assembly.knowledge import Knowledge
 from resolver.assembly.mcp import McpOfRun, open_mcp
+from resolver.assembly.model_check import check_run_model
 from resolver.assembly.models import model_name, open_models
 from resolver.assembly.sandbox import (
     Host,
@@ -121,6 +122,8 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
     kind = runtime_kind(job.settings, job.host)
     earlier = tuple(log.state.events)
     opening = log.opening or _begin(job, workspace, kind, log)
+    own = model_of(opening.agent, job.agents)
+    check_run_model(job.settings, opening.agent, own, job.host.environment, log)
     with open_sandbox(job, kind, workspace, log) as opened:
         runtime = opened.runtime
         job.control.interrupt_with(runtime.interrupt)

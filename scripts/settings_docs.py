@@ -12,7 +12,8 @@ HEAD = """# Settings
 Made from `resolver/settings.py` by `make docs`. First wins: command-line options, Action inputs,
 environment, `.github/resolver.yml` of the target's default branch (only the knobs marked
 *repository*), defaults. Every knob can be set in the environment as `RESOLVER_<NAME>` and as an
-Action input; the names in the third column work as well.
+Action input; the names in the third column work as well. A variable `RESOLVER_...` that is no
+setting is ignored with a warning that names the most similar setting.
 
 | Setting | Option | Environment | Repository | Default | Meaning |
 |---|---|---|---|---|---|

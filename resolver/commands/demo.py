@@ -10,17 +10,22 @@ from rich.console import Console
 from resolver.commands.options import settings_options
 from resolver.demo.repository_maker import HERE, make_repository
 from resolver.doors import filtered_log, host_of, require_model, run_id, stop_on_signals
-from resolver.errors import UsageError
+from resolver.errors import SandboxError, UsageError
+from resolver.events.base import ActionBase
+from resolver.events.reading import read_log
 from resolver.events.stream import utc_now
 from resolver.forge.local import LocalForge, local_trigger
+from resolver.forge.report import failure_of
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job
+from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.runtime.engine import has_image
 from resolver.settings import Settings, load_settings
 from resolver.templates import render
+from resolver.trace.plain import one_line
 from resolver.trace.progress import Progress
+from resolver.trace.steps import step_of
 
 RECORDING = HERE / "recording.jsonl"
 
@@ -66,9 +71,33 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     )
     with stop_on_signals(), filtered_log(settings, job.host):
         record = resolve(job, LocalForge(issue, "main"))
+    failed = None if live else _failure_of_replay(record)
+    if failed is not None:
+        record.fail(failure_of(failed), failed.exit_code)
     console.print()
     print_result(record, console)
     return record.exit_code
+
+
+def _failure_of_replay(record: Record) -> SandboxError | None:
+    """The error for actions that did not run as recorded; None where all did. Their output may
+    differ: other versions of Python word it otherwise."""
+    divergences = record.log.state.divergences if record.log else []
+    failed = [each for each in divergences if each.field != "content"]
+    if not failed:
+        return None
+    events = {event.id: event for event in read_log(RECORDING)}
+    first = failed[0]
+    recorded = events.get(first.recorded_id)
+    action = events.get(recorded.cause) if recorded and recorded.cause is not None else recorded
+    step = step_of(action, 0, None) if isinstance(action, ActionBase) else None
+    did = one_line(f"{step.verb} {step.subject}", 200) if step else f"event {first.recorded_id}"
+    return SandboxError(
+        f"{len(failed)} of the demo's actions did not run as recorded, first `{did}`: its "
+        f"{first.field} was {one_line(first.recorded, 100)!r} and is now "
+        f"{one_line(first.found, 200)!r}",
+        "the lines above show what failed on this machine; try --runtime docker",
+    )
 
 
 def _opening(settings: Settings, live: bool, repository: Path) -> str:

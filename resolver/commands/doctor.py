@@ -4,7 +4,6 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -71,11 +70,11 @@ def command(
         configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
         findings += _ask_all(configs)
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in findings], indent=2))
+        click.echo(json.dumps([each.as_json() for each in findings], indent=2))
     for finding in findings if not as_json else ():
         click.echo(for_terminal(f"{finding.mark:7}  {finding.what}"))
-        if not finding.good and finding.next_step:
-            click.echo(for_terminal(f"         -> {finding.next_step}"))
+        if finding.advice:
+            click.echo(for_terminal(f"         -> {finding.advice}"))
     return 1 if any(f.required and not f.good for f in findings) else 0
 
 

@@ -1,7 +1,7 @@
 """One line of what `resolver doctor` has found, and how it asks for one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from resolver.errors import ResolverError
 
@@ -19,6 +19,15 @@ class Finding:
     def mark(self) -> str:
         """In one word, how it is."""
         return "ok" if self.good else ("missing" if self.required else "note")
+
+    @property
+    def advice(self) -> str:
+        """What to do about it: nothing where it is good."""
+        return "" if self.good else self.next_step
+
+    def as_json(self) -> dict[str, str | bool]:
+        """The finding for programs."""
+        return {**asdict(self), "next_step": self.advice}
 
 
 def asked(what: str, question: Callable[[], str | None], required: bool = True) -> Finding:

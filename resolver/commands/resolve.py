@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ from resolver.events.reading import read_log
 from resolver.events.stream import utc_now
 from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger, read_issue_file
-from resolver.model import Command, TriggerKind
+from resolver.model import Command, RunState, TriggerKind
 from resolver.output import EVENTS, REQUEST, Output, Request
 from resolver.pipeline import resolve
-from resolver.record import Job
+from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.runlog import current_run, opening_of
 from resolver.settings import Settings, load_settings
@@ -48,6 +49,9 @@ ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 
 BOUNDS = ("max_iterations", "max_budget", "max_time")
 """Options that set a resumed run's limits anew; without them those of its log hold."""
+
+RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})
+"""States of a run that can go on as soon as somebody lets it."""
 
 
 @click.command()
@@ -100,7 +104,7 @@ def command(
             return 0
         require_model(settings)
     else:
-        request = new_request(target, issue, settings.agent)
+        request = new_request(target, issue, settings)
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
     job = Job(
@@ -120,12 +124,12 @@ def command(
     forge = forge_of(request, settings, job.host)
     with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
         record = resolve(job, forge)
-    print_result(record, console)
+    print_result(record, console, resume_command(record, options))
     return record.exit_code
 
 
-def new_request(target: str | None, issue: Path | None, agent: str) -> Request:
-    """What the command line asks for. agent: whose work that is. Raises UsageError."""
+def new_request(target: str | None, issue: Path | None, settings: Settings) -> Request:
+    """What the command line asks for. Raises UsageError."""
     now = utc_now()
     if target is None:
         raise UsageError(
@@ -136,8 +140,8 @@ def new_request(target: str | None, issue: Path | None, agent: str) -> Request:
         trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=login(), at=now)
         read_issue_file(issue, trigger, "")
     else:
-        asked = ASKED.get(agent, Command.FIX)
-        trigger = command_line_trigger(*_number(target), now, asked)
+        asked = ASKED.get(settings.agent, Command.FIX)
+        trigger = command_line_trigger(*_number(target, settings), now, asked)
     run = run_id(trigger.key, trigger.at)
     return Request(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
 
@@ -164,6 +168,38 @@ def taken_up(folder: Path) -> tuple[Output, Request]:
     return output, request
 
 
+def resume_command(record: Record, options: Mapping[str, Any]) -> str:
+    """Return the command that goes on with a run that was cut off, "" for any other.
+
+    options: those of this command line, which the next one needs again. A limit that was reached
+    is doubled: it counts over the whole run.
+    """
+    if record.summary()["state"] not in RESUMABLE or record.can_be_published:
+        return ""
+    given = {name: value for name, value in options.items() if name not in BOUNDS}
+    state, outcome = record.log and record.log.state, record.outcome
+    if state and outcome and outcome.limit:
+        name = f"max_{outcome.limit}"
+        used = {
+            "iterations": state.iterations, "budget": state.priced, "time": outcome.seconds
+        }[outcome.limit]  # fmt: skip
+        raised = 2 * max(getattr(state.limits, name), used)
+        given[name] = f"{raised:g}" if outcome.limit == "budget" else str(ceil(raised))
+    words = ["resolver", "resolve", "--resume", str(record.job.output.folder)]
+    for name, value in given.items():
+        words += _as_option(name.replace("_", "-"), value)
+    return shlex.join(words)
+
+
+def _as_option(name: str, value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (f"--{name}", str(each))]
+
+
 def is_done(output: Output) -> bool:
     """Whether the run has come to its end and nothing is left to publish."""
     outcome = output.outcome
@@ -183,7 +219,7 @@ def forge_of(request: Request, settings: Settings, host: Host) -> Forge:
     if request.trigger.kind is not TriggerKind.LOCAL:
         return github_forge(settings, request.trigger.repository, host)
     branches = Workspace.branches(_checkout(request.trigger.repository))
-    return LocalForge(Path(request.issue), "", branches)
+    return LocalForge(Path(request.issue), settings.base_branch, branches)
 
 
 def _checkout(target: str) -> Path:
@@ -192,8 +228,8 @@ def _checkout(target: str) -> Path:
     return Path(target).resolve()
 
 
-def _number(target: str) -> tuple[str, int]:
-    found = parse_target(target)
+def _number(target: str, settings: Settings) -> tuple[str, int]:
+    found = parse_target(target, settings.github_server_url)
     if found is None:
         there = Path(target).is_dir()
         raise UsageError(

@@ -61,7 +61,7 @@ class ServiceReplied(EventBase):
     costs money, and is no step."""
 
     kind: Literal["service_replied"] = "service_replied"
-    service: str = Field(description="Who asked: condenser, judge.")
+    service: str = Field(description="Who asked: condenser, judge, check.")
     completion: Completion = Field(description="The reply as it came.")
 
 

@@ -27,8 +27,8 @@ _URL = re.compile(r"https?://[^\s<>()]+")
 class Progress(Noun):
     """How far a run is. Made by `Telling`, read by the forge.
 
-    until: when it has ended for sure, whatever comments grant it. replies, most_replies: of the
-    model. cost: US dollars; None when a price is unknown.
+    until: when it has ended for sure, whatever comments grant it. iterations, max_iterations: how
+    many there were and may be. cost: US dollars; None when a price is unknown.
     """
 
     trigger: Trigger
@@ -42,8 +42,8 @@ class Progress(Noun):
     read: bool = False
     base: str = Field(default="", description="Commit that was cloned.")
     sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
-    replies: int = 0
-    most_replies: int = 0
+    iterations: int = 0
+    max_iterations: int = 0
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
@@ -76,8 +76,8 @@ def progress_body(progress: Progress) -> str:
         read=progress.read,
         base=code_span(progress.base[:12]),
         sandbox=progress.sandbox,
-        replies=progress.replies,
-        most=progress.most_replies,
+        iterations=progress.iterations,
+        most=progress.max_iterations,
         spent="" if progress.cost is None else money(progress.cost),
         plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
         most_planned=MOST_PLANNED,

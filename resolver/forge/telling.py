@@ -108,8 +108,8 @@ class Telling:
                 paused = event.state is RunState.PAUSED
                 self.show(worked=event.state in ENDED, paused=paused)
             self.show(
-                replies=state.iterations,
-                most_replies=state.limits.max_iterations,
+                iterations=state.iterations,
+                max_iterations=state.limits.max_iterations,
                 cost=state.cost,
                 plan=tuple(
                     i.model_copy(update={"title": self._redact(i.title)}) for i in state.plan

@@ -285,7 +285,7 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
     cached = f", {tokens.cached:,} of it cached" if tokens.cached else ""
     rows = [
         ("Cost", "unknown price" if outcome.cost is None else money(outcome.cost)),
-        ("Steps", f"{outcome.iterations:,}"),
+        ("Iterations", f"{outcome.iterations:,}"),
         ("Time", duration(outcome.seconds)),
         ("Tokens", f"{tokens.input:,} in{cached}, {tokens.output:,} out"),
     ]

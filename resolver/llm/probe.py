@@ -32,7 +32,7 @@ _CAUSES = (
 _OF_ACCESS = _CAUSES[:1]
 """Those that come as if the key were not accepted."""
 
-_QUESTION = "Reply with the word ready."
+QUESTION = "Reply with the word ready."
 
 
 def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
@@ -42,18 +42,19 @@ def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
     try again: a person waits.
     """
     try:
-        reply = model.complete([{"role": "user", "content": _QUESTION}])
+        reply = model.complete([{"role": "user", "content": QUESTION}])
     except ModelError as error:
-        raise _explained(error, set_by) from None
+        raise explain(error, set_by) from None
     tokens = reply.tokens.input + reply.tokens.output
     cost = "price unknown" if reply.cost is None else f"${reply.cost:.6f}"
     return f"{model.name} answered in {reply.latency:.1f} s ({tokens} tokens, {cost})"
 
 
-def _explained(error: ModelError, set_by: SetBy) -> ModelError:
+def explain(error: ModelError, set_by: SetBy) -> ModelError:
+    """Return the error with its usual cause in plain words before it, where it has one."""
     causes = _OF_ACCESS if isinstance(error, ModelAuthError) else _CAUSES
     for pattern, meaning, next_step in causes:
         if re.search(pattern, error.what, re.IGNORECASE):
             advice = next_step.format_map(set_by.model_dump())
-            return ModelError(f"{meaning}: {error.what}", advice)
+            return ModelError(f"{meaning}: {error.what}", advice, error.cause)
     return error

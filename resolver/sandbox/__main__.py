@@ -60,6 +60,13 @@ def _options() -> argparse.Namespace:
 
 def _serve() -> None:
     given = _options()
+    try:
+        load("shell").check_terminals()
+    except OSError as error:
+        sys.exit(
+            f"the machine gives no pseudo-terminal, which the shell needs: {error}. Mount devpts "
+            "at /dev/pts, with /dev/ptmx, or choose another runtime"
+        )
     actions, processes = load("actions"), load("processes")
     variables = dict(item.partition("=")[::2] for item in given.variable)
     proxy = None

@@ -85,6 +85,12 @@ def _open_terminal() -> tuple[int, int]:
     return master, slave
 
 
+def check_terminals() -> None:
+    """Raise OSError where the machine gives no pseudo-terminal: no command could be run then."""
+    for descriptor in _open_terminal():
+        os.close(descriptor)
+
+
 class Shell:
     """A live bash. Raises OSError when it can't be started."""
 

@@ -13,6 +13,7 @@ from resolver.errors import UsageError
 from resolver.setup.devcontainer import Read, read_devcontainer
 
 SETTING = ".github/resolver.yml"
+OPERATOR = "RESOLVER_SETUP"
 SCRIPTS = (".agents/setup.sh", ".openhands/setup.sh")
 COPILOT = tuple(f".github/workflows/copilot-setup-steps.{end}" for end in ("yml", "yaml"))
 COPILOT_JOB = "copilot-setup-steps"
@@ -24,23 +25,27 @@ _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 class SetupPlan:
     """What is run before the agent starts.
 
-    source: the file it comes from. script: bash, run in the repository's root.
+    source: the file or the variable that it comes from. script: bash, run in the repository's root.
     left_out: what the source asks for and is not done, in words for a person.
+    by_operator: whoever runs Resolver has set it, and not the repository.
     """
 
     source: str
     script: str
     left_out: tuple[str, ...] = ()
+    by_operator: bool = False
 
 
 def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
     """The first that exists of: the setting `setup`, `.agents/setup.sh`, `.openhands/setup.sh`,
     the run steps of `copilot-setup-steps.yml`, the devcontainer's create commands.
 
-    setting: bash from the repository's settings. Raises UsageError for a file that can't be read.
+    setting: the setting in force, which whoever runs Resolver sets before the repository does.
+    Raises UsageError for a file that can't be read.
     """
     if setting.strip():
-        return SetupPlan(SETTING, setting)
+        by_operator = _setup_of_repository(read) != setting
+        return SetupPlan(OPERATOR if by_operator else SETTING, setting, by_operator=by_operator)
     for path in SCRIPTS:
         if read(path) is not None:
             # Sourced, so that what it exports reaches the agent's shell.
@@ -54,6 +59,14 @@ def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
         left_out = tuple(f"`{key}` of {devcontainer.path}" for key in devcontainer.unused)
         return SetupPlan(devcontainer.path, f"set -e\n{devcontainer.script}", left_out)
     return None
+
+
+def _setup_of_repository(read: Read) -> object:
+    try:
+        content = read_yaml(read(SETTING) or b"")
+    except yaml.YAMLError:
+        return None
+    return content.get("setup") if isinstance(content, dict) else None
 
 
 def _copilot(path: str, data: bytes) -> SetupPlan:

@@ -247,6 +247,6 @@ def _header(header: Header) -> dict[str, Any]:
         "tokens_in": f"{tokens.input:,}",
         "tokens_cached": f"{tokens.cached:,}",
         "tokens_out": f"{tokens.output:,}",
-        "steps": plural(header.steps, "action"),
+        "iterations": plural(header.iterations, "iteration"),
         "time": duration(header.seconds),
     }

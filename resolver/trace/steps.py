@@ -33,8 +33,7 @@ def build_view(events: Iterable[Event]) -> View:
     """The view of a log. Works for any events in any order; unknown kinds become notes."""
     events = list(events)
     entries = _entries(events, DEEPEST)
-    steps = sum(isinstance(entry, Step) for entry in entries)
-    return View(_header(events, steps), tuple(entries))
+    return View(_header(events), tuple(entries))
 
 
 def _entries(events: Sequence[Event], depth: int) -> list[Entry]:
@@ -306,7 +305,7 @@ def _between(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
-def _header(events: list[Event], steps: int) -> Header:
+def _header(events: list[Event]) -> Header:
     state = State.fold(events)
     header = Header(
         state=state.run_state.value,
@@ -317,8 +316,7 @@ def _header(events: list[Event], steps: int) -> Header:
         priced=state.priced,
         parts=cost_parts(state),
         tokens=state.tokens,
-        replies=state.iterations,
-        steps=steps,
+        iterations=state.iterations,
         seconds=state.seconds,
         started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
     )

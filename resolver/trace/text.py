@@ -81,7 +81,7 @@ def _header(header: Header) -> str:
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
         *(("Of it", text) for text in header.parts),
-        ("Work", f"{plural(header.steps, 'action')} in {duration(header.seconds)}"),
+        ("Work", f"{plural(header.iterations, 'iteration')} in {duration(header.seconds)}"),
         *(("Left out", text) for text in header.left_out),
     ]
     return "\n".join(f"{name + ':':<10}{value}" for name, value in facts if value)

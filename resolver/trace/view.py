@@ -88,7 +88,8 @@ class Header:
     """What the whole run was.
 
     cost: US dollars; None when the price of a reply is not known, and `priced` is then the rest.
-    parts: a line for each model and each service, where there are several.
+    parts: a line for each model and each service, where there are several. iterations: replies of
+    the agents' models, as `max_iterations` counts them; one reply may take several steps or none.
     """
 
     run: str = ""
@@ -113,8 +114,7 @@ class Header:
     priced: float = 0.0
     parts: tuple[str, ...] = ()
     tokens: Tokens = field(default_factory=Tokens)
-    replies: int = 0
-    steps: int = 0
+    iterations: int = 0
     seconds: float = 0.0
 
     @property

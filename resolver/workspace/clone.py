@@ -150,6 +150,17 @@ def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
     return refs, default if default in refs else None
 
 
+def open_checkout(path: Path) -> HostGit:
+    """Git in a person's checkout or bare repository. Raises WorkspaceError where it is none."""
+    git = HostGit(checkout=path.absolute())
+    if not path.is_dir() or git.attempt("rev-parse", "--git-dir").status != 0:
+        raise WorkspaceError(
+            f"{path} is not the top of a git repository",
+            "give the folder that holds .git, or run `git init` and commit there",
+        )
+    return git
+
+
 def clone_checkout(
     path: Path, folder: Path, branch: str | None, commit: str | None, depth: int
 ) -> Base:
@@ -158,12 +169,7 @@ def clone_checkout(
     Without `branch` and `commit` that is HEAD. Uncommitted changes are not copied.
     """
     path = path.absolute()
-    git = HostGit(checkout=path)
-    if not path.is_dir() or git.attempt("rev-parse", "--git-dir").status != 0:
-        raise WorkspaceError(
-            f"{path} is not the top of a git repository",
-            "give the folder that holds .git, or run `git init` and commit there",
-        )
+    git = open_checkout(path)
     named = check_branch(git, branch) if branch is not None else "HEAD"
     found = git.attempt("rev-parse", "--verify", "--quiet", f"{commit or named}^{{commit}}")
     if found.status != 0:

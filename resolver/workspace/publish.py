@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.workspace.clone import check_branch, check_commit, check_url
+from resolver.workspace.clone import check_branch, check_commit, check_url, open_checkout
 from resolver.workspace.git import Credential, HostGit, failure
 from resolver.workspace.naming import PREFIX
 from resolver.workspace.pushing import push_ref, taken
@@ -119,9 +119,8 @@ def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -
 def list_branches(where: str | Path, credential: Credential | None) -> frozenset[str]:
     """Branches that start with `agent/`, at a URL or in a local repository."""
     if isinstance(where, Path):
-        out = HostGit(checkout=where.absolute()).text(
-            "for-each-ref", "--format=%(refname)", f"refs/heads/{PREFIX}"
-        )
+        pattern = f"refs/heads/{PREFIX}"
+        out = open_checkout(where).text("for-each-ref", "--format=%(refname)", pattern)
         names = out.splitlines()
     else:
         args = ("ls-remote", "--heads", "--", check_url(where), f"refs/heads/{PREFIX}*")

@@ -1,5 +1,6 @@
 """`resolver doctor`: what is missing, and what to do about it."""
 
+import json
 import os
 
 import pytest
@@ -25,6 +26,15 @@ def test_a_machine_without_an_engine_is_good_enough_for_the_local_runtime(
     environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
     assert run(["doctor", "--runtime", "local"], environment) == 0
     assert "k" * 20 not in capsys.readouterr().out
+
+
+def test_as_json_only_what_needs_one_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
+    assert run(["doctor", "--runtime", "local", "--json"], environment) == 0
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["git"] == {"good": True, "what": "git", "next_step": "", "required": True}
+    assert {each["next_step"] for each in found.values() if each["good"]} == {""}
+    assert "GITHUB_TOKEN" in found["GitHub token or App"]["next_step"]
 
 
 def test_the_model_is_asked_only_when_wanted(

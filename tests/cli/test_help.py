@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import COMMANDS, run
+from resolver.doors import parse_target
+from resolver.errors import UsageError
 from tests.parts.runs import RESOLVER
 
 HEAVY = {"litellm", "docker", "github", "git", "pydantic", "fastapi", "dbos", "jinja2", "rich"}
@@ -52,6 +54,61 @@ def test_a_wrong_command_line_is_told_in_words(
     shown = capsys.readouterr()
     assert says in shown.err + shown.out
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    "args", [["resolve", "a/b#1"], ["action"], ["serve"], ["sweep", "a/b"], ["close"]]
+)
+def test_every_entry_point_warns_of_a_variable_that_sets_nothing(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(args, {"RESOLVER_MAX_BUGDET": "3"})
+    shown = capsys.readouterr()
+    told = "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?"
+    if args == ["action"]:
+        assert f"::warning title=Resolver::{told}\n" in shown.out
+    else:
+        assert f"resolver: warning: {told}\n" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("https://github.com.evil.tld/octo/calc/issues/7", "is at github.com.evil.tld"),
+        ("https://github.com@evil.tld/octo/calc/issues/7", "is at github.com@evil.tld"),
+        ("https://github.com:8443/octo/calc/issues/7", "is at github.com:8443"),
+        ("HTTPS://gitlab.com/octo/calc/-/issues/7", "is at gitlab.com"),
+        ("https://github.com/octo/calc", "'https://github.com/octo/calc' is no issue"),
+        ("https://github.com", "'https://github.com' is no issue"),
+    ],
+)
+def test_a_url_that_is_no_issue_of_the_configured_github_is_refused(
+    url: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["resolve", url], {"LLM_MODEL": "openai/x", "GITHUB_TOKEN": "ghp_of-the-tests"}) == 2
+    shown = capsys.readouterr().err
+    assert says in shown
+    assert "the URL of an issue" in shown
+
+
+@pytest.mark.parametrize(
+    "url", ["https://GitHub.com/o/c/issues/7", "http://github.com/o/c/pull/7#x"]
+)
+def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
+    assert parse_target(url, "https://github.com") == ("o/c", 7)
+    with pytest.raises(UsageError, match=r"is set to work at ghe\.example"):
+        parse_target(url, "https://ghe.example")
+
+
+def test_a_folder_without_a_repository_is_told_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "issue.md").write_text("# Fix it")
+    args = ["resolve", str(tmp_path), "--issue", str(tmp_path / "issue.md")]
+    assert run(args, {"LLM_MODEL": "openai/x", "XDG_STATE_HOME": str(tmp_path)}) == 1
+    shown = capsys.readouterr().err
+    assert f"{tmp_path} is not the top of a git repository" in shown
+    assert "for-each-ref" not in shown
 
 
 def test_the_installed_script_gives_the_exit_code() -> None:

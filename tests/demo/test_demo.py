@@ -58,6 +58,22 @@ def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
     check(command_line)
 
 
+def test_commands_that_do_not_run_as_recorded_fail_the_demo_and_are_named(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bin" / "python3"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'No such device' >&2\nexit 19\n")
+    broken.chmod(0o755)
+    path = f"{broken.parent}:{command_line.environment['PATH']}"
+    folder = command_line.folder / "demo"
+    done = command_line.call("demo", "--folder", folder, "--runtime", "local", PATH=path)
+    assert done.exit_code == 1, done.stdout
+    assert "Done." not in done.stdout
+    assert "did not run as recorded, first `Run python3 -W error -m unittest" in done.stdout
+    assert "its exit_code was '1' and is now '19'" in done.stdout
+
+
 @pytest.mark.engine
 def test_in_a_container_it_does_the_same(
     command_line: CommandLine, engine: docker.DockerClient, python_image: str

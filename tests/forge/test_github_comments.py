@@ -40,9 +40,9 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     forge = forge_for(github)
     apart = forge.apart()
     told = apart.tell_progress(progress(issue), None)
-    assert apart.tell_progress(progress(issue, replies=3, most_replies=9), told) == told
+    assert apart.tell_progress(progress(issue, iterations=3, max_iterations=9), told) == told
     [body] = bodies(issue)
-    assert "Work: 3 of at most 9 replies" in body and "- [ ] Reproduce" in body
+    assert "Work: 3 of at most 9 iterations" in body and "- [ ] Reproduce" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue, told=told))
@@ -107,7 +107,7 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     forge = forge_for(github)
     told = forge.apart().tell_progress(progress(issue), None)
     issue.comments.clear()
-    assert forge.apart().tell_progress(progress(issue, replies=1), told) is None
+    assert forge.apart().tell_progress(progress(issue, iterations=1), told) is None
     forge.comment(report_on(issue, told=told))
     assert len(bodies(issue)) == 1
 

@@ -94,7 +94,7 @@ def test_what_the_log_says_is_told() -> None:
     until(lambda: board.written and board.written[-1].published)
     told.close()
     last = board.written[-1]
-    assert (last.sandbox, last.replies, last.cost, last.worked) == (True, 1, 0.25, True)
+    assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
     assert told.told == 7 and board.threads != {threading.get_ident()}
 
@@ -139,10 +139,10 @@ def test_changes_within_an_interval_are_one_edit() -> None:
     told.start()
     until(lambda: board.written)
     for number in range(500):
-        told.show(replies=number)
+        told.show(iterations=number)
     time.sleep(0.5)
     told.close()
-    assert len(board.written) <= 3 and board.written[-1].replies == 499
+    assert len(board.written) <= 3 and board.written[-1].iterations == 499
 
 
 def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -> None:
@@ -151,11 +151,11 @@ def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -
     began = time.monotonic()
     told.start()
     for number in range(100):
-        told.show(replies=number)
+        told.show(iterations=number)
     assert time.monotonic() - began < 0.25
     told.close()
     written = board.asked
-    told.show(replies=1000)
+    told.show(iterations=1000)
     time.sleep(0.4)
     assert board.asked == written
 
@@ -189,9 +189,9 @@ def test_a_deleted_comment_ends_it() -> None:
     told = telling(board)
     told.start()
     until(lambda: board.written)
-    told.show(replies=1)
+    told.show(iterations=1)
     until(lambda: board.asked == 2)
-    told.show(replies=2)
+    told.show(iterations=2)
     time.sleep(0.1)
     told.close()
     assert board.asked == 2 and told.told is None
@@ -205,7 +205,7 @@ def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() ->
     until(lambda: board.written)
     told.hold()
     written = len(board.written)
-    told.show(replies=5)
+    told.show(iterations=5)
     time.sleep(0.1)
     assert len(board.written) == written
     log.add(ConfirmationAnswered(action=0, approved=True))

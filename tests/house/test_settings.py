@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import UsageError
 from resolver.settings import Settings, extra, load_settings, repository_settings
+from resolver.unknown_variables import unknown_variables
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
@@ -77,6 +78,40 @@ def test_a_wrong_value_names_its_source(
         load_settings({}, environment, repository)
     assert says in caught.value.what
     assert caught.value.next_step
+
+
+def test_a_typo_in_the_repository_file_gets_a_suggestion_and_all_faults_are_told_at_once() -> None:
+    wrong = {"max_bugdet": 3, "max_iterations": "many", "draft": "perhaps", "base_url": "x"}
+    with pytest.raises(UsageError) as caught:
+        load_settings({}, {}, wrong)
+    what = caught.value.what
+    assert "'max_bugdet' can't be set there (did you mean 'max_budget'?)" in what
+    assert "'base_url' can't be set there;" in what, "a name that exists has no typo"
+    assert ".github/resolver.yml, max_iterations: " in what
+    assert ".github/resolver.yml, draft: " in what
+    assert caught.value.next_step.startswith("a repository may set: ")
+
+
+def test_a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() -> None:
+    told = unknown_variables(
+        {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"}
+    )
+    assert told == [
+        "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
+        "RESOLVER_QQ is not a setting and is ignored",
+    ]
+
+
+def test_every_setting_and_what_a_cluster_sets_are_no_unknown_variables() -> None:
+    known = {f"RESOLVER_{name.upper()}": "1" for name in Settings.model_fields}
+    cluster = {
+        "RESOLVER_SERVICE_HOST": "10.0.0.1",
+        "RESOLVER_SERVICE_PORT_HTTP": "80",
+        "RESOLVER_PORT": "tcp://10.0.0.1:80",
+        "RESOLVER_PORT_80_TCP_ADDR": "10.0.0.1",
+        "RESOLVER_POSTGRES_PORT_5432_TCP": "tcp://10.0.0.2:5432",
+    }
+    assert unknown_variables({**known, **cluster, "RESOLVER_SANDBOX_TOKEN": "x"}) == []
 
 
 def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:

@@ -156,10 +156,15 @@ class CommandLine:
         return self.run("resolve", checkout, "--issue", self._issue_file(issue), *options)
 
     def call_resolve(
-        self, checkout: Path, *options: str, issue: str = "# Fix it\n\nIt is broken."
+        self,
+        checkout: Path,
+        *options: str,
+        issue: str = "# Fix it\n\nIt is broken.",
+        **environment: str,
     ) -> Ended:
         """The same inside this process."""
-        return self.call("resolve", checkout, "--issue", self._issue_file(issue), *options)
+        file = self._issue_file(issue)
+        return self.call("resolve", checkout, "--issue", file, *options, **environment)
 
     def _issue_file(self, text: str) -> Path:
         file = self.folder / "issue.md"

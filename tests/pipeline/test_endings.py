@@ -63,6 +63,16 @@ def test_a_provider_that_does_not_serve_has_its_own_comment(
     assert done.outcome["next_step"].lower().startswith(what_next.lower())
 
 
+def test_a_model_that_is_not_known_is_told_before_anything_is_set_up(scene: Scene) -> None:
+    scene.endpoint.models = ["another"]
+    scene.endpoint.answer_with(lambda body: error(404, "The model `scripted` does not exist"))
+    done, body = asked(scene, RESOLVER_SETUP="touch set-up")
+    assert done.exit_code == 1
+    assert [event.kind for event in done.events] == ["run_started"]
+    assert "the model is not known there" in body
+    assert "LLM_MODEL" in body
+
+
 def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(scene: Scene) -> None:
     scene.endpoint.answer_with(lambda body: error(503, "overloaded"))
     asked(scene, RESOLVER_MODEL_RETRIES="0")

@@ -122,7 +122,7 @@ def test_an_issue_becomes_a_pull_request_and_one_comment(scene: Scene) -> None:
     assert tip == outcome["tree"]
     [pull] = scene.pulls()
     assert pull.title == "Make add add"
-    for words in (f"Fixes #{scene.issue.number}", "`add` subtracted", "$0.0003", "Steps | 3"):
+    for words in (f"Fixes #{scene.issue.number}", "`add` subtracted", "$0.0003", "Iterations | 3"):
         assert words in pull.body, words
     [comment] = scene.bot_comments()
     assert f"#{pull.number}" in comment or f"/pull/{pull.number}" in comment

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call, tool_calls
-from tests.parts.runs import RESOLVER, CommandLine, bash, finish, git, make_checkout
+from tests.parts.runs import RESOLVER, CommandLine, Ended, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
 OUTPUT = {
@@ -37,6 +38,12 @@ def fingerprint(checkout: Path) -> dict[str, str]:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found[name] = f"{digest} {path.stat().st_mode:o} {path.stat().st_mtime_ns}"
     return found
+
+
+def resume_command_in(done: Ended) -> list[str]:
+    """The words of the command that a run's last lines offer."""
+    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Go on ")]
+    return shlex.split(line.removeprefix("  Go on "))
 
 
 def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
@@ -196,6 +203,51 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "iterations")
     assert done.outcome["branch"] is None
     assert b"a + b" in (done.output / "patch.diff").read_bytes()
+    command = resume_command_in(done)
+    assert command == ["resolver", "resolve", "--resume", str(done.output), "--max-iterations", "6"]
+    model_endpoint.script(finish("Make add add"))
+    assert command_line.call(*command[1:]).exit_code == 0
+
+
+def test_the_command_that_goes_on_has_the_options_of_the_first_and_raises_what_ran_out(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    model_endpoint.answer_with(lambda _: bash("echo one"))
+    model = command_line.environment.pop("LLM_MODEL")
+    folder = tmp_path / "with blanks"
+    done = command_line.call_resolve(
+        checkout, "--output", str(folder), "--model", model, "--egress", "a.example",
+        "--max-budget", "0.0003", "--dialect", "tools",
+    )  # fmt: skip
+    assert done.exit_code == 4, done.stderr
+    assert resume_command_in(done) == [
+        "resolver", "resolve", "--resume", str(folder), "--model", model, "--egress", "a.example",
+        "--dialect", "tools", "--max-budget", "0.0006",
+    ]  # fmt: skip
+
+
+def test_work_on_a_checkout_starts_from_the_branch_that_is_asked_for(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    git(checkout, "branch", "old")
+    (checkout / "new.txt").write_text("new\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-qm", "Later")
+    model_endpoint.script(FIX, finish("Make add add"))
+    done = command_line.call_resolve(checkout, "--base-branch", "old")
+    assert done.exit_code == 0, done.stderr
+    assert git(checkout, "rev-parse", f"{done.outcome['branch']}^") == git(
+        checkout, "rev-parse", "old"
+    )
+
+
+def test_a_base_branch_that_a_checkout_has_not_is_refused(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    done = command_line.call_resolve(checkout, "--base-branch", "nosuch")
+    assert done.exit_code == 1
+    assert "nosuch" in done.stderr
+    assert model_endpoint.requests == []
 
 
 @pytest.mark.parametrize(

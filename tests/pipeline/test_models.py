@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from resolver.events.actions import CondensationRequest
-from resolver.events.lifecycle import Condensation, ModelRetried, ModelSwitched
-from tests.parts.model_endpoint import Answer, ModelEndpoint, empty, error, tool_call
+from resolver.events.lifecycle import Condensation, ModelRetried, ModelSwitched, StageCompleted
+from tests.parts.model_endpoint import Answer, ModelEndpoint, empty, error, reply, tool_call
 from tests.parts.runs import MODEL_KEY, CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
@@ -132,6 +132,63 @@ def test_a_key_that_is_not_accepted_ends_the_run_at_once_with_its_variable(
     assert len(model_endpoint.requests) == 1
     assert "LLM_API_KEY" in done.stdout + done.stderr
     assert MODEL_KEY.encode() not in done.everything
+
+
+def test_a_key_that_is_not_accepted_ends_the_run_before_sandbox_and_setup(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+) -> None:
+    model_endpoint.listing = error(401, f"bad key {MODEL_KEY}")
+    model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
+    was_set_up = tmp_path / "was-set-up"
+    done = command_line.call_resolve(checkout, issue=ISSUE, RESOLVER_SETUP=f"touch {was_set_up}")
+    assert done.exit_code == 1
+    assert [event.kind for event in done.events] == ["run_started"]
+    assert not was_set_up.exists()
+    assert "did not accept the key" in done.stderr
+    assert "LLM_API_KEY" in done.stderr
+    assert MODEL_KEY.encode() not in done.everything
+
+
+def test_the_model_is_checked_before_the_sandbox_and_what_that_costs_is_counted(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.models = ["another"]
+    model_endpoint.script(reply("ready"), finish("Nothing to do"))
+    done = command_line.call_resolve(checkout, issue=ISSUE)
+    steps = [
+        event.stage if isinstance(event, StageCompleted) else event.kind for event in done.events
+    ]
+    assert steps[:4] == ["run_started", "service_replied", "model", "sandbox"]
+    assert done.outcome["iterations"] == 1
+    assert done.outcome["services"]["check"]["cost"] == pytest.approx(0.00011)
+    assert done.outcome["cost"] == pytest.approx(0.00022)
+
+
+def test_a_model_that_is_listed_is_confirmed_without_a_call(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    model_endpoint.models = ["scripted"]
+    model_endpoint.script(finish("Nothing to do"))
+    done = command_line.call_resolve(checkout, issue=ISSUE)
+    stages = [event.stage for event in done.events if isinstance(event, StageCompleted)]
+    assert stages[:2] == ["model", "sandbox"]
+    assert (len(model_endpoint.listings), len(model_endpoint.requests)) == (1, 1)
+
+
+def test_a_fallback_stands_in_for_a_model_that_is_not_known_but_not_for_a_wrong_key(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    def answer(body: dict[str, Any]) -> Answer:
+        return error(404, "no such model") if body["model"] == "scripted" else finish("Nothing")
+
+    model_endpoint.models = ["spare"]
+    model_endpoint.answer_with(answer)
+    more = {"RESOLVER_FALLBACK_MODELS": "openai/spare", "RESOLVER_MODEL_RETRIES": "0"}
+    assert command_line.call_resolve(checkout, issue=ISSUE, **more).exit_code == 3
+    model_endpoint.listing = error(401, "bad key")
+    model_endpoint.answer_with(lambda _: error(401, "bad key"))
+    refused = command_line.call_resolve(checkout, issue=ISSUE, **more)
+    assert [event.kind for event in refused.events] == ["run_started"]
 
 
 def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(

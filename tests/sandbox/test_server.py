@@ -25,6 +25,24 @@ def test_hello_says_where_and_who(server: Connection, root: Path) -> None:
     assert set(hello) == set(wire.Hello.__annotations__)
 
 
+def test_a_machine_without_pseudo_terminals_is_told_at_the_start(root: Path) -> None:
+    main = Path(wire.__file__).with_name("__main__.py")
+    places = ["--root", root, "--scratch", root, "--bash", BASH, "--git", "/usr/bin/git"]
+    server = [sys.executable, "-I", main, *places]
+    hidden = 'mount --bind /dev/null /dev/ptmx && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", *server],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done
+    assert "no pseudo-terminal, which the shell needs: [Errno " in done.stderr
+    assert "/dev/ptmx" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_every_result_has_the_fields_of_the_contract(server: Connection, root: Path) -> None:
     results = {
         wire.CommandResult: server.shell("echo hi"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import UsageError
 from resolver.setup.plan import COPILOT, SetupPlan, find_setup
+from resolver.templates import render
 
 STEPS = b"""
 on: workflow_dispatch
@@ -50,8 +51,18 @@ def test_the_first_place_that_exists_wins(present: int, source: str) -> None:
 
 
 def test_the_setting_wins_over_all_files() -> None:
-    found = find_setup({".agents/setup.sh": b"x"}.get, "make setup")
-    assert found == SetupPlan(".github/resolver.yml", "make setup")
+    places = {".agents/setup.sh": b"x", ".github/resolver.yml": b"setup: make setup"}
+    assert find_setup(places.get, "make setup") == SetupPlan(".github/resolver.yml", "make setup")
+
+
+@pytest.mark.parametrize("repository", [None, b"setup: make other", b"[1]", b"a: b: c"])
+def test_a_setup_that_the_operator_has_set_is_not_the_repository_s(
+    repository: bytes | None,
+) -> None:
+    places = {".github/resolver.yml": repository, ".agents/setup.sh": b"x"}
+    found = find_setup(places.get, "make setup")
+    assert found == SetupPlan("RESOLVER_SETUP", "make setup", by_operator=True)
+    assert render("run/setup.md.j2", plan=found).startswith("The operator's setup, from RESOLVER_")
 
 
 def test_without_any_place_there_is_no_setup() -> None:

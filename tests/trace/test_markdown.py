@@ -154,7 +154,7 @@ def test_the_whole_trace_cuts_nothing() -> None:
 
 def test_a_comment_says_what_it_took() -> None:
     comment = render_comment_trace(realistic(), GITHUB)
-    summary = "<summary>How it was made: 8 actions</summary>"
+    summary = "<summary>How it was made: 8 iterations</summary>"
     assert comment.startswith(f"<details>\n{summary}\n\n")
     assert comment.endswith("\n</details>\n")
     assert "❌ exit code 1" in comment

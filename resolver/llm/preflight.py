@@ -1,0 +1,228 @@
+"""Checks that a model can be asked, before a run spends minutes on its sandbox.
+
+Most providers list their models for nothing, and an endpoint that speaks OpenAI's API has the same
+list at `GET /models`. A model that is listed to the key is taken as it is. Only where the list
+speaks against the model (the key is refused, or the name is missing) or where the provider has no
+such list is the model itself asked one short question, which is what the run would do first: a key
+may be allowed to ask a model and not to list any, and an alias may work without being listed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_exponential
+
+from resolver.errors import ModelError
+from resolver.llm.base import Model, OnRetry
+from resolver.llm.config import ModelConfig, own_variable
+from resolver.llm.failures import without_key
+from resolver.llm.probe import QUESTION, explain
+from resolver.llm.registry import provider_of
+from resolver.llm.transport import BoundedClient
+
+LISTING_SECONDS = 10.0
+"""How long a provider may take to list its models. One that takes longer is slow, not wrong."""
+
+QUESTION_SECONDS = 30.0
+"""How long a model may take to answer. One that takes longer is slow, not wrong."""
+
+_CONNECT_SECONDS = 5.0
+_MAX_ATTEMPTS = 4
+_UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
+
+# An alias stands for the newest of the dated or tagged names that are listed.
+_RELEASE = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
+
+
+@dataclass(frozen=True)
+class _ListOfModels:
+    """Where a provider lists its models. path: below the base URL. key_header: header with the key
+    as it is, where it is not sent as a bearer token. refusals: statuses that may mean that the key
+    or the name is wrong; other errors mean that the list can't be had."""
+
+    base_url: str
+    path: str = "/models"
+    key_header: str = ""
+    headers: Mapping[str, str] | None = None
+    refusals: frozenset[int] = frozenset({401, 403})
+
+
+_OPENAI = _ListOfModels("https://api.openai.com/v1")
+
+_LISTS = {
+    "openai": _OPENAI,
+    # https://docs.claude.com/en/api/models-list
+    "anthropic": _ListOfModels(
+        "https://api.anthropic.com",
+        "/v1/models?limit=1000",
+        "x-api-key",
+        {"anthropic-version": "2023-06-01"},
+    ),
+    # https://ai.google.dev/api/models; a wrong key is a bad request there
+    "gemini": _ListOfModels(
+        "https://generativelanguage.googleapis.com",
+        "/v1beta/models?pageSize=1000",
+        "x-goog-api-key",
+        refusals=frozenset({400, 401, 403}),
+    ),
+    "deepseek": _ListOfModels("https://api.deepseek.com"),
+    "groq": _ListOfModels("https://api.groq.com/openai/v1"),
+    "mistral": _ListOfModels("https://api.mistral.ai/v1"),
+    # https://openrouter.ai/docs/api-reference/list-models-user: /models answers without a key too
+    "openrouter": _ListOfModels("https://openrouter.ai/api/v1", "/models/user"),
+    "xai": _ListOfModels("https://api.x.ai/v1"),
+    # https://docs.ollama.com/api/tags
+    "ollama": _ListOfModels("http://localhost:11434", "/api/tags"),
+    "ollama_chat": _ListOfModels("http://localhost:11434", "/api/tags"),
+}
+
+_WITHOUT_LIST = ("azure", "azure_ai", "bedrock", "vertex_ai", "vertex_ai_beta", "sagemaker")
+"""Clouds whose list does not say what was deployed, or takes a signature."""
+
+
+def check_model(
+    config: ModelConfig,
+    environment: Mapping[str, str],
+    *,
+    ask: Callable[[ModelConfig], Model],
+    on_retry: OnRetry,
+    sleep: Callable[[float], None],
+) -> str:
+    """Return how the model was confirmed, or "" where that can't be told without using it.
+
+    ask: makes the model for the short question. environment: for the provider's own variables.
+    on_retry, sleep: as in `make_model`.
+
+    Raises ModelError where the address can't be reached, the key is refused, or the model is not
+    known there. A provider that is slow, busy or broken is no error here.
+    """
+    listing = _listing_for(config, environment)
+    if listing is not None:
+        listed = _listed_models(listing, config, environment, on_retry, sleep)
+        if listed is None:
+            return ""
+        aliases = frozenset(_RELEASE.sub("", name) for name in listed)
+        if _names_of(config.model) & (listed | aliases):
+            return f"{config.model} is listed at {urlsplit(listing.base_url).hostname}"
+    seconds = min(config.timeout, QUESTION_SECONDS)
+    model = ask(config.model_copy(update={"retries": 0, "timeout": seconds}))
+    try:
+        model.complete([{"role": "user", "content": QUESTION}])
+    except ModelError as error:
+        if error.cause == "provider_down":
+            return ""
+        raise explain(error, config.set_by) from None
+    return f"{config.model} has answered"
+
+
+def _listing_for(config: ModelConfig, environment: Mapping[str, str]) -> _ListOfModels | None:
+    """The provider's list; None where it has none that is known. A key goes to the address that
+    the model would be asked at, also where only the provider's own variable names that."""
+    provider = provider_of(config.model)
+    if provider in _WITHOUT_LIST:
+        return None
+    names = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
+    own = (environment.get(name, "") for name in names if provider)
+    address = config.base_url or next(filter(None, own), "")
+    known = _LISTS.get(provider)
+    if not address:
+        return known
+    address = address.rstrip("/")
+    if provider == "anthropic":
+        address = address.removesuffix("/messages").removesuffix("/v1")
+    elif urlsplit(address).hostname == "openrouter.ai":
+        known = _LISTS["openrouter"]
+    known = known or _OPENAI
+    return _ListOfModels(address, known.path, known.key_header, known.headers, known.refusals)
+
+
+def _listed_models(
+    listing: _ListOfModels,
+    config: ModelConfig,
+    environment: Mapping[str, str],
+    on_retry: OnRetry,
+    sleep: Callable[[float], None],
+) -> frozenset[str] | None:
+    """The names that the provider lists to the key, () where it refuses to, and None where the
+    list can't be had. Raises ModelError where nothing can be reached at the address."""
+    key = _key_of(config, environment)
+    headers = dict(listing.headers or {})
+    if key:
+        bearer = {"Authorization": f"Bearer {key}"}
+        headers |= {listing.key_header: key} if listing.key_header else bearer
+
+    def report(state: RetryCallState) -> None:
+        failed = state.outcome.exception() if state.outcome else None
+        on_retry(state.attempt_number, state.upcoming_sleep, without_key(str(failed), key))
+
+    retrying = Retrying(
+        retry=retry_if_exception_type(_UNREACHABLE),
+        stop=stop_after_attempt(min(1 + config.retries, _MAX_ATTEMPTS)),
+        wait=wait_exponential(max=4),
+        sleep=sleep,
+        before_sleep=report,
+        reraise=True,
+    )
+    timeout = httpx.Timeout(LISTING_SECONDS, connect=_CONNECT_SECONDS)
+    try:
+        with BoundedClient(timeout) as client:
+            answer = retrying(client.get, listing.base_url + listing.path, headers=headers)
+    except _UNREACHABLE as error:
+        raise _unreachable(config, listing, without_key(str(error), key)) from None
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None
+    if answer.status_code in listing.refusals:
+        return frozenset()
+    return _names_in(answer) or None
+
+
+def _unreachable(config: ModelConfig, listing: _ListOfModels, said: str) -> ModelError:
+    host = urlsplit(listing.base_url).netloc.rpartition("@")[2]
+    base_url = config.set_by.base_url
+    return explain(
+        ModelError(
+            f"the model endpoint at {host} can't be reached: {said or 'no connection'}",
+            f"check {base_url} and this machine's network, then start again",
+            "provider_down",
+        ),
+        config.set_by,
+    )
+
+
+def _key_of(config: ModelConfig, environment: Mapping[str, str]) -> str:
+    """The key that the model is asked with. At a `base_url` only the one that was set for it."""
+    if config.api_key is not None:
+        return config.api_key.get_secret_value()
+    if config.base_url is not None:
+        return ""
+    provider = provider_of(config.model)
+    more = ("GOOGLE_API_KEY",) if provider == "gemini" else ()
+    return next((environment[n] for n in (own_variable(provider), *more) if environment.get(n)), "")
+
+
+def _names_of(model: str) -> frozenset[str]:
+    """What the model may be called in a list: with and without its provider."""
+    bare = model.removeprefix("openai/").removeprefix("responses/")
+    return frozenset({model, bare, model.partition("/")[2] or model})
+
+
+def _names_in(answer: httpx.Response) -> frozenset[str]:
+    """The names in a list as OpenAI, Anthropic, Google or Ollama give it; () in anything else."""
+    if answer.status_code != 200:
+        return frozenset()
+    try:
+        body = answer.json()
+    except ValueError:
+        return frozenset()
+    entries = (body.get("data") or body.get("models")) if isinstance(body, dict) else body
+    found = (
+        entry.get(field)
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict)
+        for field in ("id", "name", "model")
+    )
+    return frozenset(name.removeprefix("models/") for name in found if isinstance(name, str))
