@@ -46,7 +46,7 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
 
     # bounds
     max_iterations: int = knob(
-        100, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
+        250, "Most replies of the model in a run.", repository=True, ge=1, le=10_000
     )
     max_budget: float = knob(
         5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
