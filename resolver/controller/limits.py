@@ -16,8 +16,8 @@ from resolver.templates import render
 Bound = Literal["iterations", "budget", "time"]
 
 SHARE_LEFT = 0.1
-"""The agent is warned when this share of the replies, the money or the time is left: early enough to
-remove scratch files, run a check and finish."""
+"""The agent is warned when this share of the replies, the money or the time is left: early enough
+to remove scratch files, run a check and finish."""
 
 STEPS_LEFT = 2
 """The agent is told a last time when this many replies are left."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resolver.ends import keep_last_lines
 from resolver.forge.course import check_words
 from resolver.forge.escape import code_span, fence, one_line, shortened, visible
 from resolver.forge.fitting import MAX_BODY, fit
@@ -331,7 +332,7 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
         "html": html.escape(line),
         "mark": mark,
         "ended": ended,
-        "output": fence(output[-limit:]) if output.strip() else "",
+        "output": fence(keep_last_lines(output, limit)) if output.strip() else "",
     }
 
 

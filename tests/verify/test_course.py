@@ -366,3 +366,20 @@ def test_folding_a_log_at_once_is_following_it() -> None:
     log.edited()
     log.ran("pytest -q")
     assert course_of(log.events) == log.course
+
+
+@pytest.mark.parametrize("root", ["/workspace", "/tmp/resolver-a1b2/workspace"])
+def test_a_check_is_shown_as_it_reads_from_the_repository(root: str) -> None:
+    log = Log()
+    log.add(StageCompleted(stage="checkout", detail=root))
+    log.edited()
+    course = log.ran(f"cd {root} && pytest {root}/tests/test_a.py", 0, "1 passed")
+    assert [check.command for check in course.checks] == ["pytest tests/test_a.py"]
+
+
+def test_the_output_of_a_check_begins_with_a_whole_line() -> None:
+    lines = [f"tests/test_module_{n}.py passed" for n in range(500)]
+    log = Log()
+    course = log.ran("pytest", 0, "\n".join([*lines, "500 passed"]))
+    kept = course.checks[0].output.splitlines()
+    assert len(kept) > 10 and kept == [*lines, "500 passed"][-len(kept) :]
