@@ -215,7 +215,7 @@ class CodeIndex:
         )
 
     def _feed(self, listing: "_Listing") -> None:
-        """Send the files, the most telling first; the process leaves out those it has no time for."""
+        """Send the files, the most telling first; some the process has no time left for."""
         paths = list(listing.blobs)
         for first in range(0, len(paths), _AT_ONCE):
             wanted: dict[str, list[str]] = {}
