@@ -1,5 +1,5 @@
 """What is kept of a thread that is too long: its beginning, which says what it is about, and its
-end, which decides.
+end, which decides. And the end of a long output, from a line's start on.
 """
 
 from collections.abc import Sequence
@@ -40,3 +40,17 @@ def shorten_thread(comments: Sequence[Comment], room: int) -> tuple[Comment, ...
         return ()
     gone = sum(1 + comment.skipped for comment in dropped) + newest[0].skipped
     return (*comments[:first], newest[0].model_copy(update={"skipped": gone}), *newest[1:])
+
+
+def keep_last_lines(text: str, limit: int) -> str:
+    """Return the last lines of `text` that fit into `limit` characters. A last line that is longer
+    begins at a word where it has one."""
+    if len(text) <= limit:
+        return text
+    tail = text[len(text) - limit :] if limit > 0 else ""
+    if text[len(text) - limit - 1] == "\n":
+        return tail
+    for whole in (tail.partition("\n")[2], tail.partition(" ")[2]):
+        if whole.strip():
+            return whole
+    return tail

@@ -98,7 +98,7 @@ class Task(Recorded):
 class Limits(Recorded):
     """Bounds of one run: iterations, US dollars, seconds."""
 
-    max_iterations: int = Field(default=100, description="Replies of the model.")
+    max_iterations: int = Field(default=250, description="Replies of the model.")
     max_budget: float = Field(default=5.0, description="US dollars.")
     max_time: float = Field(default=3600.0, description="Seconds at work.")
 

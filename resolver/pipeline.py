@@ -16,6 +16,7 @@ from resolver.assembly.models import recording_of
 from resolver.controller.outcome import outcome_of
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, Stopped
 from resolver.events.actions import Delegate
+from resolver.events.lifecycle import roots_of
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
 from resolver.guards.admission import admit, settle
@@ -250,7 +251,8 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
     if not (record.answers or record.leaking):
         job.output.keep_change(worked.change)
     declined = record.patch.is_empty and worked.outcome.declined != ""
-    record.evidence = tried(worked.commands) if declined else claimed_evidence(record.course)
+    roots = roots_of(record.log.state.events if record.log else ())
+    record.evidence = tried(worked.commands, roots) if declined else claimed_evidence(record.course)
     record.warnings.extend(worked.warnings)
     record.warnings.extend(_left_for_later(record, record.log))
     if worked.change.left_out and not record.answers:

@@ -48,7 +48,7 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
 
     # bounds
     max_iterations: int = knob(
-        100,
+        250,
         "Most iterations of a run. An iteration is one reply of the agent's model, or of the model "
         "of an agent that it hands work to.",
         repository=True,

@@ -33,14 +33,12 @@ from resolver.controller.delegation import reply_in
 from resolver.controller.outcome import outcome_of
 from resolver.controller.replay import (
     MOST_REPORTED,
-    ROOT_STAGE,
     Difference,
     ReplayCheck,
-    roots_of,
 )
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
-from resolver.events.lifecycle import RunStarted, SystemPrompt
+from resolver.events.lifecycle import ROOT_STAGE, RunStarted, SystemPrompt, roots_of
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import Clock

@@ -3,11 +3,13 @@
 The same reply always gives the same actions: a resumed run reads the rest of a reply again.
 """
 
+import json
 from collections.abc import Sequence
 
-from resolver.agents.tags import parse_tags
+from resolver.agents.fenced import find_fenced_code
+from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of_call
-from resolver.events.actions import Finish, Invalid, Message, Think
+from resolver.events.actions import CmdRun, Finish, Invalid, IPythonRunCell, Message, Think
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
@@ -34,8 +36,8 @@ def read_reply(
     that were, in that dialect.
 
     Tool calls win over tags in the text. The words beside them are the thought of the first
-    action. What follows a Finish is dropped. Words alone wait for an answer; `/exit` alone is
-    a Finish.
+    action. What follows a Finish is dropped. Words alone wait for an answer, unless they hold code
+    in a fence as if it were to be run; `/exit` alone is a Finish.
     """
     cut = completion.finish_reason == OUTPUT_LIMIT
     if completion.tool_calls:
@@ -52,7 +54,7 @@ def read_reply(
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:
         return _until_finish(actions)
-    return (_words(completion, cut),)
+    return (_words(completion, cut, dialect, offered),)
 
 
 def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
@@ -95,12 +97,44 @@ def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:
     return tuple(actions)
 
 
-def _words(completion: Completion, cut: bool) -> ActionBase:
+def _words(
+    completion: Completion, cut: bool, dialect: Dialect, offered: Sequence[str]
+) -> ActionBase:
     if completion.text.strip() == EXIT:
         return Finish(message="", task_completed=False)  # it claims nothing
     if completion.text.strip() and not cut:
+        reason = _fenced_code(completion.text, dialect, offered)
+        if reason:
+            return Invalid(reason=reason)
         return Message(content=completion.text, wait_for_response=True)
     reason = render(
         "agent/no_action.md.j2", cut=cut, finish_reason=completion.finish_reason
     ).strip()
     return Invalid(reason=reason)
+
+
+def _fenced_code(text: str, dialect: Dialect, offered: Sequence[str]) -> str:
+    """What a model is told whose reply holds code in a fence and no call: the call that would run
+    that code, where the agent has the tool for it. Empty where the reply holds none."""
+    code = find_fenced_code(text)
+    if code is None:
+        return ""
+    call: CmdRun | IPythonRunCell
+    if code.is_python:
+        name = "execute_ipython" if dialect == "tags" else "execute_ipython_cell"
+        argument, call = "code", IPythonRunCell(code=code.excerpt)
+    else:
+        name, argument, call = "execute_bash", "command", CmdRun(command=code.excerpt)
+    if dialect == "tags":
+        form = write_tags(call)
+    else:
+        form = json.dumps({argument: code.excerpt}, ensure_ascii=False)
+    has_tool = not offered or name in offered
+    return render(
+        "agent/fenced_code.md.j2",
+        dialect=dialect,
+        language=code.language,
+        tool=name if has_tool else "",
+        form=form,
+        offered=offered,
+    ).strip()

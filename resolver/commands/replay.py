@@ -12,7 +12,6 @@ from resolver import work
 from resolver.assembly.sandbox import Host, runtime_kind
 from resolver.commands.options import settings_options
 from resolver.controller.control import Control
-from resolver.controller.replay import roots_of
 from resolver.doors import (
     command_line_trigger,
     default_output,
@@ -25,7 +24,7 @@ from resolver.doors import (
     stop_on_signals,
 )
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ModelReplied, RunStarted
+from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
 from resolver.events.location import open_log
 from resolver.events.log import Event
 from resolver.events.stream import utc_now

@@ -3,6 +3,7 @@
 All of it is read off the state: the bounds in force are `State.limits`.
 """
 
+import math
 from datetime import datetime
 from typing import Literal
 
@@ -14,11 +15,14 @@ from resolver.templates import render
 
 Bound = Literal["iterations", "budget", "time"]
 
-STEPS_LEFT = 2
-"""The agent is warned when this many replies are left."""
+SHARE_LEFT = 0.1
+"""The agent is warned when this share of the replies, the money or the time is left: early enough
+to remove scratch files, run a check and finish."""
 
-SHARE_USED = 0.9
-"""The agent is warned when this share of the money or the time is used."""
+STEPS_LEFT = 2
+"""The agent is told a last time when this many replies are left."""
+
+LAST_WARNING = "limit:iterations:last"
 
 DELEGATE_SHARE = 0.5
 """A delegate gets this share of what its parent has left of each bound. So the parent always has
@@ -58,21 +62,39 @@ def bound_reached(state: State, now: datetime) -> Bound | None:
 
 
 def limit_warning(state: State, now: datetime) -> Warned | None:
-    """The last warning before a bound, once for each bound, and once more after it was extended;
-    None when there is none to give."""
+    """The next warning before a bound; None when there is none to give.
+
+    There is one warning for each bound when a tenth of it is left, and a last one for the replies.
+    A bound that was extended is warned about again.
+    """
     limits = state.limits
-    left = limits.max_iterations - state.iterations
-    near: dict[Bound, bool] = {
-        "iterations": 0 < left <= STEPS_LEFT < state.iterations,
-        "budget": state.priced >= SHARE_USED * limits.max_budget,
-        "time": state.elapsed(now) >= SHARE_USED * limits.max_time,
+    used: dict[Bound, bool] = {
+        "budget": state.priced >= (1 - SHARE_LEFT) * limits.max_budget,
+        "time": state.elapsed(now) >= (1 - SHARE_LEFT) * limits.max_time,
     }
-    for limit, is_near in near.items():
-        about = f"limit:{limit}"
-        if is_near and about not in state.warned:
-            message = render("agent/limit_warning.md.j2", limit=limit, steps_left=left)
+    near = [(f"limit:{limit}", limit) for limit, is_near in used.items() if is_near]
+    if about := _iterations_warning(state):
+        near.insert(0, (about, "iterations"))
+    for about, limit in near:
+        if about not in state.warned:
+            message = render(
+                "agent/limit_warning.md.j2",
+                limit=limit,
+                is_last=about == LAST_WARNING,
+                steps_left=limits.max_iterations - state.iterations,
+            )
             return Warned(about=about, message=message.strip(), to_agent=True)
     return None
+
+
+def _iterations_warning(state: State) -> str:
+    """Which warning about the replies is due, as `Warned.about`; "" for none. A run of few replies
+    gets one warning, and none at its first replies."""
+    left = state.limits.max_iterations - state.iterations
+    share = math.ceil(SHARE_LEFT * state.limits.max_iterations)
+    if state.iterations <= STEPS_LEFT or not 0 < left <= max(share, STEPS_LEFT):
+        return ""
+    return LAST_WARNING if left <= STEPS_LEFT < share else "limit:iterations"
 
 
 def extended(limits: Limits, extension: Extension, most: Limits | None) -> Limits:

@@ -1,12 +1,12 @@
 """Compares a replayed run with its recording and reports where they part."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resolver.events.actions import Recall
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted, StageCompleted
+from resolver.events.lifecycle import ReplayDiverged, RunStarted, roots_of
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged, RecallResult
 from resolver.events.stream import EventStream
@@ -15,9 +15,6 @@ MOST_REPORTED = 10
 """After so many differences the rest says nothing new."""
 
 EXCERPT = 400
-
-ROOT_STAGE = "checkout"
-"""Stage whose detail is the repository's path in the sandbox."""
 
 _VARIES = re.compile(
     r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
@@ -67,16 +64,6 @@ def difference(
             end = start + EXCERPT
             return Difference(recorded.id, field, before[start:end], now[start:end])
     return None
-
-
-def roots_of(events: Iterable[Event]) -> tuple[str, ...]:
-    """The repository's paths in the sandboxes that a log tells of, in order, each once."""
-    found = [
-        event.detail
-        for event in events
-        if isinstance(event, StageCompleted) and event.stage == ROOT_STAGE
-    ]
-    return tuple(dict.fromkeys(found))
 
 
 class ReplayCheck:

@@ -1,5 +1,6 @@
 """Events that are neither action nor observation: the run's own record."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
@@ -7,6 +8,9 @@ from pydantic import AwareDatetime, Field
 from resolver.consent import RiskLevel, Wanted
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.model import Completion, JsonObject, Limits, McpTool, Task
+
+ROOT_STAGE = "checkout"
+"""Stage whose detail is the repository's path in the sandbox."""
 
 AGENT = "agent"
 """The service whose replies are the steps of a run."""
@@ -205,3 +209,13 @@ class Egress(EventBase):
     connections: int = Field(
         default=1, description="How many alike this stands for; past a hundred they are summed."
     )
+
+
+def roots_of(events: Iterable[EventBase]) -> tuple[str, ...]:
+    """The repository's paths in the sandboxes that a log tells of, in order, each once."""
+    found = [
+        event.detail
+        for event in events
+        if isinstance(event, StageCompleted) and event.stage == ROOT_STAGE
+    ]
+    return tuple(dict.fromkeys(found))

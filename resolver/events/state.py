@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from resolver.ends import keep_last_lines
 from resolver.errors import Cause, LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -204,7 +205,7 @@ class State:
                 pass
 
     def _ran(self, command: str, exit_code: int | None, event_id: int, output: str) -> None:
-        tail = output[-TAIL:]
+        tail = keep_last_lines(output, TAIL)
         self.commands.append(
             CheckedCommand(
                 command=command, exit_code=exit_code, event_id=event_id, output_tail=tail

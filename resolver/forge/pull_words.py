@@ -16,6 +16,7 @@ from resolver.forge.escape import code_span, quieted, shortened, title, visible
 from resolver.forge.fitting import MAX_BODY, is_closed
 from resolver.forge.markers import run_marker
 from resolver.forge.report import Ending, Report
+from resolver.forge.scratch_files import looks_like_scratch
 from resolver.forge.template import Fact, Part, beneath, filled, headed
 from resolver.forge.wording import LEVELS, is_whole, values_of
 from resolver.model import FileChange, TriggerKind
@@ -267,7 +268,8 @@ def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
 def _is_code(file: FileChange) -> bool:
     name = file.path.rsplit("/", 1)[-1].lower()
     is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
-    return not (is_prose or name in _MANIFESTS or is_test(file.path))
+    is_other = is_prose or name in _MANIFESTS or is_test(file.path)
+    return not (is_other or looks_like_scratch(file))
 
 
 def _facts(report: Report) -> frozenset[Fact]:

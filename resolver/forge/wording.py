@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resolver.ends import keep_last_lines
 from resolver.forge.course import check_words, course_values
 from resolver.forge.escape import code_span, fence, one_line, shortened, visible
 from resolver.forge.fitting import MAX_BODY, fit
@@ -16,6 +17,7 @@ from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.markers import refusal_marker, run_marker
 from resolver.forge.prose import safe_markdown
 from resolver.forge.report import Ending, Report
+from resolver.forge.scratch_files import looks_like_scratch
 from resolver.model import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.templates import render
 from resolver.trace.markdown import utf16_length
@@ -97,7 +99,8 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
     """What the templates of comments and of pull requests are rendered with."""
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
     issue = trigger.subject
-    files = report.patch.files if report.patch else ()
+    # scratch work stands last, so that it does not crowd out the change itself
+    files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
     evidence = report.evidence
     commands = evidence.commands if evidence else ()
     return {
@@ -294,7 +297,7 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def _file(change: FileChange) -> dict[str, str]:
+def _file(change: FileChange) -> dict[str, str | bool]:
     binary = change.additions is None or change.deletions is None
     mode = (
         f", mode {change.old_mode} → {change.new_mode}"
@@ -305,6 +308,7 @@ def _file(change: FileChange) -> dict[str, str]:
         "path": code_span(shortened(change.path, 300), in_table=True),
         "status": _STATUS[change.status] + mode,
         "lines": "binary" if binary else f"+{change.additions} −{change.deletions}",
+        "scratch": looks_like_scratch(change),
     }
 
 
@@ -326,7 +330,7 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
         "html": html.escape(line),
         "mark": mark,
         "ended": ended,
-        "output": fence(output[-limit:]) if output.strip() else "",
+        "output": fence(keep_last_lines(output, limit)) if output.strip() else "",
     }
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from resolver.locating.answers import MARK
 from resolver.locating.codebase import CodeBase
 from resolver.locating.grammars import load_grammars
+from resolver.locating.languages import language_of
 from resolver.locating.narrow import bound, narrow
 
 _CPU_SECONDS = 900
@@ -27,9 +28,10 @@ _SHARE = 0.5
 def main() -> None:
     """Answer until there are no more questions.
 
-    The first line says {"memory": bytes, "file_seconds": seconds, "mark": descriptor}; it is
-    answered when the process is ready. In the descriptor's memory stands which file is being read,
-    counted from 1: who finds this process dead knows what it died of.
+    The first line says {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
+    descriptor}, the seconds in processor time; it is answered when the process is ready. In the
+    descriptor's memory stands which file is being read, counted from 1: who finds this process
+    dead knows what it died of.
     """
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     bounds = json.loads(source.readline())
@@ -44,17 +46,17 @@ def main() -> None:
     filtered = narrow()
     _answer(sink, {"filtered": filtered})
     room = int(bounds["memory"] * _SHARE)
+    is_over = processor_time_past(bounds["seconds"])
     while line := source.readline():
         asked: dict[str, Any] = json.loads(line)
         if "file" in asked:
             content = source.read(asked["size"])
             files += 1
             MARK.pack_into(mark, 0, files)
-            if _used(memory) > room:
-                code.leave_out(1)
+            if is_over() or _used(memory) > room:
+                code.leave_out(int(bool(language_of(asked["file"]))))
             else:
-                late = _clock_past(time.monotonic() + bounds["file_seconds"])
-                code.add(asked["file"], content, late)
+                code.add(asked["file"], content, processor_time_past(bounds["file_seconds"]))
             MARK.pack_into(mark, 0, 0)
         elif "left_out" in asked:
             code.leave_out(asked["left_out"])
@@ -78,8 +80,11 @@ def _used(memory: RawIOBase) -> int:
     return int(pages) * mmap.PAGESIZE
 
 
-def _clock_past(end: float) -> Callable[[], bool]:
-    return lambda: time.monotonic() > end
+def processor_time_past(seconds: float) -> Callable[[], bool]:
+    """Return what says whether this process has used so many more seconds of processor time. Time
+    in which a busy machine does not let it run does not count."""
+    end = time.process_time() + seconds
+    return lambda: time.process_time() > end
 
 
 def _answer(sink: BinaryIO, data: object) -> None:

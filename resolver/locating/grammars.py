@@ -2,8 +2,8 @@
 child process loads them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 import tree_sitter_c
@@ -27,7 +27,8 @@ DECORATED = "decorated_definition"
 class Syntax:
     """What the node types of one grammar mean.
 
-    scopes: node type to the kind of entity; "" only lends its name to what is in it.
+    scopes: node type to the kind of entity; "" only lends its name to what is in it. shapes: what
+    a node of such a type must hold, in the words of a query, where most of them define nothing.
     imports: node types that bring in other files. calls: node types that call something, and
     callee: the fields of those that hold what is called. heritage: node types whose names are
     base classes. A type that the grammar doesn't have is passed over.
@@ -40,6 +41,7 @@ class Syntax:
     calls: frozenset[str]
     heritage: frozenset[str] = frozenset()
     callee: tuple[str, ...] = ("function",)
+    shapes: Mapping[str, str] = field(default_factory=dict)
 
 
 _SCRIPT_SCOPES = {
@@ -53,6 +55,17 @@ _SCRIPT_SCOPES = {
     "variable_declarator": "function",
     "field_definition": "function",
     "public_field_definition": "function",
+    "assignment_expression": "function",
+    "pair": "function",
+    "function_expression": "function",
+    "generator_function": "function",
+    "class": "class",
+    "type_alias_declaration": "class",
+}
+_SCRIPT_VALUES = "(function_expression) (generator_function) (arrow_function) (class) (object)"
+_SCRIPT_SHAPES = {
+    "assignment_expression": f"right: [{_SCRIPT_VALUES} (assignment_expression)]",
+    "pair": f"value: [{_SCRIPT_VALUES}]",
 }
 _SCRIPT_IMPORTS = frozenset({"import_statement", "export_statement"})
 _SCRIPT_CALLS = frozenset({"call_expression", "new_expression"})
@@ -60,8 +73,13 @@ _SCRIPT_HERITAGE = frozenset({"class_heritage", "extends_type_clause"})
 _C_SCOPES = {
     "struct_specifier": "class",
     "class_specifier": "class",
+    "union_specifier": "class",
     "enum_specifier": "class",
     "function_definition": "function",
+    "type_definition": "class",
+    "alias_declaration": "class",
+    "preproc_def": "variable",
+    "preproc_function_def": "function",
 }
 _INCLUDE, _CALL = frozenset({"preproc_include"}), frozenset({"call_expression"})
 
@@ -75,6 +93,7 @@ def _script(name: str, grammar: Callable[[], object]) -> Syntax:
         _SCRIPT_CALLS,
         _SCRIPT_HERITAGE,
         ("function", "constructor"),
+        _SCRIPT_SHAPES,
     )
 
 
@@ -119,8 +138,15 @@ RUST = Syntax(
         "struct_item": "class",
         "enum_item": "class",
         "trait_item": "class",
+        "union_item": "class",
+        "type_item": "class",
+        "associated_type": "class",
         "impl_item": "",
         "function_item": "function",
+        "function_signature_item": "function",
+        "macro_definition": "function",
+        "const_item": "variable",
+        "static_item": "variable",
     },
     frozenset({"use_declaration", "mod_item"}),
     _CALL,
@@ -162,7 +188,8 @@ def query_of(syntax_name: str) -> Query:
     syntax, language = _SYNTAXES[syntax_name], grammar_of(syntax_name)
     wanted = {*syntax.scopes, *syntax.imports, *syntax.calls, DECORATED}
     there = sorted(name for name in wanted if language.id_for_node_kind(name, True) is not None)
-    return Query(language, "\n".join(f"({name}) @found" for name in there))
+    shapes = syntax.shapes
+    return Query(language, "\n".join(f"({name} {shapes.get(name, '')}) @found" for name in there))
 
 
 def load_grammars() -> None:

@@ -170,4 +170,4 @@ def _some(found: Iterator[Entity]) -> list[Entity]:
 
 
 def _fits(entity: Entity, classes: bool) -> bool:
-    return entity.kind == "class" or not classes
+    return entity.kind == "class" if classes else entity.kind != "variable"

@@ -33,6 +33,9 @@ _LONGEST_ANSWER = 16 * 1024 * 1024
 _OTHERS = frozenset({"node_modules", "vendor", "third_party", "dist", "build", "target"})
 """Folders that hold others' code, or made code: their files come last."""
 
+_LEAST_WAIT = 0.05
+"""Seconds between two looks at the time that the process has used."""
+
 _AT_ONCE = 500
 """Files that are read with one command of git."""
 
@@ -44,7 +47,9 @@ class Bounds:
     file_bytes, text_bytes: larger sources, and larger texts of other kinds, are left out. files:
     how many are read. file_seconds: after them a file's parsing is given up. seconds: after them
     no further file is read. end_seconds, answer_seconds: after so many more the index, or an
-    answer, is given up. memory: bytes of the process. starts: how often it is started when it ends.
+    answer, is given up. All seconds are processor time of the index's process, so that a busy
+    machine finds as much as a quiet one. patience: how many times as long by the clock all of it
+    may take. memory: bytes of the process. starts: how often it is started when it ends.
     """
 
     file_bytes: int = 512 * 1024
@@ -54,6 +59,7 @@ class Bounds:
     seconds: float = 60.0
     end_seconds: float = 60.0
     answer_seconds: float = 20.0
+    patience: float = 10.0
     memory: int = 1_500_000_000
     starts: int = 2
 
@@ -79,8 +85,7 @@ class IndexUnavailable(WorkspaceError):
 class CodeIndex:
     """Built at the first question. Use it as a context, or `close` it.
 
-    git: in the bare clone. commit: whose files are read. elapsed: seconds by a clock that never
-    goes back.
+    git: in the bare clone. commit: whose files are read.
     """
 
     def __init__(
@@ -88,12 +93,10 @@ class CodeIndex:
         git: HostGit,
         commit: str,
         bounds: Bounds = DEFAULT_BOUNDS,
-        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._git = git
         self.commit = commit
         self._bounds = bounds
-        self._elapsed = elapsed
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._size: Size | None = None
@@ -175,17 +178,18 @@ class CodeIndex:
                 "search with the shell instead",
             )
         self._starts += 1
-        started = self._elapsed()
+        started = time.monotonic()
         with self._time(self._bounds.seconds + self._bounds.end_seconds) as time_left:
             listing = _list_files(self._git, self.commit, self._bounds)
             self._start()
             if not time_left():
                 raise self._ended()
-            bounds = {"memory": self._bounds.memory, "file_seconds": self._bounds.file_seconds}
+            names = ("memory", "file_seconds", "seconds")
+            bounds = {name: getattr(self._bounds, name) for name in names}
             self._answered({**bounds, "mark": self._mark}, dict[str, bool])
-            self._feed(listing, started + self._bounds.seconds)
+            self._feed(listing)
             built: Built = self._answered({"build": True}, Built)
-        took = self._elapsed() - started
+        took = time.monotonic() - started
         logger.info("indexed %d files of %s in %.1f s", built.files, self.commit, took)
         if not built.filtered:
             logger.warning("the kernel takes no filter: the index's process is bounded only")
@@ -210,26 +214,32 @@ class CodeIndex:
             start_new_session=True,
         )
 
-    def _feed(self, listing: "_Listing", end: float) -> None:
-        """Send the files, the most telling first; when the time is over, how many are left."""
+    def _feed(self, listing: "_Listing") -> None:
+        """Send the files, the most telling first; some the process has no time left for."""
         paths = list(listing.blobs)
         for first in range(0, len(paths), _AT_ONCE):
-            if self._elapsed() > end:
-                left = sum(bool(language_of(path)) for path in paths[first:])
-                self._send({"left_out": left})
-                return
             wanted: dict[str, list[str]] = {}
             for path in paths[first : first + _AT_ONCE]:
                 wanted.setdefault(listing.blobs[path], []).append(path)
             for blob, content in read_blobs(self._git, wanted):
                 for path in wanted[blob]:
-                    late = self._elapsed() > end or path in self._broken
-                    if not late:
+                    if path in self._broken:
+                        self._send({"left_out": int(bool(language_of(path)))})
+                    else:
                         self._sent.append(path)
-                    self._send(*_told(path, content, late))
+                        self._send({"file": path, "size": len(content)}, content)
 
-    def _time(self, seconds: float) -> "_Ending":
-        return _Ending(seconds, self.interrupt)
+    def _time(self, seconds: float) -> "ProcessorTimeLimit":
+        used = self._processor_time
+        return ProcessorTimeLimit(seconds, used, self._bounds.patience, self.interrupt)
+
+    def _processor_time(self) -> float:
+        """Seconds of processor time that the process has used; 0 where there is none."""
+        try:
+            # its clock, as clock_getcpuclockid(3) names it on Linux
+            return time.clock_gettime((~self._process.pid << 3) | 2) if self._process else 0.0
+        except OSError:
+            return 0.0  # it has ended
 
     def _send(self, line: dict[str, Any], content: bytes = b"") -> None:
         assert self._process is not None and self._process.stdin is not None
@@ -262,26 +272,42 @@ class CodeIndex:
         )
 
 
-class _Ending:
-    """Calls `end` from another thread when the context lasts longer than `seconds`. What it gives
-    says whether that has not come yet."""
+class ProcessorTimeLimit:
+    """Calls `end` from another thread when the index's process uses more than `seconds` of
+    processor time in the context, or the context lasts `patience` times as long. What it gives says
+    whether that has not come yet.
 
-    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
+    used: the seconds that the process has used so far.
+    """
+
+    def __init__(
+        self, seconds: float, used: Callable[[], float], patience: float, end: Callable[[], None]
+    ) -> None:
+        self._seconds = seconds
+        self._used = used
+        self._until = time.monotonic() + seconds * patience
+        self._before = used()
         self._end = end
         self._over = False
-        self._timer = threading.Timer(seconds, self._finish)
-        self._timer.daemon = True
+        self._left = threading.Event()
+        self._watch = threading.Thread(target=self._look, name="index-time", daemon=True)
 
     def __enter__(self) -> Callable[[], bool]:
-        self._timer.start()
+        self._watch.start()
         return lambda: not self._over
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        self._left.set()
 
-    def _finish(self) -> None:
-        self._over = True
-        self._end()
+    def _look(self) -> None:
+        """Look again each time it may have come: with one core no sooner than what is left."""
+        rest = self._seconds
+        while not self._left.wait(max(rest, _LEAST_WAIT)):
+            rest = self._seconds - (self._used() - self._before)
+            if rest <= 0 or time.monotonic() >= self._until:
+                self._over = True
+                self._end()
+                return
 
 
 @dataclass(frozen=True)
@@ -317,10 +343,3 @@ def _rank(path: str) -> tuple[bool, bool, int, str]:
     """Sources before other texts, the project's own before what it carries along, top first."""
     folders = path.split("/")[:-1]
     return not language_of(path), not _OTHERS.isdisjoint(folders), len(folders), path
-
-
-def _told(path: str, content: bytes, late: bool) -> tuple[dict[str, Any], bytes]:
-    """How the child is told of a file; only that there is one more, when it is too late for it."""
-    if late:
-        return {"left_out": int(bool(language_of(path)))}, b""
-    return {"file": path, "size": len(content)}, content

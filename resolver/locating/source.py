@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node, Parser, QueryCursor, Tree
 
+from resolver.locating.declarations import Declaration, declarations_of
 from resolver.locating.grammars import DECORATED, Syntax, grammar_of, query_of
 
 MOST_NODES = 100_000
@@ -26,8 +27,6 @@ deep, so a file of nothing but brackets would take minutes."""
 _STRIDE = 1000
 """Nodes between two looks at the clock."""
 
-_FUNCTIONS = {"arrow_function", "function_expression", "generator_function"}
-_ASSIGNED = {"variable_declarator", "field_definition", "public_field_definition"}
 _BASE_NAMES = {"identifier", "type_identifier", "constant"}
 
 
@@ -135,6 +134,7 @@ class _Reader:
         self._syntax = syntax
         self._open = [_Scope(len(content) + 1, (), path, False)]
         self._known: set[str] = set()
+        self._starts: dict[str, int] = {}
         self._decorated: tuple[int, int] = (-1, 0)
         self.entities: list[Entity] = []
         self.imports: list[str] = []
@@ -185,37 +185,37 @@ class _Reader:
         return found, True
 
     def _define(self, node: Node) -> None:
-        kind = self._syntax.scopes[node.type]
-        named = _name_node(node)
-        if named is None or (node.type in _ASSIGNED and not _is_function(node)):
-            return
-        if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
-            return  # only a mention of the type
-        name = self._text(named).replace("::", ".")
-        if not name or "\n" in name:
-            return
-        outer = self._open[-1]
+        for declared in declarations_of(node, self._syntax.scopes[node.type], self._text):
+            self._take(node, declared)
+
+    def _take(self, node: Node, declared: Declaration) -> None:
+        outer = self._open[0] if declared.is_global else self._open[-1]
         receiver = self._go_receiver(node)
-        names = (*outer.names, receiver, name) if receiver else (*outer.names, name)
+        names = (*outer.names, *((receiver,) if receiver else ()), *declared.names)
+        kind = declared.kind
         if kind == "":
             self._open.append(_Scope(node.end_byte, names, outer.id, True))
             return
-        is_class = kind == "class"
-        if not is_class and (outer.is_class or receiver or "." in name):
+        is_member = outer.is_class or receiver or len(declared.names) > 1
+        if kind == "function" and (is_member or "." in declared.names[-1]):
             kind = "method"
         qualified = ".".join(names)
+        is_class = kind == "class"
+        start = self._first_line(node)
         entity = Entity(
             self._path,
             qualified,
             kind,
-            self._first_line(node),
+            start,
             _last_line(node),
             self._bases(node) if is_class else (),
-            qualified in self._known,
+            # `var A = exports.A = class {}` names one class twice
+            self._starts.setdefault(qualified, start) != start,
         )
-        self._open.append(_Scope(node.end_byte, names, entity.id, is_class))
+        if declared.is_scope:
+            self._open.append(_Scope(node.end_byte, names, entity.id, is_class))
         if entity.id not in self._known:
-            self._known |= {qualified, entity.id}
+            self._known.add(entity.id)
             self.entities.append(entity)
 
     def _first_line(self, node: Node) -> int:
@@ -309,24 +309,6 @@ class _Reader:
         start = max(node.start_byte, node.end_byte - _NAME_LENGTH)
         text = self._content[start : node.end_byte].decode("utf-8", "replace").strip()
         return text if start == node.start_byte else f"?.{text.rpartition('.')[2]}"
-
-
-def _name_node(node: Node) -> Node | None:
-    """The node that holds a definition's name; in C it is deep inside of the declarator."""
-    named = node.child_by_field_name("name") or node.child_by_field_name("property")
-    if named is None and node.type == "impl_item":
-        named = node.child_by_field_name("type")
-    at = node.child_by_field_name("declarator") if named is None else None
-    for _ in range(MOST_DEPTH):
-        if at is None or at.type in {"identifier", "field_identifier", "qualified_identifier"}:
-            break
-        at = at.child_by_field_name("declarator")
-    return named or at
-
-
-def _is_function(node: Node) -> bool:
-    value = node.child_by_field_name("value")
-    return value is not None and value.type in _FUNCTIONS
 
 
 def _last_line(node: Node) -> int:

@@ -324,4 +324,7 @@ def _pictures(urls: list[str]) -> tuple[str, ...]:
 
 
 def _with_notice(output: str, notice: str) -> str:
-    return f"{output.rstrip()}\n[{notice}]".lstrip() if notice else output
+    if not notice:
+        return output
+    # only the end is trimmed: the first line's indentation is part of the code that a model reads
+    return f"{output.rstrip()}\n[{notice}]" if output.strip() else f"[{notice}]"

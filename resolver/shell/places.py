@@ -1,7 +1,8 @@
-"""Paths that are written, and which of them no repository holds."""
+"""Paths in commands: which of them no repository holds, and how people are shown the others."""
 
 import posixpath
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _OUTSIDE = ("/tmp", "/var/tmp", "/dev", "/proc", "/sys", "/run")  # noqa: S108 - nothing is made there
@@ -39,3 +40,20 @@ def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> 
 
 def _is_made(path: str) -> bool:
     return "$" in path or "`" in path or path == "{}"
+
+
+def relative_command(text: str, roots: Sequence[str]) -> str:
+    """Return a command or a path as it reads from the repository's root: without the `cd` into it
+    at the beginning, and with the paths below it relative.
+
+    roots: the repository's paths in the sandboxes, which mean nothing to a reader. For people only:
+    where the shell stood elsewhere, the result is not the same command.
+    """
+    for root in roots:
+        plain = re.escape(root.rstrip("/"))
+        if not plain:
+            continue
+        text = re.sub(rf"\A\s*cd\s+(['\"]?){plain}/?\1\s*(?:&&|;|\n)\s*(?=\S)", "", text)
+        text = re.sub(rf"(?<![\w./-]){plain}/(?=[\w.*-])", "", text)
+        text = re.sub(rf"(?<![\w./-]){plain}/?(?![\w./-])", ".", text)
+    return text

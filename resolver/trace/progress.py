@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from resolver.events.base import ActionBase
+from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event
 from resolver.trace.plain import for_terminal, one_line
 from resolver.trace.steps import is_step, step_of
@@ -20,10 +21,12 @@ class Progress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._steps = 0
+        self._roots: tuple[str, ...] = ()
 
     def __call__(self, event: Event) -> None:
         """Print what there is to say about `event`."""
-        line = live_line(event)
+        self._roots += roots_of((event,))
+        line = live_line(event, self._roots)
         if line is None:
             return
         if isinstance(event, ActionBase) and is_step(event):

@@ -17,6 +17,7 @@ from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_event
 from resolver.events.state import State
 from resolver.model import Completion, RunState
+from resolver.shell.places import relative_command
 from resolver.trace.costs import cost_parts
 from resolver.trace.notes import as_json, extras_of, note_of
 from resolver.trace.plain import clean, one_line, plural
@@ -32,11 +33,11 @@ _NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
 def build_view(events: Iterable[Event]) -> View:
     """The view of a log. Works for any events in any order; unknown kinds become notes."""
     events = list(events)
-    entries = _entries(events, DEEPEST)
+    entries = _entries(events, DEEPEST, life.roots_of(events))
     return View(_header(events), tuple(entries))
 
 
-def _entries(events: Sequence[Event], depth: int) -> list[Entry]:
+def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[Entry]:
     answers = _answers(events)
     nested = _nested(events) if depth else {}
     used = {e.reply for e in events if isinstance(e, ActionBase)}
@@ -47,9 +48,10 @@ def _entries(events: Sequence[Event], depth: int) -> list[Entry]:
         if is_step(event):
             count += 1
             reply = replies.pop(event.reply, None) if event.reply is not None else None
-            step = step_of(event, count, answers.get(event.id))
+            step = step_of(event, count, answers.get(event.id), roots)
             if event.id in nested:
-                step = replace(step, nested=tuple(_entries(nested[event.id], depth - 1)))
+                inner = _entries(nested[event.id], depth - 1, roots)
+                step = replace(step, nested=tuple(inner))
             entries.append(_with_reply(step, reply) if reply else step)
         elif event.cause is None or answers.get(event.cause) is not event:
             told = _told_by_a_step(event, used) or _delegate_of(event) in nested
@@ -101,9 +103,18 @@ def _answers(events: Sequence[Event]) -> dict[int, Event]:
     return answers
 
 
-def step_of(action: ActionBase, number: int, answer: Event | None) -> Step:
-    """The step of one action; `answer` is its observation, None when there is none (yet)."""
+def step_of(
+    action: ActionBase, number: int, answer: Event | None, roots: Sequence[str] = ()
+) -> Step:
+    """The step of one action; `answer` is its observation, None when there is none (yet).
+
+    roots: the repository's paths in the sandboxes of the log; commands and paths are shown as they
+    read from there.
+    """
     verb, subject, body = _asked(action)
+    subject = relative_command(subject, roots)
+    if body is not None and isinstance(action, a.CmdRun):
+        body = replace(body, text=relative_command(body.text, roots))
     title = one_line(subject)
     if "\n" in subject.strip():
         title += " …"

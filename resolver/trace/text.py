@@ -3,7 +3,7 @@
 Nothing in it controls a terminal or commands GitHub's runner, whatever the log holds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -30,18 +30,19 @@ def render_text(events: Iterable[Event]) -> str:
     return for_terminal("\n\n".join(parts)) + "\n"
 
 
-def live_line(event: Event) -> str | None:
+def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     """One plain line for an event while a run goes on; None when there is nothing to say.
 
-    The observation of a step says only how it ended; a step that has none says it all.
+    The observation of a step says only how it ended; a step that has none says it all. roots: the
+    repository's paths in the sandboxes so far.
     """
     if isinstance(event, life.DelegateEvent):
-        line = live_line(inner_event(event))
+        line = live_line(inner_event(event), roots)
         return f"    {line}" if line else None
     if isinstance(event, _SILENT) or _goes_without_saying(event):
         return None
     if is_step(event):
-        step = step_of(event, 0, None)
+        step = step_of(event, 0, None, roots)
         words = one_line(step.words)
         said = f": {words}" if words else ""
         return for_terminal(f"> {_title(step)}{said}")

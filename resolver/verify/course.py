@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from resolver.course import Check, Course
+from resolver.ends import keep_last_lines
 from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -18,7 +19,7 @@ from resolver.events.log import Event, parse_event
 from resolver.shell.checks import read_checks
 from resolver.shell.code import written_in
 from resolver.shell.other_code import cell_runs_other_code, runs_other_code
-from resolver.shell.places import Written, is_outside
+from resolver.shell.places import Written, is_outside, relative_command
 from resolver.shell.testers import is_test
 from resolver.shell.writes import written
 from resolver.verify.verdict import TAIL, reproduces, verdict_of
@@ -184,11 +185,11 @@ class Following:
         verdict = verdict_of(command, exit_code, output)
         own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
         return Check(
-            command=command,
+            command=relative_command(command, (self._root,)),
             verdict=verdict,
             exit_code=exit_code if own else None,
             event_id=number,
-            output=output[-_OUTPUT:],
+            output=keep_last_lines(output, _OUTPUT),
         )
 
     def _keep(self, key: tuple[str, ...], check: Check) -> None:

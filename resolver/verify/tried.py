@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from resolver.model import CheckedCommand, Evidence
+from resolver.shell.places import relative_command
 
 MOST_COMMANDS = 5
 
@@ -16,8 +17,10 @@ _LOOKING = re.compile(
 """A command line that only looks: it tries nothing."""
 
 
-def tried(commands: Sequence[CheckedCommand]) -> Evidence:
-    """The commands that did more than look, the last run of each, in order, at most five."""
-    last = {c.command.strip(): c for c in commands if not _LOOKING.match(c.command.strip())}
+def tried(commands: Sequence[CheckedCommand], roots: Sequence[str] = ()) -> Evidence:
+    """The commands that did more than look, the last run of each, in order, at most five; as they
+    read from the repository's root. roots: its paths in the sandboxes."""
+    shown = (c.model_copy(update={"command": relative_command(c.command, roots)}) for c in commands)
+    last = {c.command.strip(): c for c in shown if not _LOOKING.match(c.command.strip())}
     chosen = sorted(last.values(), key=lambda c: c.event_id)[-MOST_COMMANDS:]
     return Evidence(independent=False, commands=tuple(chosen))

@@ -174,9 +174,9 @@ def test_the_house_rules_are_told(rule: str) -> None:
 
 
 @pytest.mark.parametrize("limit", ["iterations", "budget", "time"])
-def test_the_last_warning_names_its_limit(limit: str) -> None:
-    text = render("agent/limit_warning.md.j2", limit=limit, steps_left=1)
-    assert "1 reply is left" in text if limit == "iterations" else "nearly" in text
+def test_a_warning_names_its_limit(limit: str) -> None:
+    text = render("agent/limit_warning.md.j2", limit=limit, steps_left=1, is_last=False)
+    assert "1 reply is left" in text if limit == "iterations" else "tenth" in text
     assert "call finish" in text
 
 

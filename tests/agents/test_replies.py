@@ -64,6 +64,56 @@ def test_words_alone_wait_for_an_answer(dialect: Dialect) -> None:
     assert action == a.Message(content="Shall I go on?", wait_for_response=True)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "fence", "form"),
+    [
+        ("tags", "bash", "<execute_bash>\nls -la\n</execute_bash>"),
+        ("tags", "Python", "<execute_ipython>\nls -la\n</execute_ipython>"),
+        ("tools", "sh", 'execute_bash (a native tool call, not text) with these arguments:\n\n{"'),
+        ("tools", "python", '{"code": "ls -la"}'),
+    ],
+)
+def test_fenced_code_without_a_call_is_told_at_once_and_shown_as_a_call(
+    dialect: Dialect, fence: str, form: str
+) -> None:
+    (action,) = read_reply(reply(f"I look around:\n\n```{fence}\nls -la\n```\n"), dialect)
+    assert isinstance(action, a.Invalid)
+    assert "was not run: code in a fence is text" in action.reason
+    assert form in action.reason
+
+
+def test_a_fence_in_a_list_counts_and_long_code_is_shown_shortened() -> None:
+    code = "\n".join(f"    echo {'x' * 60}{n}" for n in range(50))
+    (action,) = read_reply(reply(f"1. Run\n\n    ```bash\n{code}\n    ```"), "tags")
+    assert isinstance(action, a.Invalid)
+    assert "x0" in action.reason and "x49" in action.reason
+    assert "left out" in action.reason and len(action.reason) < 1000
+
+
+def test_fenced_code_that_the_agent_has_no_tool_for_names_the_tools_it_has() -> None:
+    (action,) = read_reply(reply("```bash\nls\n```"), "tags", (), ("think", "finish"))
+    assert isinstance(action, a.Invalid)
+    assert "Your tags are think, finish" in action.reason
+    assert "execute_bash" not in action.reason
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "text",
+    ["Is this the traceback?\n\n```\nKeyError: 1\n```", "Like `bash -c ls`?", "```json\n{}\n```"],
+)
+def test_a_question_that_quotes_something_is_still_a_question(dialect: Dialect, text: str) -> None:
+    assert read_reply(reply(text), dialect) == (a.Message(content=text, wait_for_response=True),)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_fenced_code_beside_a_call_is_a_part_of_the_thought(dialect: Dialect) -> None:
+    fenced = "```bash\nls\n```\n"
+    replied = reply(fenced, LS) if dialect == "tools" else reply(fenced + "<think>so it is</think>")
+    (action,) = read_reply(replied, dialect)
+    assert action.thought == fenced.strip() and not isinstance(action, a.Invalid)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_exit_alone_ends_the_run_and_claims_nothing(dialect: Dialect) -> None:
     assert read_reply(reply(" /exit\n"), dialect) == (a.Finish(message="", task_completed=False),)

@@ -63,5 +63,27 @@ def test_the_agent_is_warned_when_money_or_time_runs_out() -> None:
     assert (money.about, time.about) == ("limit:budget", "limit:time")
 
 
+def test_the_agent_is_asked_to_tidy_up_while_a_tenth_of_the_replies_is_left() -> None:
+    limits = Limits(max_iterations=250, max_budget=1000)
+    assert limit_warning(after(224, limits=limits), START) is None
+    state = after(225, limits=limits)
+    warning = limit_warning(state, START)
+    assert warning is not None
+    assert "Only 25 replies are left" in warning.message
+    assert "scratch files" in warning.message and "git status" in warning.message
+    state.apply(warning.model_copy(update={"id": 300, "timestamp": START}))
+    assert limit_warning(state, START) is None
+
+
+def test_the_last_replies_of_a_long_run_are_announced_once_more() -> None:
+    limits = Limits(max_iterations=250, max_budget=1000)
+    state = after(248, limits=limits)
+    last = limit_warning(state, START)
+    assert last is not None
+    assert "Only 2 replies are left" in last.message and "Call finish now" in last.message
+    state.apply(last.model_copy(update={"id": 300, "timestamp": START}))
+    assert limit_warning(state, START) is None
+
+
 def test_a_short_run_is_not_warned_at_its_first_step() -> None:
     assert limit_warning(after(1, limits=Limits(max_iterations=3)), START) is None

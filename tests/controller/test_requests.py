@@ -15,7 +15,7 @@ from resolver.events.state import State
 from resolver.model import Extension, Limits, RunState
 from tests.controller.scene import Scene, bash, finish, reply
 
-MOST = Limits(max_iterations=150, max_budget=9.0, max_time=9000)
+MOST = Limits(max_iterations=350, max_budget=9.0, max_time=9000)
 
 
 class Scripted(DummyAgent):
@@ -156,7 +156,7 @@ def test_a_request_beyond_the_ceiling_is_cut_to_it_and_said() -> None:
     assert scene.state.limits.max_iterations == MOST.max_iterations
     [cut] = [w for w in scene.of(Warned) if w.about == "extension_cut"]
     assert "by maria" in cut.message
-    assert "150 iterations" in cut.message
+    assert "350 iterations" in cut.message
 
 
 def test_a_ceiling_below_the_limits_takes_nothing_away() -> None:

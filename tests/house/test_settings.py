@@ -17,7 +17,7 @@ def test_options_win_over_inputs_over_environment_over_repository_over_defaults(
     del environment["INPUT_MAX-ITERATIONS"]
     assert load_settings({}, environment, repository).max_iterations == 30
     assert load_settings({}, {}, repository).max_iterations == 40
-    assert load_settings({}, {}, {}).max_iterations == 100
+    assert load_settings({}, {}, {}).max_iterations == 250
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """An agent's questions to the index, and what it is told."""
 
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 from resolver.events import actions as a
 from resolver.events.observations import CodeResult, ErrorObservation
+from resolver.locating.child import processor_time_past
 from resolver.locating.hosted import MOST_TEXT, answering
-from resolver.locating.index import Bounds
+from resolver.locating.index import Bounds, ProcessorTimeLimit
 from tests.locating.scene import REPOSITORIES, index_of
 
 
@@ -68,3 +72,21 @@ def test_an_answer_is_bounded(tmp_path: Path) -> None:
         told = answering(index)[a.CodeSearch](a.CodeSearch(terms=terms))
     assert MOST_TEXT / 2 < len(told.content) < MOST_TEXT + 1_000
     assert told.content.endswith("later edits are not in it]")
+
+
+def test_time_that_a_busy_machine_takes_from_the_process_does_not_count() -> None:
+    """Neither for a file that is parsed nor for the index as a whole."""
+    is_late = processor_time_past(0.2)
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
+    assert not is_late()
+    ended = threading.Event()
+    used = iter([5.0, 5.0, 5.05, 5.2])
+    with ProcessorTimeLimit(0.1, lambda: next(used), 1e6, ended.set) as time_left:
+        assert ended.wait(30), "it looks until the time is used"
+    assert not time_left() and next(used, None) is None
+
+
+def test_a_process_that_never_runs_is_not_waited_for_for_ever() -> None:
+    ended = threading.Event()
+    with ProcessorTimeLimit(0.01, lambda: 0.0, 2.0, ended.set):
+        assert ended.wait(30)

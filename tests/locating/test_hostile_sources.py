@@ -42,13 +42,13 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("path", "content"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     code = CodeBase()
-    code.add(path, content, lambda: time.monotonic() - start > 2.0)
+    code.add(path, content, lambda: time.process_time() - start > 2.0)
     code.build(True)
     code.search(["f", "a.py", "a.py:3", "f b", "zz"], "")
     code.explore([path, "f"], ["upstream", "downstream"], 5, [])
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 @settings(max_examples=300, deadline=None)

@@ -48,6 +48,36 @@ def test_every_range_of_lines_holds_its_name(language: str) -> None:
          ["class S", "function make"]),
         ("a.rb", "module M\n  class A\n    def self.f; end\n    def g?; end\n  end\nend\n",
          ["class M", "class M.A", "method M.A.f", "method M.A.g?"]),
+        ("a.js", "res.send = function send(b) { return 1 }\nexports.x = () => 1\n"
+                 "module.exports.y = async function () {}\nthis.z = function () {}",
+         ["method res.send", "function x", "function y", "function z"]),
+        ("a.js", "module.exports = { a: function () {}, b() {}, 'c-d': () => 1, e: 1 }\n"
+                 "var o = { f: function () {}, g: { h() {} } }",
+         ["function a", "function b", "function c-d", "method o.f", "method o.g.h"]),
+        ("a.js", "function V() {}\nV.prototype.run = function run() {}\n"
+                 "V.prototype['stop'] = function () {}\napp[name] = function (p) {}",
+         ["function V", "method V.run", "method V.stop", "method app.[name]"]),
+        ("a.js", "req.get = req.header = function header(n) {}\n"
+                 "module.exports = function make() {}\n"
+                 "var A = exports.A = class { m() {} }\ngetter(req, 'ip', function ip() {})",
+         ["method req.get", "method req.header", "function make", "class A", "method A.m",
+          "function ip"]),
+        ("a.js", "const x = 1; o.y = 2; a = b\nf({ z: 1 })", []),
+        ("a.ts", "type Id = string | number\nexport const o = { run(): void {} }",
+         ["class Id", "method o.run"]),
+        ("a.rs", "trait T { type Out; const N: u8; fn f(&self); fn g() {} }",
+         ["class T", "class T.Out", "variable T.N", "method T.f", "method T.g"]),
+        ("a.rs", "const A: u8 = 1;\nstatic B: u8 = 2;\ntype C = u8;\nunion D { a: u8 }\n"
+                 "macro_rules! e { () => {} }",
+         ["variable A", "variable B", "class C", "class D", "function e"]),
+        ("a.c", "#define N 1\n#define MAX(a, b) ((a) > (b) ? (a) : (b))\nunion U { int a; };\n"
+                "typedef struct S { int a; } T, *P;\ntypedef int (*cb)(void *);\nunion U f(void);",
+         ["variable N", "function MAX", "class U", "class T", "class P", "class S", "class cb"]),
+        ("a.c", "struct S {\n#define IN 1\n  int a;\n};\n"
+                "int f(void) { typedef int local; return 0; }",
+         ["class S", "variable IN", "function f", "class f.local"]),
+        ("a.h", "using V = int;\ntypedef unsigned long u64;\n#define H 1\n",
+         ["class V", "class u64", "variable H"]),
     ],
 )  # fmt: skip
 def test_definitions_are_named_by_what_they_are_in(path: str, text: str, found: list[str]) -> None:

@@ -75,7 +75,7 @@ def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> 
     ]  # fmt: skip
     assert loaded["adding"].why == "“subtracts” was said"
     assert loaded["adding"].sources == (".agents/skills/adding.md",)
-    assert loaded["python"].why == "calc.py was touched"
+    assert loaded["python"].why == "calc.py was changed"
     assert loaded["web/app/AGENTS.md"].why == "web/app/main.js was touched"
     first, second, third, fourth = prompts(scene)
     assert "HOUSE-WORD" in first and "ADDING-WORD" in first
@@ -258,7 +258,7 @@ def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scene: Scene) -> Non
     loaded = told(done.events)
     assert loaded["AGENTS.md"].content == "HOUSE-WORD: use tabs."
     assert loaded["adding"].content == "ADDING-WORD"
-    assert loaded["python"].why == "calc.py was touched"
+    assert loaded["python"].why == "calc.py was changed"
     assert loaded["web/AGENTS.md"].content == "WEB-WORD: no frameworks."
     assert set(loaded) == {"AGENTS.md", "adding", "python", "web/AGENTS.md"}
     assert "EVIL" not in "".join(one.content for one in loaded.values())

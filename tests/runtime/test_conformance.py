@@ -56,8 +56,9 @@ def test_an_exit_code_and_merged_output_come_back(sandbox: Runtime) -> None:
 
 @every_sandbox
 def test_a_command_that_takes_too_long_is_answered(sandbox: Runtime) -> None:
-    found = run(sandbox, "sleep 30", timeout=0.5)
+    found = run(sandbox, "printf '    indented code\\n'; sleep 30", timeout=0.5)
     assert found.timed_out
+    assert found.content.startswith("    indented code\n["), "the notice changed the output"
     assert run(sandbox, "echo alive").content.splitlines()[-1].strip("[]")
     assert run(sandbox, "echo alive").content.strip() == "alive"
 

@@ -18,7 +18,7 @@ from resolver.trace.plain import clean, cut_middle, duration, for_terminal, mone
 from resolver.trace.progress import Progress
 from resolver.trace.text import live_line, render_text
 from tests.trace.events import any_events, text
-from tests.trace.sample import HOSTILE, hostile, realistic
+from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 STYLE = re.compile("\x1b\\[[0-9;]*m")
@@ -178,3 +178,23 @@ def test_a_title_is_one_short_line() -> None:
 def test_a_cut_shows_both_ends_and_says_how_much_is_gone() -> None:
     assert cut_middle("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
     assert cut_middle("short", 30) == "short"
+
+
+def test_progress_and_trace_show_commands_relative_to_the_repository() -> None:
+    root = "/tmp/resolver-a1b2/workspace"
+    log = numbered(
+        [
+            started(),
+            life.StageCompleted(stage="checkout", detail=root),
+            a.CmdRun(command=f"cd {root} && python -m pytest -q"),
+            a.FileRead(path=f"{root}/src/a.py"),
+            a.Delegate(agent="CodeActAgent", task="look"),
+        ]
+    )
+    inner = a.CmdRun(id=0, timestamp=log[0].timestamp, command=f"cd {root} && ls")
+    nested = life.DelegateEvent(delegate=4, event=json.loads(dump_line(inner)))
+    log.append(nested.model_copy(update={"id": 5, "timestamp": log[0].timestamp}))
+    for shown in (render_text(log), progress(log, terminal=False)):
+        assert "Run python -m pytest -q" in shown and "Read src/a.py" in shown
+        assert "Run ls" in shown
+        assert f"cd {root}" not in shown and f"{root}/" not in shown

@@ -424,3 +424,18 @@ def test_looking_editing_and_checks_by_name_are_clear() -> None:
     cause = log.add(a.IPythonRunCell(code="edit_file_by_replace('a.py', 'x', 'y')"))
     log.add(o.IPythonOutput(content="", cause=cause))
     assert unclear(log.course) == (False, False, False)
+@pytest.mark.parametrize("root", ["/workspace", "/tmp/resolver-a1b2/workspace"])
+def test_a_check_is_shown_as_it_reads_from_the_repository(root: str) -> None:
+    log = Log()
+    log.add(StageCompleted(stage="checkout", detail=root))
+    log.edited()
+    course = log.ran(f"cd {root} && pytest {root}/tests/test_a.py", 0, "1 passed")
+    assert [check.command for check in course.checks] == ["pytest tests/test_a.py"]
+
+
+def test_the_output_of_a_check_begins_with_a_whole_line() -> None:
+    lines = [f"tests/test_module_{n}.py passed" for n in range(500)]
+    log = Log()
+    course = log.ran("pytest", 0, "\n".join([*lines, "500 passed"]))
+    kept = course.checks[0].output.splitlines()
+    assert len(kept) > 10 and kept == [*lines, "500 passed"][-len(kept) :]

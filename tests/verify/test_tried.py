@@ -28,3 +28,9 @@ def test_the_last_run_of_each_is_kept_and_no_more_than_a_few() -> None:
     assert ran("pytest a", "pytest b", "pytest a") == ["pytest b", "pytest a"]
     many = [f"pytest {n}" for n in range(9)]
     assert ran(*many) == many[-MOST_COMMANDS:]
+
+
+def test_commands_are_shown_as_they_read_from_the_repository() -> None:
+    command = CheckedCommand(command="cd /tmp/r/workspace && pytest", exit_code=0, event_id=0)
+    [shown] = tried([command], ("/tmp/r/workspace",)).commands
+    assert shown.command == "pytest"

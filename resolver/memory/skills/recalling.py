@@ -18,7 +18,7 @@ from resolver.memory.skills.reading import Library
 from resolver.memory.skills.requests import filled
 from resolver.memory.skills.seen import Seen
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.memory.skills.triggers import found, prepared
+from resolver.memory.skills.triggers import Text, found, prepared
 from resolver.memory.text import cut_middle
 from resolver.templates import render
 
@@ -118,7 +118,7 @@ class SkillRecaller:
             self._wanted = {}
         if not seen.works_on_code:
             return ()
-        if begins or seen.texts or seen.touched:
+        if begins or seen.requests or seen.mentions or seen.touched:
             for one in self._called_for(begins):
                 self._wanted.setdefault(one.name, one)
         missing = [one for name, one in self._wanted.items() if name not in seen.loaded]
@@ -152,20 +152,33 @@ class SkillRecaller:
         if begins:
             yield from self._from_the_start()
         new = [skill for skill in self._library.skills if skill.name not in self._seen.loaded]
-        for text in map(prepared, self._seen.texts):
-            for skill in new:
-                words = next((w for t in skill.triggers if (w := found(t, text))), "")
-                if words:
-                    yield _of_skill(skill, f"“{words}” was said")
+        requests = [prepared(text) for text in self._seen.requests]
+        mentions = [prepared(text) for text in self._seen.mentions]
+        for skill in new:
+            words = _said(skill, requests)
+            if not words and (mentioned := _said(skill, mentions)) and self._concerns(skill):
+                words = mentioned
+            if words:
+                yield _of_skill(skill, f"“{words}” was said")
         for path in self._seen.touched:
             yield from self._nested(path)
+        for path in self._seen.changed:
             for skill in new:
                 if any(covers(glob, path) for glob in skill.globs):
-                    yield _of_skill(skill, f"{path} was touched")
+                    yield _of_skill(skill, f"{path} was changed")
         if begins and self._meaning is not None and not self._seen.asked:
             rest = [s for s in new if s.kind == "knowledge" and s.name not in self._wanted]
-            for skill, why in self._meaning.nearest("\n\n".join(self._seen.texts), rest):
+            about = "\n\n".join((*self._seen.requests, *self._seen.mentions))
+            for skill, why in self._meaning.nearest(about, rest):
                 yield _of_skill(skill, why)
+
+    def _concerns(self, skill: Skill) -> bool:
+        """Whether a word in passing can mean the skill: a repository's own is about the repository,
+        another only if the repository has files that it is about."""
+        if skill.origin is Origin.REPOSITORY or not skill.globs:
+            return True
+        paths = self._library.paths
+        return any(covers(glob, path) for glob in skill.globs for path in paths)
 
     def _from_the_start(self) -> Iterator[_Wanted]:
         for skill in self._library.always:
@@ -211,6 +224,12 @@ class SkillRecaller:
                 yield _Wanted(
                     file, f"{path} was touched", skill.body, (file,), "instructions", hint=hint
                 )
+
+
+def _said(skill: Skill, texts: Sequence[Text]) -> str:
+    """The first words in the texts that are a trigger of the skill; "" for none."""
+    matches = (found(trigger, text) for text in texts for trigger in skill.triggers)
+    return next(filter(None, matches), "")
 
 
 def _of_skill(skill: Skill, why: str) -> _Wanted:

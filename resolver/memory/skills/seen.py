@@ -1,5 +1,5 @@
-"""What of a log decides which skills are told: the words of people, the files that were touched,
-and what was loaded already. Kept up to date by looking at the new events only.
+"""What of a log decides which skills are told: the words of people, the files that were touched and
+changed, and what was loaded already. Kept up to date by looking at the new events only.
 """
 
 import posixpath
@@ -12,7 +12,10 @@ from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.model import Task, Trigger
+from resolver.model import Task, Trigger, TriggerKind
+from resolver.shell.code import written_in
+from resolver.shell.places import Written
+from resolver.shell.writes import written
 from resolver.templates import render
 
 MAX_COMMAND = 20_000
@@ -28,7 +31,12 @@ class Seen:
     """A reading of one state.
 
     files: the repository's. roots: its paths in the sandboxes of the log.
-    texts, touched: what is new since the last look: words of people, paths from the root.
+    What is new since the last look:
+    requests: words that say what is wanted: the instruction, the title, the labels, later messages.
+    mentions: words around them: the issue's text, its comments, the issues that are linked.
+    touched: paths from the root that were opened, changed or named in a command.
+    changed: those that were changed.
+
     trigger: what the run was asked for; None in a delegate's log.
     loaded: by the name of what was told, its size in characters.
     tools: what the agent was offered. asked: the model has replied.
@@ -51,8 +59,8 @@ class Seen:
         if anew:
             self._seen = 0
             self._clear()
-        self.texts.clear()
-        self.touched.clear()
+        for new in (self.requests, self.mentions, self.touched, self.changed):
+            new.clear()
         for event in events[self._seen :]:
             self._take(event)
         self._seen = len(events)
@@ -65,34 +73,42 @@ class Seen:
         return bool(set(self.tools) - _PAGES_ONLY)
 
     def _clear(self) -> None:
-        self.texts: list[str] = []
+        self.requests: list[str] = []
+        self.mentions: list[str] = []
         self.touched: list[str] = []
+        self.changed: list[str] = []
         self.trigger: Trigger | None = None
         self.loaded: dict[str, int] = {}
         self.tools: tuple[str, ...] = ()
         self.asked = False
-        self._known: set[str] = set()
+        self._touched: set[str] = set()
+        self._changed: set[str] = set()
         self._folder = ""
 
     def _take(self, event: Event) -> None:
         match event:
             case life.RunStarted(task=task):
                 self.trigger = task.trigger
-                self.texts.append(_words_of(task))
+                self.requests.append(_request_of(task))
+                self.mentions.append(_mentions_of(task))
                 for file in task.pull.files if task.pull else ():
-                    self._touch(file.path, "")
+                    self._change(file.path)
             case life.SystemPrompt(tools=tools):
                 self.tools = self.tools or tools
             case life.ModelReplied():
                 self.asked = True
             case a.Message(source=Source.USER, cause=None, content=content):
                 self._take_message(content)
-            case a.FileRead(path=path) | a.FileWrite(path=path) | a.FileEdit(path=path):
-                self._touch(path, "")
+            case a.FileRead(path=path):
+                self._touch(self._from_root(path))
+            case a.FileWrite(path=path) | a.FileEdit(path=path):
+                self._change(path)
             case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
                 self._take_names(text)
+                self._take_written(written(text))
             case a.IPythonRunCell(source=Source.AGENT, code=text):
                 self._take_names(text)
+                self._take_written(written_in(text))
             case o.CmdOutput(cwd=cwd) if cwd:
                 self._folder = self._from_root(cwd)
             case o.RecallResult(name=name, content=content) if name:
@@ -109,20 +125,35 @@ class Seen:
         if request:
             content = request[2]
         before, _, after = render("agent/delegated_task.md.j2", task=_HOLE).strip().partition(_HOLE)
-        self.texts.append(content.removeprefix(before).removesuffix(after))
+        self.requests.append(content.removeprefix(before).removesuffix(after))
 
     def _take_names(self, text: str) -> None:
         """The files and folders of the repository that a command or a cell names."""
         for name in _NAME.findall(text[:MAX_COMMAND]):
             if "/" in name or "." in name or name in self._files or name in self._folders:
-                self._touch(name, self._folder, named=True)
+                path = self._from_folder(name)
+                if path in self._files or path in self._folders:
+                    self._touch(path)
 
-    def _touch(self, path: str, folder: str, *, named: bool = False) -> None:
-        path = self._from_root(posixpath.join(f"/{folder}", path) if folder else path)
-        exists = path in self._files or path in self._folders
-        if path and path not in self._known and (exists or not named):
-            self._known.add(path)
+    def _take_written(self, what: Written) -> None:
+        for path in what.paths:
+            self._change(self._from_folder(path))
+
+    def _change(self, path: str) -> None:
+        path = self._from_root(path)
+        self._touch(path)
+        if path and path not in self._changed:
+            self._changed.add(path)
+            self.changed.append(path)
+
+    def _touch(self, path: str) -> None:
+        if path and path not in self._touched:
+            self._touched.add(path)
             self.touched.append(path)
+
+    def _from_folder(self, path: str) -> str:
+        """The path from the root, of one that is given from where the shell stands."""
+        return self._from_root(posixpath.join(f"/{self._folder}", path) if self._folder else path)
 
     def _from_root(self, path: str) -> str:
         """The path from the repository's root; "" for the root and for what is outside of it."""
@@ -134,15 +165,19 @@ class Seen:
         return "" if clean == "." or clean.startswith("..") else clean
 
 
-def _words_of(task: Task) -> str:
+def _request_of(task: Task) -> str:
+    # who wakes the run by a failed check has said nothing: the words are a template's
+    is_said = task.trigger.kind is not TriggerKind.CHECK_FAILED
+    instruction = task.trigger.instruction if is_said else ""
+    return "\n\n".join((instruction, task.title, *task.labels))
+
+
+def _mentions_of(task: Task) -> str:
     said = (comment.body for comment in task.comments if not comment.is_ours)
     linked = (
         [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
     )
-    # a template words the request of a failed check; of that only the check's name says anything
-    asked = task.trigger.check or task.trigger.instruction
-    words = (asked, task.title, task.body, *task.labels, *said, *linked)
-    return "\n\n".join(words)
+    return "\n\n".join((task.body, *said, *linked))
 
 
 def _folders_of(path: str) -> list[str]:

@@ -5,7 +5,8 @@
 - A name that is a plain English word as well (`React`, `go`, `rust`: any capitalised word, and
   lower-case ones of a list) matches its technical form only: in code, with a file ending, a path
   or a version (`react.js`, `go 1.22`), or capitalised where that is no matter of course.
-- Addresses of pages and names of people (`@react`) don't count.
+- Addresses of pages and names of people (`@react`) don't count, nor does what was pasted: blocks of
+  code, quotations, logs, listings of versions.
 - Scripts that put no blanks between words, or hang particles on them, end a word: `docker` is in
   `dockerの設定`.
 """
@@ -15,6 +16,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+
+from resolver.memory.skills.quotations import remove_quotations
 
 MAX_TEXT = 300_000
 
@@ -43,7 +46,6 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\u
 _A_LETTER = re.compile(rf"[^\W{_UNSPACED}]")
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
 _PERSON = re.compile(r"(?<![\w/.@])@[\w-]+(?![\w/])")
-_FENCE = re.compile(r"[ \t>]*(`{3,}+|~{3,}+)(.*)")
 _SPAN = re.compile(r"`[^`]+`")
 _SENTENCE_START = re.compile(r"(?:[.!?:;]\s+|[\n\r][\s>#*+\-\d.)\"'“(\[]*)[\"'“(\[*_#\s]*\Z")
 _JOINED_BEFORE = re.compile(r"(?:\w[/.]|@)\Z")
@@ -62,35 +64,25 @@ class Text:
     code: tuple[int, ...]
 
     def is_code(self, at: int) -> bool:
-        """Whether the character at that place stands in a code span or block."""
+        """Whether the character at that place stands in a code span."""
         return bisect.bisect_right(self.code, at) % 2 == 1
 
 
 def prepared(text: str) -> Text:
     """The text, ready to be matched with many triggers."""
-    text = text[:MAX_TEXT]
+    text = remove_quotations(text[:MAX_TEXT])
     for pattern in (_ADDRESS, _PERSON):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
     return Text(text, tuple(_code_edges(text)))
 
 
 def _code_edges(text: str) -> Iterator[int]:
-    """Where code begins and where it ends, in turn: fenced blocks, and spans in lines of prose."""
-    fence = ""
+    """Where code spans begin and where they end, in turn."""
     at = 0
     for line in text.splitlines(keepends=True):
-        marks = _FENCE.match(line)
-        if fence:
-            if marks and marks[1].startswith(fence) and not marks[2].strip():
-                yield at
-                fence = ""
-        elif marks and "`" not in marks[2]:
-            fence = marks[1]
-            yield at
-        else:
-            for span in _SPAN.finditer(line):
-                yield at + span.start()
-                yield at + span.end()
+        for span in _SPAN.finditer(line):
+            yield at + span.start()
+            yield at + span.end()
         at += len(line)
 
 

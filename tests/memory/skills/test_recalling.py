@@ -46,10 +46,12 @@ def library(files: Mapping[str, str] = FILES) -> Library:
     return read_library([Source(Origin.REPOSITORY, tuple(contents), contents.get)])
 
 
-def opening(body: str = "", named: str = "", tools: tuple[str, ...] = TOOLS) -> list[Event]:
+def opening(
+    body: str = "", named: str = "", tools: tuple[str, ...] = TOOLS, instruction: str = ""
+) -> list[Event]:
     trigger = Trigger(
         key="k", kind=TriggerKind.LOCAL, repository="o/n", actor=Actor(login="ada"), at=AT,
-        named=named,
+        named=named, instruction=instruction,
     )  # fmt: skip
     task = Task(trigger=trigger, title="T", body=body, base_branch="main", source="x")
     return [
@@ -137,9 +139,54 @@ def test_files_call_for_skills_and_for_the_instructions_of_their_folders() -> No
             "web/AGENTS.md",
             "web/app/AGENTS.md",
         ]
+
+
+def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_read() -> None:
+    first = numbered(opening())
+    loaded = recalled(first)
+    for event in (
+        a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x"),
+        a.FileWrite(path="/workspace/src/a.py", content=""),
+        a.CmdRun(command="cd /workspace && sed -i s/x/y/ src/a.py"),
+        a.CmdRun(command="cat > src/a.py <<'EOF'\nx\nEOF"),
+        a.IPythonRunCell(code="open('src/a.py', 'w').write('x')"),
+    ):
+        [(action, _)] = recalled(go_on(first, loaded, event))
+        assert (action.query, action.why) == ("python", "src/a.py was changed")
+    for event in (
+        a.FileRead(path="src/a.py"),
+        a.CmdRun(command="cat src/a.py && python src/a.py"),
+        a.IPythonRunCell(code="open('src/a.py').read()"),
+    ):
+        assert recalled(go_on(first, loaded, event)) == []
+    read_first = go_on(first, loaded, a.FileRead(path="src/a.py"))
     edit = a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x")
-    [(action, _)] = recalled(go_on(first, loaded, edit))
-    assert (action.query, action.why) == ("python", "src/a.py was touched")
+    assert names(recalled(numbered([*read_first, edit]))) == ["python"]
+
+
+def test_the_template_that_a_failed_check_is_told_with_calls_for_no_skill() -> None:
+    words = render("run/check_failed.md.j2", check="CI", commit="0" * 40, branch="main")
+    assert "flaky" in words
+    first = opening()
+    assert isinstance(first[0], life.RunStarted)
+    asked = first[0].task.trigger
+    for kind, loaded in ((TriggerKind.CHECK_FAILED, []), (TriggerKind.ISSUE_COMMENT, ["flaky"])):
+        trigger = asked.model_copy(update={"kind": kind, "instruction": words})
+        task = first[0].task.model_copy(update={"trigger": trigger})
+        started = first[0].model_copy(update={"task": task})
+        assert names(recalled(numbered([started, *first[1:]]))) == ["AGENTS.md", *loaded]
+
+
+def test_a_word_in_passing_calls_for_a_shipped_skill_only_where_its_files_are() -> None:
+    skill = b"---\ntriggers: [maven]\nglobs: pom.xml\n---\nabout maven"
+    source = Source(Origin.SHIPPED, (".agents/skills/java.md",), lambda _: skill)
+    for files, is_loaded in (({"a.py": b"x"}, False), ({"app/pom.xml": b"x"}, True)):
+        own = Source(Origin.REPOSITORY, tuple(files), files.get)
+        recaller = SkillRecaller(read_library([own, source]))
+        mentioned = numbered(opening("Our maven plugin calls it."))
+        assert names(recalled(mentioned, recaller)) == ["java"] * is_loaded
+    asked = numbered(opening("It breaks.", instruction="add a maven build"))
+    assert names(recalled(asked, recaller)) == ["java"]
 
 
 def test_a_name_in_a_command_is_taken_from_where_the_shell_stands() -> None:
@@ -147,10 +194,10 @@ def test_a_name_in_a_command_is_taken_from_where_the_shell_stands() -> None:
     loaded = recalled(first)
     there = go_on(
         first, loaded, a.CmdRun(command="cd src"),
-        o.CmdOutput(exit_code=0, cwd="/workspace/src", cause=99), a.CmdRun(command="cat a.py"),
+        o.CmdOutput(exit_code=0, cwd="/workspace/src", cause=99), a.CmdRun(command="echo > a.py"),
     )  # fmt: skip
     assert names(recalled(there)) == ["python"]
-    elsewhere = go_on(first, loaded, a.CmdRun(command="cat a.py ../../src/a.py /etc/src/a.py"))
+    elsewhere = go_on(first, loaded, a.CmdRun(command="echo > ../../src/a.py > /etc/src/a.py"))
     assert recalled(elsewhere) == []
 
 

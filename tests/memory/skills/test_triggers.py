@@ -25,7 +25,6 @@ from resolver.memory.skills.triggers import MAX_TEXT, found, prepared
         ("react", "React components render twice"),
         ("react", "upgrade to React 18"),
         ("React", "call `react` there"),
-        ("react", "```js\nimport x from react\n```"),
         ("react", "the react.js build"),
         ("react", "see facebook/react for it"),
         ("go", "edit go.mod"),
@@ -64,6 +63,15 @@ def test_a_trigger_is_found(trigger: str, text: str) -> None:
         ("react", "https://example.org/react/ is down"),
         ("react", "ask @react about it"),
         ("flaky test", "flaky. The test"),
+        ("react", "It breaks:\n\n```js\nimport x from react\n```\n"),
+        ("maven", "As follows.\n\n    mvn: using maven here\n"),
+        ("maven", "> did you try it with maven?\n\nNo."),
+        ("pytest", "<details>\n\npandas: 1.0.3\npytest: 5.3.5\n</details>"),
+        ("pytest", "Versions:\npy==1.8.1\npytest==5.4.2\n"),
+        ("pytest", "platform linux -- Python 3.8.2, pytest-5.4.1, py-1.8.1"),
+        ("docker", "2024-05-01 12:00:01 started docker"),
+        ("docker", "it is in /var/lib/docker/overlay2/abc and in C:\\tools\\docker\\bin"),
+        ("flaky", 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    flaky()\n'),
     ],
 )
 def test_a_trigger_is_not_found(trigger: str, text: str) -> None:
