@@ -5,9 +5,10 @@ force. What a server says when it does not take it is told in words.
 import re
 
 from resolver.errors import BranchTaken, PushRefused, WorkspaceError
-from resolver.workspace.clone import check_branch, check_commit, check_url, fetch, list_refs
+from resolver.workspace.clone import check_branch, check_commit
 from resolver.workspace.git import Credential, Finished, HostGit, failure
 from resolver.workspace.merging import is_ancestor
+from resolver.workspace.remote import check_url, fetch, list_refs
 
 TIP_REF = "refs/resolver/tip"
 
@@ -34,8 +35,7 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     Raises WorkspaceError when the repository can't be read.
     """
     ref = check_branch(git, branch)
-    refs, _ = list_refs(HostGit(), check_url(url), [ref], credential)
-    if ref not in refs:
+    if ref not in list_refs(check_url(url), [ref], credential).refs:
         return None
     fetch(git, url, [f"+{ref}:{TIP_REF}"], [], credential)
     return git.text("rev-parse", f"{TIP_REF}^{{commit}}")

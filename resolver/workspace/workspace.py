@@ -72,8 +72,8 @@ class Workspace:
         """Clone `source` (HTTP(S) URL, or path of a local repository) into the new `folder`.
 
         branch: the default branch (a local checkout's HEAD) when None. commit: taken in the place
-        of the branch's tip, which may have moved on. depth: commits of history, 0 for all.
-        Raises WorkspaceError.
+        of the branch's tip, which may have moved on. depth: first-parent commits of history, 0 for
+        all. Raises WorkspaceError.
         """
         folder = folder.absolute()
         if commit is not None:
