@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit, new_bare
 from resolver.workspace.history import Remote, Tip, fetch_selected, fetch_tips, select
 from resolver.workspace.remote import OBJECT_ID, check_url, list_refs
@@ -63,6 +64,7 @@ def clone_url(
     commit: str | None,
     depth: int,
     credential: Credential | None,
+    cache: CloneCache | None = None,
 ) -> Base:
     """Fetch one commit of a remote repository, with its history, into the new bare `folder`."""
     check_url(url)
@@ -78,7 +80,7 @@ def clone_url(
     some_id = commit or listing.refs[wanted]
     tip = Tip(BASE_REF, some_id, commit or wanted, depth)
     git = new_clone(folder, len(some_id))
-    fetch_tips(git, Remote(url, credential, listing.filters), [tip])
+    fetch_tips(git, Remote(url, credential, listing.filters, cache), [tip])
     return Base(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
 
 

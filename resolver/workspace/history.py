@@ -10,12 +10,13 @@ The clone itself is never a partial one. Nothing of a chosen commit is missing, 
 it ever has a reason to go to the network.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from resolver.scratch import scratch_folder
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit, new_bare
 from resolver.workspace.remote import fetch
 
@@ -40,11 +41,13 @@ _DEEPER = (["--deepen=500"], ["--unshallow"])
 
 @dataclass(frozen=True)
 class Remote:
-    """Where commits are fetched from. filters: whether the server can leave out trees and files."""
+    """Where commits are fetched from. filters: whether the server can leave out trees and files.
+    cache: where commits are looked for before they are fetched from there."""
 
     url: str
     credential: Credential | None = None
     filters: bool = False
+    cache: CloneCache | None = None
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,8 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
     Such a repository is a partial clone, which git would complete over the network: it is used to
     list commits, and removed.
     """
-    with tempfile.TemporaryDirectory(prefix="resolver-graph-") as folder:
-        graph = new_bare(Path(folder), wide=len(tips[0].commit) == 64)
+    with scratch_folder() as folder:
+        graph = new_bare(folder / "graph.git", wide=len(tips[0].commit) == 64)
         wanted = {tip.ref: tip.commit for tip in tips}
         for _ in range(MOST_ROUNDS):
             specs = [f"+{commit}:{ref}" for ref, commit in wanted.items()]
@@ -180,6 +183,9 @@ def select(graph: HostGit, tips: Sequence[Tip]) -> Selection:
 def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection: Selection) -> None:
     """Fetch the selected commits, whole, and set the clone's shallow boundary accordingly."""
     missing = _missing(git, selection.whole | selection.boundary)
+    if remote.cache is not None:
+        remote.cache.fetch(git, remote.url, missing)
+        missing = _missing(git, missing)
     by_ref = {tip.ref: tip.commit for tip in tips}
     wants = [f"+{commit}:{ref}" for ref, commit in by_ref.items() if commit in missing]
     wants += sorted(missing - set(by_ref.values()))
@@ -189,6 +195,8 @@ def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection:
     for ref, commit in by_ref.items():
         git.run("update-ref", "--no-deref", ref, commit)
     _write_shallow(git, read_shallow(git) - selection.whole)
+    if remote.cache is not None and wants:
+        remote.cache.keep(git, remote.url)
 
 
 def first_parents(git: HostGit, commit: str, count: int) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from resolver.errors import WorkspaceError
 from resolver.pull import DiffFile, Hunk, Pull, PullCommit
 from resolver.workspace.clone import BASE_REF, check_branch, check_commit, new_clone
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit
 from resolver.workspace.history import Remote, Tip, fetch_pull_request
 from resolver.workspace.remote import check_url, list_refs
@@ -52,7 +53,12 @@ class FilePatch:
 
 
 def clone_pull(
-    url: str, folder: Path, pull: Pull, depth: int, credential: Credential | None
+    url: str,
+    folder: Path,
+    pull: Pull,
+    depth: int,
+    credential: Credential | None,
+    cache: CloneCache | None = None,
 ) -> tuple[Pull, str]:
     """Fetch the pull request's head, its base branch and the default branch into the new bare
     `folder`. The pull request with what git knows of it, and the default branch's commit.
@@ -76,7 +82,7 @@ def clone_pull(
     base_tip = Tip(TARGET_REF, base, base, min(depth, 1))
     default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
     git = new_clone(folder, len(pull.head))
-    remote = Remote(url, credential, listing.filters)
+    remote = Remote(url, credential, listing.filters, cache)
     parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip])
     if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
         raise WorkspaceError(
