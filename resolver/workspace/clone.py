@@ -15,6 +15,8 @@ from resolver.workspace.history import Remote, Tip, fetch_selected, fetch_tips, 
 from resolver.workspace.remote import OBJECT_ID, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
+STARTS_AT_REF = "refs/resolver/starts-at"
+"""Where the work starts in a clone that was moved to another branch than it was made for."""
 
 
 @dataclass(frozen=True)

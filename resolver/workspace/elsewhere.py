@@ -4,14 +4,12 @@ from dataclasses import replace
 
 from resolver.errors import WorkspaceError
 from resolver.pull import OpenPull
-from resolver.workspace.clone import check_branch, check_commit
+from resolver.workspace.clone import STARTS_AT_REF, check_branch, check_commit
 from resolver.workspace.git import Credential
 from resolver.workspace.history import Remote, Tip, fetch_tips
 from resolver.workspace.pull import TRUSTED_REF
 from resolver.workspace.remote import list_refs
 from resolver.workspace.workspace import Workspace
-
-STARTS_AT_REF = "refs/resolver/starts-at"
 
 
 def at_branch(

@@ -12,7 +12,7 @@ it ever has a reason to go to the network.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from resolver.scratch import scratch_folder
@@ -116,6 +116,28 @@ def fetch_pull_request(
             selection.close(graph, [tip.commit for tip in tips])
         fetch_selected(git, remote, tips, selection)
         return parted
+
+
+def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
+    """Fetch the tip of a branch so that its history reaches back to the ref `start`, where it does.
+
+    A plain fetch into a shallow clone would bring all history behind each branch that was merged
+    meanwhile and began before the clone's boundary. Raises WorkspaceError.
+    """
+    if read_shallow(git) and not _missing(git, {tip.commit}):
+        git.run("update-ref", "--no-deref", tip.ref, tip.commit)
+        return
+    if read_shallow(git) and remote.filters:
+        with remote_graph(remote, [tip]) as graph:
+            chain = first_parents(graph, tip.commit, tip.commits)
+            missing = _missing(git, set(chain))
+            # As far as the first commit that is here.
+            count = next((n for n, each in enumerate(chain, 1) if each not in missing), len(chain))
+            tip = replace(tip, commits=count)
+            fetch_selected(git, remote, [tip], select(graph, [tip]))
+        if git.attempt("merge-base", "--is-ancestor", start, tip.ref).status == 0:
+            return
+    _fetch_by_name(git, remote, [tip], [])
 
 
 def _find_merge_base(

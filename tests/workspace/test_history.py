@@ -8,6 +8,8 @@ import pytest
 
 from resolver.pull import OpenPull, Pull
 from resolver.workspace.elsewhere import at_branch, at_pull
+from resolver.workspace.merging import is_ancestor
+from resolver.workspace.pushing import fetch_tip
 from resolver.workspace.workspace import Workspace
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
@@ -182,6 +184,35 @@ def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) ->
     assert plain_git(served.path, "rev-parse", "agent/fix^") == workspace.base
     assert plain_git(served.path, "rev-parse", "agent/fix^{tree}") == patch.tree
     plain_git(served.path, "fsck", "--strict")
+
+
+def test_a_base_that_moved_on_brings_no_more_history_than_it_needs(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
+    tree = plain_git(served.path, "rev-parse", "main^{tree}")
+    side = plain_git(served.path, "commit-tree", tree, "-p", "main~30", "-m", "side")
+    tip = plain_git(
+        served.path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge an old branch"
+    )
+    plain_git(served.path, "update-ref", "refs/heads/main", tip)
+    assert fetch_tip(workspace.git, served.url, "main", None) == tip
+    assert is_ancestor(workspace.git, workspace.base, tip)
+    start = plain_git(served.path, "rev-parse", "main~31")
+    assert workspace.git.attempt("cat-file", "-e", f"{start}~5").status != 0
+    _is_whole(workspace.folder)
+
+
+def test_a_branch_that_was_rewritten_is_fetched_all_the_same(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=3)
+    tree = plain_git(served.path, "rev-parse", "main^{tree}")
+    tip = plain_git(served.path, "commit-tree", tree, "-p", "main~20", "-m", "other")
+    plain_git(served.path, "update-ref", "refs/heads/main", tip)
+    assert fetch_tip(workspace.git, served.url, "main", None) == tip
+    assert not is_ancestor(workspace.git, workspace.base, tip)
+    _is_whole(workspace.folder)
 
 
 def test_a_shallow_checkout_keeps_its_boundary(served: Served, tmp_path: Path) -> None:
