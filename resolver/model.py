@@ -280,6 +280,9 @@ class ExportedChange(Noun):
     left_out: tuple[str, ...] = Field(
         default=(), description="Paths that could not be taken; they are as they were before."
     )
+    generated: tuple[str, ...] = Field(
+        default=(), description="New caches and the like, which are never part of a change."
+    )
 
 
 class CheckedCommand(Noun):

@@ -23,6 +23,7 @@ from resolver.guards.admission import admit, settle
 from resolver.guards.stopping import heeding_stops
 from resolver.memory.notes import notes_of
 from resolver.model import (
+    ExportedChange,
     Outcome,
     Patch,
     Publication,
@@ -255,14 +256,22 @@ def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder
     record.evidence = tried(worked.commands, roots) if declined else claimed_evidence(record.course)
     record.warnings.extend(worked.warnings)
     record.warnings.extend(_left_for_later(record, record.log))
-    if worked.change.left_out and not record.answers:
-        record.warnings.append(render("run/left_out.md.j2", paths=worked.change.left_out).strip())
+    if not record.answers:
+        record.warnings.extend(_left_out(worked.change))
     handed = (e.agent for e in record.log.state.events if isinstance(e, Delegate))
     record.warnings.extend(denied_models(record.agents, {settings.agent, *handed}))
     divergences = record.log.state.divergences
     if divergences:
         words = "run/diverged.md.j2" if recording else "run/rebuilt.md.j2"
         record.warnings.append(render(words, divergences=divergences).strip())
+
+
+def _left_out(change: ExportedChange) -> Iterator[str]:
+    """What a person is told of files that are not part of the change."""
+    if change.left_out:
+        yield render("run/left_out.md.j2", paths=change.left_out).strip()
+    if change.generated:
+        yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
 def _left_for_later(record: Record, log: RunLog) -> Iterator[str]:

@@ -21,6 +21,7 @@ from resolver.settings import REPOSITORY_FILE, repository_settings
 from resolver.templates import render
 from resolver.triggers.rounds import asked_in, left_for_later, whole_request
 from resolver.workspace.clone import commit_made_at, is_url
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.conventions import read_conventions, read_issue_templates
 from resolver.workspace.elsewhere import at_branch, at_pull, beside_default
 from resolver.workspace.excerpts import with_code
@@ -65,11 +66,13 @@ def clone(record: Record, task: Task, folder: Path) -> Workspace:
 
 def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
     depth, credential = record.settings.clone_depth, record.credential()
+    clones = record.job.host.clones
+    cache = CloneCache(clones) if clones is not None else None
     if task.trigger.command is Command.UPDATE:
         depth = 0  # where two histories met last is only seen in all of both
     if task.pull is not None:
         return Workspace.clone_pull(
-            task.source, folder, task.pull, depth=depth, credential=credential
+            task.source, folder, task.pull, depth=depth, credential=credential, cache=cache
         )
     cloned = Workspace.clone(
         task.source,
@@ -78,6 +81,7 @@ def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
         commit=record.base,
         depth=depth,
         credential=credential,
+        cache=cache,
     )
     goes_on = record.base is not None and is_url(task.source)
     return beside_default(cloned, depth, credential) if goes_on else cloned

@@ -185,7 +185,12 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         le=600,
     )
     clone_depth: int = knob(
-        50, "Commits of history the agent sees; 0 means all.", repository=True, option=False, ge=0
+        50,
+        "First-parent commits of history that the agent sees, with the newest of what they merged; "
+        "0 means all.",
+        repository=True,
+        option=False,
+        ge=0,
     )
     protected_paths: tuple[str, ...] = knob(
         (

@@ -338,11 +338,15 @@ def _take_change(
         runtime.fetch(change["bundle"], bundle, limit)
     patch = workspace.receive(bundle, change["commit"], change["tree"])
     files = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"
-    left_out = tuple(change["left_out"])
-    if left_out:
-        files += f", {len(left_out)} left out"
+    left_out, generated = tuple(change["left_out"]), tuple(change["generated"])
+    if left_out or generated:
+        files += f", {len(left_out) + len(generated)} left out"
     log.stage("change", files, time.monotonic() - started)
     exported = ExportedChange(
-        commit=change["commit"], tree=change["tree"], bundle=bundle, left_out=left_out
+        commit=change["commit"],
+        tree=change["tree"],
+        bundle=bundle,
+        left_out=left_out,
+        generated=generated,
     )
     return patch, exported

@@ -35,6 +35,7 @@ class Host:
     cache: folder for the toolbox.
     secrets: values that must never be written anywhere, beside those of the settings.
     notes: folder for what runs note of repositories; None where nothing is kept.
+    clones: folder for the clones of earlier runs; None where nothing is kept.
     tokens: what GitHub is shown; those of an App come to be while runs are at work.
     """
 
@@ -42,6 +43,7 @@ class Host:
     cache: Path
     secrets: tuple[str, ...] = ()
     notes: Path | None = None
+    clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
 
     def redactor(self, settings: Settings) -> Redactor:

@@ -16,6 +16,7 @@ from resolver.runtime.engine import connect_engine, engine_answers, remove_conta
 from resolver.runtime.toolbox import Toolbox
 from resolver.scratch import abandoned_folders
 from resolver.setup.images import KEPT, remove_old_images
+from resolver.workspace.clone_cache import CLONES, remove_cached_clones
 
 
 @click.command()
@@ -48,6 +49,9 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
             click.echo(f"{folder} can't be removed: {error.strerror}", err=True)
         else:
             yield f"folder {folder}"
+    clones = host_of(environment).cache / CLONES
+    for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
+        yield f"clone {name}"
     if not engine_answers(environment):
         click.echo("no Docker engine answers: only this machine was cleaned", err=True)
         return

@@ -240,10 +240,12 @@ def _closes(report: Report) -> bool:
 
 def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
     """The files to start with, most changed first, and those that deserve a second look."""
-    code = [f for f in files if _is_code(f) and f.status != "deleted"]
+    # Nobody can read a binary file: it is flagged in the table of files, and not recommended.
+    readable = [f for f in files if f.additions is not None or f.status == "deleted"]
+    code = [f for f in readable if _is_code(f) and f.status != "deleted"]
     code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
     careful = []
-    for file in files:
+    for file in readable:
         name = file.path.rsplit("/", 1)[-1].lower()
         odd = file.new_mode != file.old_mode and file.status == "modified"
         why = (

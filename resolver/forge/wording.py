@@ -298,7 +298,9 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
 
 
 def _file(change: FileChange) -> dict[str, str | bool]:
-    binary = change.additions is None or change.deletions is None
+    lines = f"+{change.additions} −{change.deletions}"
+    if change.additions is None or change.deletions is None:
+        lines = "**binary**" if change.status == "added" else "binary"
     mode = (
         f", mode {change.old_mode} → {change.new_mode}"
         if change.status == "modified" and change.old_mode != change.new_mode
@@ -307,7 +309,7 @@ def _file(change: FileChange) -> dict[str, str | bool]:
     return {
         "path": code_span(shortened(change.path, 300), in_table=True),
         "status": _STATUS[change.status] + mode,
-        "lines": "binary" if binary else f"+{change.additions} −{change.deletions}",
+        "lines": lines,
         "scratch": looks_like_scratch(change),
     }
 

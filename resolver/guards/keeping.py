@@ -18,7 +18,6 @@ from resolver.errors import WorkspaceError
 from resolver.events.stream import Clock, utc_now
 from resolver.scratch import scratch_folder
 from resolver.triggers.ledger import MOST_BYTES, Ledger, read_ledger, written
-from resolver.workspace.clone import check_url
 from resolver.workspace.git import (
     Credential,
     Finished,
@@ -27,6 +26,7 @@ from resolver.workspace.git import (
     fetching,
     new_bare,
 )
+from resolver.workspace.remote import check_url
 
 logger = logging.getLogger("resolver.guards")
 

@@ -16,8 +16,8 @@ from resolver.errors import LogError
 from resolver.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
 from resolver.resuming.continuation import MOST_OUTCOME, Earlier
 from resolver.scratch import scratch_folder
-from resolver.workspace.clone import OBJECT_ID, check_url
 from resolver.workspace.git import Credential, HostGit, failure, fetching, new_bare
+from resolver.workspace.remote import OBJECT_ID, check_url
 
 logger = logging.getLogger("resolver.resuming.archive")
 

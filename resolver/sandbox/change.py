@@ -11,10 +11,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from . import packing, prepared
+from . import generated, packing, prepared
 from .failure import ActionFailed
 from .spool import readable
 from .wire import ChangeResult, CheckoutResult, SettleResult
@@ -106,7 +106,8 @@ def export_change(
     Files that git ignores stay out unless `base` has them. Contents are stored by git's own rules
     (line ends as .gitattributes says; no filter programs). A folder that is a git repository of
     its own is taken as git does it, as a link to its commit. Sockets and pipes are left out; what
-    git can't take (unreadable, a repository without a commit) stays as in `base` and is named.
+    git can't take (unreadable, a repository without a commit) stays as in `base` and is named. New
+    caches and the like are left out and named, unless `base` tracks files of such a name.
     """
     kept = _kept(scratch)
     if not os.path.isdir(kept):
@@ -135,24 +136,37 @@ def _export(
     place: Mapping[str, str],
     bundle: IO[bytes],
 ) -> ChangeResult:
+    exclude = os.path.join(os.path.dirname(place["GIT_INDEX_FILE"]), "exclude")
+    # Where the file does not exist, git excludes nothing by it.
+    settings = ["-c", f"core.excludesFile={exclude}"]
+
     def run(args: Sequence[str], stdin: bytes = b"", fine: tuple[int, ...] = (0,)) -> bytes:
-        return _run(git, list(args), root, scratch, place, fine, stdin)
+        return _run(git, [*settings, *args], root, scratch, place, fine, stdin)
+
+    def paths(args: Sequence[str]) -> list[bytes]:
+        return run(args).split(b"\0")[:-1]
 
     run(["read-tree", "--reset", base])
-    listed = [run(listing).split(b"\0")[:-1] for listing in (_CHANGED_FILES, _NEW_FILES)]
-    names = [*listed[0], *listed[1]]
+    new = paths(_NEW_FILES)
+    patterns = generated.find_patterns(new, lambda: paths(["ls-files", "-z"]))
+    caches = _exclude(exclude, patterns, new, lambda: paths(_NEW_FILES))
+    names = [*paths(_CHANGED_FILES), *(name for name in new if name not in caches)]
     size = _size(root, names)
     is_whole = size < limit - limit // 16
     large = packing.plain_files(root, names, run) if is_whole else []
     packed = packing.pack_files(root, large, base, bundle, run)
     _enter(packed, run)
     run(["add", "--all", "--ignore-errors"], fine=(0, 1))
-    left_out = _left_out(git, root, scratch, place)
+    left_out = _left_out(git, settings, root, scratch, place)
+    named = generated.name_left_out(caches, patterns)
+    caches_named = [readable(os.fsdecode(name)) for name in named]
     same = _unchanged(root, run([*_CHANGED, base]), packed)
     run(["update-index", "-z", "--index-info"], same)
     tree = _text(run(["write-tree", "--missing-ok"]))
     if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
-        return ChangeResult(tree=tree, commit=base, bundle=None, size=0, left_out=left_out)
+        return ChangeResult(
+            tree=tree, commit=base, bundle=None, size=0, left_out=left_out, generated=caches_named
+        )
     message = ["-m", "The working tree of a sandbox"]
     commit = _text(run(["commit-tree", "-p", base, *message, tree]))
     with tempfile.TemporaryFile(dir=scratch) as pack:
@@ -163,7 +177,9 @@ def _export(
     path = os.path.join(scratch, f"change-{commit}.bundle")
     os.replace(bundle.name, path)
     size = os.path.getsize(path)
-    return ChangeResult(tree=tree, commit=commit, bundle=path, size=size, left_out=left_out)
+    return ChangeResult(
+        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=caches_named
+    )
 
 
 _TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
@@ -247,9 +263,23 @@ def _unchanged(root: str, changed: bytes, packed: packing.Packed) -> bytes:
     return b"".join(entries)
 
 
-def _left_out(git: str, root: str, scratch: str, place: Mapping[str, str]) -> list[str]:
+def _exclude(
+    file: str, patterns: Sequence[bytes], new: Sequence[bytes], list_new: Callable[[], list[bytes]]
+) -> set[bytes]:
+    """Let git ignore the patterns from now on; the new files that are left out by them. What a
+    .gitignore of the repository takes in by name stays in."""
+    if not patterns:
+        return set()
+    with open(file, "wb") as out:
+        out.writelines(pattern + b"\n" for pattern in patterns)
+    return set(new) - set(list_new())
+
+
+def _left_out(
+    git: str, settings: list[str], root: str, scratch: str, place: Mapping[str, str]
+) -> list[str]:
     """Paths that git should have taken and did not, at most MOST_NAMED."""
-    done = _call(git, _TO_BE_ADDED, root, scratch, place, b"")
+    done = _call(git, [*settings, *_TO_BE_ADDED], root, scratch, place, b"")
     closed = [folder + b"/" for folder in _CLOSED_FOLDER.findall(done.stderr)]
     names = sorted({name for name in (*done.stdout.split(b"\0"), *closed) if name})
     return [readable(os.fsdecode(name)) for name in names[:MOST_NAMED]]
@@ -283,7 +313,7 @@ def _run(
     if done.returncode not in fine:
         words = done.stderr.decode("utf-8", "replace").splitlines()
         last = "\n".join(words[-10:])[-2000:]
-        raise ActionFailed(f"git {args[0]} failed ({done.returncode}):\n{last}")
+        raise ActionFailed(f"git {_command(args)} failed ({done.returncode}):\n{last}")
     return done.stdout or b""
 
 
@@ -308,9 +338,16 @@ def _call(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise ActionFailed(f"git {args[0]} did not end within {TIMEOUT:.0f} seconds") from error
+        raise ActionFailed(
+            f"git {_command(args)} did not end within {TIMEOUT:.0f} seconds"
+        ) from error
     except OSError as error:
         raise ActionFailed(f"git can't be run: {error}") from error
+
+
+def _command(args: Sequence[str]) -> str:
+    """The name of git's command, behind the settings that are given with `-c`."""
+    return args[2] if args[0] == "-c" else args[0]
 
 
 def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:

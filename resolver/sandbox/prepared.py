@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
+from .generated import escape
 from .wire import SettleResult
 
 MOST_NAMED = 100
@@ -37,7 +38,7 @@ def settle(kept: str, root: str, commit: str, run: Run) -> SettleResult:
     untracked = _names(run(listing, place))
     if len(untracked) > MOST_FILES:
         untracked = _names(run([*listing, "--directory"], place))
-    patterns = [b"/" + _escaped(name) for name in untracked if b"\n" not in name]
+    patterns = [b"/" + escape(name) for name in untracked if b"\n" not in name]
     keep_out(kept, patterns)
     keep_out(os.path.join(root, ".git"), patterns)
     with open(os.path.join(kept, _SETTLED), "wb"):
@@ -90,9 +91,3 @@ def _patterns(kept: str) -> list[bytes]:
 
 def _names(output: bytes) -> list[bytes]:
     return [name for name in output.split(b"\0") if name]
-
-
-def _escaped(name: bytes) -> bytes:
-    """`name` as a pattern of gitignore that matches it alone."""
-    out = b"".join(b"\\" + c if c in b"\\*?[" else c for c in (bytes([b]) for b in name))
-    return out[:-1] + b"\\ " if out.endswith(b" ") else out

@@ -136,6 +136,9 @@ class ChangeResult(TypedDict):
     bundle: str | None  # sandbox path of the bundle; null when nothing changed
     size: int  # bytes of the bundle
     left_out: list[str]  # paths that could not be taken and stay as in `base`; at most 100
+    generated: list[
+        str
+    ]  # caches and the like that were not taken; folders end with "/"; at most 100
 
 
 class SettleResult(TypedDict):

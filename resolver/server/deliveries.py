@@ -47,6 +47,7 @@ from resolver.thread.commands import (
 from resolver.thread.placing import placed
 from resolver.triggers.ignored import Ignored
 from resolver.triggers.permission import authorize
+from resolver.workspace.clone_cache import CLONES
 
 logger = logging.getLogger("resolver.server")
 
@@ -99,7 +100,8 @@ class Runs:
         """This machine, for one run: with tokens of its own."""
         tokens = ForgeTokens(self.minted, self.now)
         notes = self.folder / "notes"
-        return replace(host_of(self.environment), notes=notes, tokens=tokens)
+        machine = host_of(self.environment)
+        return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
 
     def work_on(self, trigger: Trigger, attempt: int) -> dict[str, Any]:
         """Do one delivery; what came of it, as JSON. Doing it again finds what was done before.

@@ -10,8 +10,8 @@ from io import FileIO
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.workspace.clone import OBJECT_ID
 from resolver.workspace.git import HostGit, failure
+from resolver.workspace.remote import OBJECT_ID
 
 MOST_BYTES = 1 << 30
 """Largest bundle that is looked at."""

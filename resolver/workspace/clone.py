@@ -4,27 +4,20 @@ Nothing is checked out, and a person's repository is only read.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
-from resolver.workspace.git import Credential, HostGit, failure, fetching, new_bare
+from resolver.workspace.clone_cache import CloneCache
+from resolver.workspace.git import Credential, HostGit, new_bare
+from resolver.workspace.history import Remote, Tip, fetch_selected, fetch_tips, select
+from resolver.workspace.remote import OBJECT_ID, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
-OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_NOT_THERE = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
-
-# Mistakes that old tools left in the history of real repositories. They are about names, dates and
-# spelling of modes, and harmless to read; a change that comes from a sandbox may have none of them.
-_TOLERATED = (
-    "zeroPaddedFilemode", "zeroPaddedDate", "badFilemode", "badTimezone", "badDate",
-    "badDateOverflow", "badEmail", "badName", "missingEmail", "missingNameBeforeEmail",
-    "missingSpaceBeforeEmail", "missingSpaceBeforeDate", "nulInCommit", "nullSha1",
-    "missingTaggerEntry", "badTagName", "multipleAuthors",
-)  # fmt: skip
+STARTS_AT_REF = "refs/resolver/starts-at"
+"""Where the work starts in a clone that was moved to another branch than it was made for."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +42,6 @@ def repository_identity(source: str) -> str:
         parts = urlsplit(source)
         return f"{parts.netloc}{parts.path.rstrip('/').removesuffix('.git')}".lower()
     return str(Path(source).resolve())
-
-
-def check_url(url: str) -> str:
-    """`url` itself. Raises WorkspaceError unless it is plain HTTP(S) without a credential."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise WorkspaceError(
-            f"{_without_userinfo(url)!r} is not an HTTPS address",
-            "give the address that starts with https://, or the path of a local checkout",
-        )
-    if "@" in parts.netloc:
-        raise WorkspaceError(
-            f"the address {_without_userinfo(url)} holds a user name or password",
-            "give the plain address; the token is set apart from it",
-        )
-    if not re.fullmatch(r"[\x21-\x7e]+", url):
-        raise WorkspaceError(f"the address {url!r} holds blanks or control characters")
-    return url
-
-
-def _without_userinfo(url: str) -> str:
-    return re.sub(r"//[^/]*@", "//", url)
 
 
 def check_branch(git: HostGit, branch: str) -> str:
@@ -106,48 +77,24 @@ def clone_url(
     commit: str | None,
     depth: int,
     credential: Credential | None,
+    cache: CloneCache | None = None,
 ) -> Base:
-    """Fetch one commit of a remote repository into the new bare `folder`."""
+    """Fetch one commit of a remote repository, with its history, into the new bare `folder`."""
     check_url(url)
-    git = HostGit()
-    wanted = check_branch(git, branch) if branch is not None else None
-    refs, default = list_refs(git, url, [wanted] if wanted else [], credential)
-    if wanted is None and default is None:
+    wanted = check_branch(HostGit(), branch) if branch is not None else None
+    listing = list_refs(url, [wanted] if wanted else [], credential)
+    if wanted is None and listing.default is None:
         raise WorkspaceError(
             f"{url} has no default branch with a commit on it", "push a first commit, or name one"
         )
-    wanted = wanted or default or ""
-    if commit is None and wanted not in refs:
+    wanted = wanted or listing.default or ""
+    if commit is None and wanted not in listing.refs:
         raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
-    some_id = commit or refs[wanted]
-    target = _fetch(url, folder, commit or wanted, len(some_id), depth, credential)
-    return Base(target, wanted.removeprefix("refs/heads/"))
-
-
-def list_refs(
-    git: HostGit, url: str, names: Sequence[str], credential: Credential | None
-) -> tuple[dict[str, str], str | None]:
-    """Commits by the full names of those refs that are there, and the name of the default branch,
-    None where it has no commit."""
-    args = ("ls-remote", "--symref", "--", url, "HEAD", *names)
-    listed = git.attempt(*args, credential=credential)
-    if listed.status != 0:
-        raise failure(args, listed, f"reading {url}")
-    return _parse_listing(listed.stdout.decode("utf-8", "surrogateescape"))
-
-
-def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
-    refs: dict[str, str] = {}
-    default = None
-    for line in listing.splitlines():
-        value, _, name = line.partition("\t")
-        if value.startswith("ref: ") and name == "HEAD":
-            default = value.removeprefix("ref: ")
-        elif OBJECT_ID.fullmatch(value):
-            refs[name] = value
-    if default is not None and "HEAD" in refs:
-        refs.setdefault(default, refs["HEAD"])
-    return refs, default if default in refs else None
+    some_id = commit or listing.refs[wanted]
+    tip = Tip(BASE_REF, some_id, commit or wanted, depth)
+    git = new_clone(folder, len(some_id))
+    fetch_tips(git, Remote(url, credential, listing.filters, cache), [tip])
+    return Base(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
 
 
 def open_checkout(path: Path) -> HostGit:
@@ -177,9 +124,15 @@ def clone_checkout(
         raise WorkspaceError(f"{path} has no {what}", "commit something there, or check the name")
     head = git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
     resolved = found.stdout.decode().strip()
-    target = _fetch(str(path), folder, resolved, len(resolved), depth, None)
+    target, remote = new_clone(folder, len(resolved)), Remote(str(path))
+    tip = Tip(BASE_REF, resolved, resolved, depth)
+    if depth > 1:
+        # The commit graph is here already: nothing has to be fetched to choose from it.
+        fetch_selected(target, remote, [tip], select(git, [tip]))
+    else:
+        fetch_tips(target, remote, [tip])
     return Base(
-        commit=target,
+        commit=_base_of(target, resolved, str(path)),
         branch=branch if branch is not None else head.removeprefix("refs/heads/"),
         source_is_dirty=_is_dirty(git),
     )
@@ -192,19 +145,10 @@ def _is_dirty(git: HostGit) -> bool:
     return bool(status)
 
 
-def _fetch(
-    url: str,
-    folder: Path,
-    wanted: str,
-    id_length: int,
-    depth: int,
-    credential: Credential | None,
-) -> str:
-    git = new_clone(folder, id_length)
-    fetch(git, url, [f"{wanted}:{BASE_REF}"], [f"--depth={depth}"] if depth else [], credential)
+def _base_of(git: HostGit, name: str, source: str) -> str:
     peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
     if peeled.status != 0:
-        raise WorkspaceError(f"{wanted} in {url} is not a commit", "name a branch or a commit")
+        raise WorkspaceError(f"{name} in {source} is not a commit", "name a branch or a commit")
     return peeled.stdout.decode().strip()
 
 
@@ -215,27 +159,3 @@ def new_clone(folder: Path, id_length: int) -> HostGit:
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
     folder.chmod(0o700)
     return new_bare(folder, wide=id_length == 64)
-
-
-def fetch(
-    git: HostGit,
-    url: str,
-    refspecs: Sequence[str],
-    depth: Sequence[str],
-    credential: Credential | None,
-) -> None:
-    """Fetch into a clone of ours, every object checked. depth: git's options for it."""
-    args = fetching(url, refspecs, "--update-shallow", *depth)
-    tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
-    done = git.attempt(*args, settings=tolerated, credential=credential)
-    if done.status == 0:
-        return
-    wanted = [spec.partition(":")[0] for spec in refspecs]
-    commits = [name for name in wanted if OBJECT_ID.fullmatch(name)]
-    if commits and _NOT_THERE.search(done.stderr):
-        missing = next((name for name in commits if name in done.stderr), commits[-1])
-        raise WorkspaceError(
-            f"{url} has no commit {missing} any more",
-            "its branch was forced to another history: start a new run",
-        )
-    raise failure(args, done, f"cloning {url}")

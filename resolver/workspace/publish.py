@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.workspace.clone import check_branch, check_commit, check_url, open_checkout
+from resolver.workspace.clone import check_branch, check_commit, open_checkout
 from resolver.workspace.git import Credential, HostGit, failure
 from resolver.workspace.naming import PREFIX
 from resolver.workspace.pushing import push_ref, taken
+from resolver.workspace.remote import check_url
 
 _KEPT = "\n\t\u2060"
 """Not printable, and kept in a message; with the last one a name in it is no mention."""

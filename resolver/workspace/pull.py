@@ -10,17 +10,11 @@ from pathlib import Path
 
 from resolver.errors import WorkspaceError
 from resolver.pull import DiffFile, Hunk, Pull, PullCommit
-from resolver.workspace.clone import (
-    BASE_REF,
-    check_branch,
-    check_commit,
-    check_url,
-    fetch,
-    list_refs,
-    new_clone,
-)
+from resolver.workspace.clone import BASE_REF, check_branch, check_commit, new_clone
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit
-from resolver.workspace.merging import merge_base
+from resolver.workspace.history import Remote, Tip, fetch_pull_request
+from resolver.workspace.remote import check_url, list_refs
 from resolver.workspace.tree import quote
 
 TRUSTED_REF = "refs/resolver/trusted"
@@ -36,9 +30,6 @@ MOST_MESSAGE = 2_000
 
 MOST_DIFF = 20_000_000
 """Bytes of the whole diff that are looked at."""
-
-_DEEPER = (["--deepen=500"], ["--unshallow"])
-"""What is fetched when the clone is too shallow to show where the two parted."""
 
 _DIFF = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -62,7 +53,12 @@ class FilePatch:
 
 
 def clone_pull(
-    url: str, folder: Path, pull: Pull, depth: int, credential: Credential | None
+    url: str,
+    folder: Path,
+    pull: Pull,
+    depth: int,
+    credential: Credential | None,
+    cache: CloneCache | None = None,
 ) -> tuple[Pull, str]:
     """Fetch the pull request's head, its base branch and the default branch into the new bare
     `folder`. The pull request with what git knows of it, and the default branch's commit.
@@ -70,29 +66,28 @@ def clone_pull(
     The base is the branch's tip unless `pull` says which commit it was. Raises WorkspaceError.
     """
     check_url(url)
-    plain = HostGit()
-    target = check_branch(plain, pull.base_branch)
+    target = check_branch(HostGit(), pull.base_branch)
     asked = f"refs/pull/{pull.number}/head"
-    refs, default = list_refs(plain, url, [target, asked], credential)
+    listing = list_refs(url, [target, asked], credential)
+    refs, default = listing.refs, listing.default
     if default is None:
         raise WorkspaceError(f"{url} has no default branch with a commit on it")
-    base = pull.base or refs.get(target, "")
+    base = check_commit(pull.base or refs.get(target, "")) if pull.base or target in refs else ""
     if not base:
         raise WorkspaceError(f"{url} has no branch {pull.base_branch!r}", "check the base branch")
     # By its ref where that still holds the commit: not every server gives commits by their ids.
-    head = asked if refs.get(asked) == pull.head else check_commit(pull.head)
-    specs = [f"{default}:{TRUSTED_REF}", f"{check_commit(base)}:{TARGET_REF}", f"{head}:{BASE_REF}"]
+    name = asked if refs.get(asked) == pull.head else check_commit(pull.head)
+    head_tip = Tip(BASE_REF, pull.head, name, depth)
+    # Only the files of the base are looked at; its history is that of the default branch.
+    base_tip = Tip(TARGET_REF, base, base, min(depth, 1))
+    default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
     git = new_clone(folder, len(pull.head))
-    fetch(git, url, specs, [f"--depth={depth}"] if depth else [], credential)
+    remote = Remote(url, credential, listing.filters, cache)
+    parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip])
     if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
         raise WorkspaceError(
             f"pull request #{pull.number} was pushed to in this very moment", "run it again"
         )
-    parted = merge_base(git, base, pull.head)
-    for deeper in _DEEPER:
-        if parted is None and git.text("rev-parse", "--is-shallow-repository") == "true":
-            fetch(git, url, specs, deeper, credential)
-            parted = merge_base(git, base, pull.head)
     if parted is None:
         raise WorkspaceError(
             f"pull request #{pull.number} has no history in common with {pull.base_branch}",

@@ -5,9 +5,11 @@ force. What a server says when it does not take it is told in words.
 import re
 
 from resolver.errors import BranchTaken, PushRefused, WorkspaceError
-from resolver.workspace.clone import check_branch, check_commit, check_url, fetch, list_refs
+from resolver.workspace.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit
 from resolver.workspace.git import Credential, Finished, HostGit, failure
+from resolver.workspace.history import LEVELS, Remote, Tip, fetch_successor
 from resolver.workspace.merging import is_ancestor
+from resolver.workspace.remote import check_url, list_refs
 
 TIP_REF = "refs/resolver/tip"
 
@@ -34,10 +36,13 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     Raises WorkspaceError when the repository can't be read.
     """
     ref = check_branch(git, branch)
-    refs, _ = list_refs(HostGit(), check_url(url), [ref], credential)
-    if ref not in refs:
+    listing = list_refs(check_url(url), [ref], credential)
+    if ref not in listing.refs:
         return None
-    fetch(git, url, [f"+{ref}:{TIP_REF}"], [], credential)
+    moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
+    remote = Remote(url, credential, listing.filters)
+    tip = Tip(TIP_REF, listing.refs[ref], ref, 2 * LEVELS)
+    fetch_successor(git, remote, tip, STARTS_AT_REF if moved else BASE_REF)
     return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
 
 

@@ -20,6 +20,7 @@ from resolver.workspace.clone import (
     is_url,
     repository_identity,
 )
+from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.context import context_tar
 from resolver.workspace.git import Credential, HostGit
 from resolver.workspace.gitdir import git_dir_tar
@@ -69,18 +70,19 @@ class Workspace:
         commit: str | None = None,
         depth: int = 0,
         credential: Credential | None = None,
+        cache: CloneCache | None = None,
     ) -> "Workspace":
         """Clone `source` (HTTP(S) URL, or path of a local repository) into the new `folder`.
 
         branch: the default branch (a local checkout's HEAD) when None. commit: taken in the place
-        of the branch's tip, which may have moved on. depth: commits of history, 0 for all.
-        Raises WorkspaceError.
+        of the branch's tip, which may have moved on. depth: first-parent commits of history, 0 for
+        all. cache: clones of earlier runs. Raises WorkspaceError.
         """
         folder = folder.absolute()
         if commit is not None:
             check_commit(commit)
         if is_url(source):
-            base = clone_url(source, folder, branch, commit, depth, credential)
+            base = clone_url(source, folder, branch, commit, depth, credential, cache)
         else:
             base = clone_checkout(Path(source), folder, branch, commit, depth)
         return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
@@ -94,13 +96,14 @@ class Workspace:
         *,
         depth: int = 0,
         credential: Credential | None = None,
+        cache: CloneCache | None = None,
     ) -> "Workspace":
         """Clone `source` at the head of `pull`, into the new `folder`; `Workspace.pull` then has
         what git knows of it. No file of the head is ever trusted: see `trusted`. Raises
         WorkspaceError.
         """
         folder = folder.absolute()
-        known, default = clone_pull(source, folder, pull, depth, credential)
+        known, default = clone_pull(source, folder, pull, depth, credential, cache)
         return cls(folder, source, pull.head, f"pull/{pull.number}", pull=known, default=default)
 
     @property

@@ -337,12 +337,18 @@ def test_that_it_could_not_be_made_ready_is_told(github: GitHubServer, issue: Is
 def test_deleted_and_odd_files_are_named_for_a_second_look(
     github: GitHubServer, issue: Issue
 ) -> None:
-    def change(path: str, status: Any, old: str, new: str, lines: int) -> FileChange:
+    def change(path: str, status: Any, old: str, new: str, lines: int | None) -> FileChange:
         return FileChange(
-            path=path, status=status, old_mode=old, new_mode=new, additions=lines, deletions=0
+            path=path,
+            status=status,
+            old_mode=old,
+            new_mode=new,
+            additions=lines,
+            deletions=lines and 0,
         )
 
     files = (
+        change("assets/new.bin", "added", "000000", "100644", None),
         change("src/small.py", "modified", "100644", "100644", 1),
         change("src/large.py", "modified", "100644", "100644", 90),
         change("gone.py", "deleted", "100644", "000000", 0),
@@ -357,6 +363,9 @@ def test_deleted_and_odd_files_are_named_for_a_second_look(
     for words in ("`gone.py` (deleted)", "`run.sh` (its mode changes)", "`to` (a symlink)"):
         assert words in pull.body
     assert "`pyproject.toml` (how the project is built)" in pull.body
+    # A binary file is flagged in the table, the one place that names it.
+    assert "| `assets/new.bin` | new | **binary** |" in pull.body
+    assert pull.body.count("assets/new.bin") == 1
 
 
 def test_the_bots_number_is_asked_for(github: GitHubServer, issue: Issue) -> None:

@@ -75,8 +75,11 @@ def token_gate(write: Iterable[str], read: Iterable[str] | None = None) -> Gate:
     return gate
 
 
-def git_http_app(root: Path, gate: Gate) -> WsgiApp:
-    """Serves ROOT/OWNER/NAME.git as /OWNER/NAME.git (and, as GitHub does, as /OWNER/NAME)."""
+def git_http_app(root: Path, gate: Gate, *, filters: bool = True) -> WsgiApp:
+    """Serves ROOT/OWNER/NAME.git as /OWNER/NAME.git (and, as GitHub does, as /OWNER/NAME).
+
+    filters: whether a client may ask for a partial clone, as it may on GitHub.
+    """
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         match = REQUEST_PATH.fullmatch(environ["PATH_INFO"])
@@ -92,7 +95,8 @@ def git_http_app(root: Path, gate: Gate) -> WsgiApp:
         if isinstance(decision, Refusal):
             return _refuse(start_response, decision)
         path = f"/{match['repository']}.git/{match['rest']}"
-        return _backend(root, path, environ, decision.environment, start_response)
+        extra = {"GIT_CONFIG_VALUE_2": str(filters).lower(), **decision.environment}
+        return _backend(root, path, environ, extra, start_response)
 
     return app
 
@@ -116,11 +120,12 @@ def _backend_environment(
         "GIT_HTTP_EXPORT_ALL": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
         # The gate has decided already; http-backend would ask for REMOTE_USER otherwise.
-        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_COUNT": "3",
         "GIT_CONFIG_KEY_0": "http.receivepack",
         "GIT_CONFIG_VALUE_0": "true",
         "GIT_CONFIG_KEY_1": "safe.directory",
         "GIT_CONFIG_VALUE_1": "*",
+        "GIT_CONFIG_KEY_2": "uploadpack.allowFilter",
         "PATH_INFO": path,
         "QUERY_STRING": environ.get("QUERY_STRING", ""),
         "REQUEST_METHOD": environ["REQUEST_METHOD"],

@@ -71,8 +71,14 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
 def test_the_patch_applies_to_the_base_and_gives_the_tree(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
-    model_endpoint.script(FIX, bash("printf '\\0\\1\\2' > blob.bin; rm README.md"), finish())
+    cache = "mkdir __pycache__; printf '\\0' > __pycache__/calc.cpython-311.pyc"
+    more = f"printf '\\0\\1\\2' > blob.bin; rm README.md; {cache}"
+    model_endpoint.script(FIX, bash(more), finish())
     done = command_line.call_resolve(checkout)
+    body = done.outcome["pull_request"]["body"]
+    assert "Left out of the change" in body and "pycache" in body
+    assert "| `blob.bin` | new | **binary** |" in body and ".pyc" not in body
+    assert "calc.cpython" not in git(checkout, "ls-tree", "-r", done.outcome["commit"])
     git(checkout, "worktree", "add", "-q", str(tmp_path / "other"), done.outcome["base"])
     git(tmp_path / "other", "apply", "--index", str(done.output / "patch.diff"))
     assert git(tmp_path / "other", "write-tree") == done.outcome["tree"]

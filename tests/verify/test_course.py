@@ -424,6 +424,8 @@ def test_looking_editing_and_checks_by_name_are_clear() -> None:
     cause = log.add(a.IPythonRunCell(code="edit_file_by_replace('a.py', 'x', 'y')"))
     log.add(o.IPythonOutput(content="", cause=cause))
     assert unclear(log.course) == (False, False, False)
+
+
 @pytest.mark.parametrize("root", ["/workspace", "/tmp/resolver-a1b2/workspace"])
 def test_a_check_is_shown_as_it_reads_from_the_repository(root: str) -> None:
     log = Log()

@@ -255,7 +255,8 @@ def test_the_token_is_on_no_disk_and_in_no_argument(
     assert TOKEN not in (tmp_path / "arguments").read_text()
     environment = (tmp_path / "environment").read_text()
     assert TOKEN not in environment and "sk-canary" not in environment
-    assert "GITHUB_TOKEN" not in environment and "GIT_TRACE" not in environment
+    assert "GITHUB_TOKEN" not in environment
+    assert "GIT_TRACE_CURL" not in environment and "GIT_TRACE=" not in environment
     basic = Credential("x", TOKEN).settings[0][1].split()[-1]
     for path in (tmp_path / "clone").rglob("*"):
         if path.is_file():
