@@ -15,6 +15,7 @@ from github.Repository import Repository
 
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.pinning import Pinned, pin_head, pushers
 from resolver.forge.github.publishing import (
     branch_tips,
@@ -22,6 +23,7 @@ from resolver.forge.github.publishing import (
     described,
     is_ours,
     open_pull_request_of,
+    pulls_of,
     searched_since,
 )
 from resolver.forge.hidden_text import strip_hidden
@@ -113,7 +115,7 @@ class PullHeads:
 
     def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
         """Ours for the issue in any state, those that something happened to last first."""
-        pulls = self._repository.get_pulls(state="all", sort="updated", direction="desc")
+        pulls = pulls_of(self._repository, state="all", sort="updated", direction="desc")
         seen = 0
         for pull in islice(pulls, MOST_PULLS):
             seen += 1
@@ -159,8 +161,9 @@ class PullHeads:
     def _commit_of(self, run: str, pull: GitHubPullRequest) -> Commit | None:
         """The commit that the run has pushed to the pull request."""
         mark = f"Resolver-Run: {run}"
+        commits = Listing(pull.requester, Commit, f"{pull.url}/commits")
         newest = self._repository.get_commit(pull.complete().head.sha)
-        for commit in chain([newest], islice(pull.get_commits(), MOST_COMMITS)):
+        for commit in chain([newest], islice(commits, MOST_COMMITS)):
             if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
                 return commit
         return None

@@ -10,12 +10,14 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from github.Reaction import Reaction
 from github.Repository import Repository
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.moments import utc
 from resolver.forge.github.publishing import comment_of_run
 from resolver.forge.markers import at_work_in, work_of
@@ -224,9 +226,10 @@ class LabelledIssues:
         first = triggers[0]
         with self._asking(f"look for a run at work on #{first.number}", "issues: read"):
             issue = self._repository.get_issue(first.number or 0)
+            reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
             seen = [
                 utc(each.created_at)
-                for each in islice(issue.get_reactions(), MOST_REACTIONS)
+                for each in islice(reactions, MOST_REACTIONS)
                 if each.content == SEEN and each.user.login.casefold() == self._own
             ]
             since = max((at for at in seen if at >= first.at), default=None)

@@ -16,6 +16,7 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
 from resolver.model import PullRequest, Trigger, TriggerKind
@@ -62,7 +63,7 @@ def pull_request_of_run(
     """The pull request that a run of this key has opened or added to, whatever its state."""
     # what adds to a pull request that is older than the request has brought its text up to date
     since = searched_since(trigger)
-    pulls = repository.get_pulls(state="all", sort="updated", direction="desc")
+    pulls = pulls_of(repository, state="all", sort="updated", direction="desc")
     for pull in islice(pulls, _SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
@@ -71,10 +72,15 @@ def pull_request_of_run(
     return None
 
 
+def pulls_of(repository: Repository, **query: str) -> Listing[GitHubPullRequest]:
+    """Its pull requests. query: as the API has it."""
+    return Listing(repository.requester, GitHubPullRequest, f"{repository.url}/pulls", **query)
+
+
 def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullRequest | None:
     """The open pull request of a branch of this repository (not of a fork)."""
     owner = repository.full_name.split("/", 1)[0]
-    for pull in repository.get_pulls(state="open", head=f"{owner}:{branch}"):
+    for pull in pulls_of(repository, state="open", head=f"{owner}:{branch}"):
         if pull.head.ref == branch and comes_from(pull, repository):
             return pull
     return None
@@ -135,7 +141,6 @@ def described(pull: GitHubPullRequest) -> PullRequest:
 
 def is_ours(pull: GitHubPullRequest, own: str) -> bool:
     """Whether our own account has opened it."""
-    # `raw_data` would ask for each pull request of a list by itself
     return pull.user is not None and pull.user.login.casefold() == own.casefold()
 
 
@@ -152,7 +157,7 @@ def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[st
 
 def _had_pull(repository: Repository, branch: str) -> bool:
     owner = repository.full_name.split("/", 1)[0]
-    pulls = repository.get_pulls(state="all", head=f"{owner}:{branch}")
+    pulls = pulls_of(repository, state="all", head=f"{owner}:{branch}")
     return any(pull.head.ref == branch and comes_from(pull, repository) for pull in pulls)
 
 
