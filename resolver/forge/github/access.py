@@ -17,11 +17,13 @@ from urllib.parse import urlsplit
 import github
 import requests
 from github.GithubRetry import GithubRetry
+from pydantic import ValidationError
 from urllib3.connectionpool import ConnectionPool
 from urllib3.response import BaseHTTPResponse
 
 from resolver.causes import of_answer
 from resolver.errors import Cause, ForgeError, UsageError
+from resolver.forge.github.shapes import unexpected_fields
 from resolver.forge.github.tokens import OneToken, TokenSource
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
@@ -229,25 +231,27 @@ class GitHubAccess:
         except github.GithubException as error:
             raise self._told(error, what, permission) from None
         except requests.RequestException as error:
+            logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
+            in_time = " in time" if isinstance(error, requests.Timeout) else ""
             raise ServerTrouble(
-                f"could not {what}: no answer from {urlsplit(self.api_url).hostname} "
-                f"({type(error).__name__})",
+                f"could not {what}: no answer from {urlsplit(self.api_url).hostname}{in_time}",
                 "check the network and GITHUB_API_URL, then try again",
                 "forge_down",
             ) from None
+        except ValidationError as error:
+            raise _unexpected(what, self._clean(unexpected_fields(error))) from None
         except (
             AssertionError,
+            AttributeError,
+            LookupError,
             RuntimeError,
-            ValueError,
-            KeyError,
             TypeError,
+            ValueError,
             github.BadAttributeException,
         ) as error:
-            detail = self._clean(f"{type(error).__name__}: {error}")
-            raise ForgeError(
-                f"could not {what}: the answer is not one of GitHub's API ({detail})",
-                "check that GITHUB_API_URL is the address of the REST API",
-            ) from None
+            # A library's words say nothing to the people who read of it; the log has them.
+            logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
+            raise _unexpected(what) from None
 
     def _told(self, error: github.GithubException, what: str, permission: str) -> ForgeError:
         status = error.status
@@ -264,6 +268,16 @@ class GitHubAccess:
 
     def _clean(self, text: str) -> str:
         return self.tokens.hidden_in(" ".join(text.split()))[:300]
+
+
+def _unexpected(what: str, fields: str = "") -> ForgeError:
+    """The error of an answer that is not as GitHub documents it. fields: where, if it is known."""
+    return ForgeError(
+        f"could not {what}: GitHub's answer is not of the form that its API documents"
+        + (f" (at {fields})" if fields else ""),
+        "check that GITHUB_API_URL is the address of the REST API; if it is, try again, and report "
+        "it as a fault of Resolver if it stays",
+    )
 
 
 def check_repository(repository: str) -> str:

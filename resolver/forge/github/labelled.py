@@ -3,6 +3,7 @@
 Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,8 +21,11 @@ from resolver.forge.github.graphql import ask
 from resolver.forge.github.listing import Listing
 from resolver.forge.github.moments import utc
 from resolver.forge.github.publishing import comment_of_run
+from resolver.forge.github.shapes import read_rows
 from resolver.forge.markers import at_work_in, work_of
 from resolver.model import Trigger
+
+logger = logging.getLogger("resolver.forge")
 
 PAGE = 100
 
@@ -153,7 +157,6 @@ class _Pull(_Answer):
     user: Account | None = None
 
 
-_ISSUES = TypeAdapter(list[_Issue])
 _EVENTS = TypeAdapter(list[_Event])
 _PULLS = TypeAdapter(list[_Pull])
 
@@ -174,7 +177,9 @@ class LabelledIssues:
         named = {} if "," in self._label else {"labels": self._label}
         most = MOST_ISSUES if named else MOST_OPEN
         with self._asking(f"list the issues labelled {self._label}", "issues: read"):
-            rows = _ISSUES.validate_python(list(self._rows("issues", query | named, most)))
+            rows, unread = read_rows(_Issue, list(self._rows("issues", query | named, most)))
+        if unread:
+            logger.warning("%s issues of %s can't be read", unread, self._repository.full_name)
         return [
             LabelledIssue(
                 number=row.number,
