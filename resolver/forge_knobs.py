@@ -122,6 +122,15 @@ class ForgeKnobs(GuardKnobs):
         ge=0,
         le=600,
     )
+    write_retry_seconds: float = knob(
+        240.0,
+        "Seconds for which it is tried again to push a change, to open its pull request, and to "
+        "comment or review, where the forge fails or limits requests; each is looked for before it "
+        "is written again.",
+        option=False,
+        ge=0,
+        le=3600,
+    )
     public_url: str = knob(
         "",
         "Address at which people reach this server, like `https://resolver.example.org`: comments "

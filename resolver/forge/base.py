@@ -164,6 +164,9 @@ class Forge(Protocol):
         can be seen there, by the forge's clock. None when nobody can be told."""
         ...
 
-    def comment(self, report: Report) -> str:
-        """Tell how the run ended, in one comment per key. Returns its URL, "" when local."""
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        """Tell how the run ended, in one comment per key. Returns its URL, "" when local.
+
+        seconds: for which it is tried again while the forge is in trouble; as long as any other
+        write unless given."""
         ...

@@ -169,5 +169,9 @@ class LocalForge:
     def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
         return None
 
-    def comment(self, report: Report) -> str:  # noqa: ARG002 - the terminal tells it
+    def comment(
+        self,
+        report: Report,  # noqa: ARG002 - the terminal tells it
+        seconds: float | None = None,  # noqa: ARG002
+    ) -> str:
         return ""

@@ -6,6 +6,7 @@ from resolver.errors import BranchTaken, ForgeError
 from resolver.model import TriggerKind
 from resolver.publishing.making import Making
 from resolver.publishing.signing import put_signed
+from resolver.retries import RetryPolicy
 from resolver.runlog import BRANCH_STAGE
 from resolver.workspace.naming import branch_name, free_branch
 from resolver.workspace.pushing import push_onto
@@ -49,7 +50,8 @@ def _create(making: Making, commit: str, branch: str) -> str:
         elif signed := put_signed(making, commit, branch, ""):
             return signed
         else:
-            workspace.push(commit, branch, source, record.credential())
+            retries = RetryPolicy(record.settings.write_retry_seconds)
+            workspace.push(commit, branch, source, record.credential(), retries)
     except BranchTaken:
         return ""
     return commit
@@ -65,7 +67,8 @@ def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -
         own = url == making.task.source
         if own and (signed := put_signed(making, commit, branch, previous)):
             return signed
-        push_onto(making.workspace.git, commit, branch, url, credential, previous)
+        retries = RetryPolicy(making.record.settings.write_retry_seconds)
+        push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
     except BranchTaken:
         return ""
     return commit

@@ -101,11 +101,13 @@ class CheckPlaces:
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
         body = f"{check_marker(check)}\n\n{words.strip()}\n"
-        found = self.issue_of(check)
-        if found is not None:
-            return found
-        with self.access.asking(f"open an issue of {self._name}", "issues: write"):
-            return self.repository.create_issue(title.strip(), body).number
+        return publishing.once(
+            self.access,
+            f"open an issue of {self._name}",
+            "issues: write",
+            lambda: self.issue_of(check),
+            lambda: self.repository.create_issue(title.strip(), body).number,
+        )
 
     def fix_of(self, issue: int) -> int | None:
         """Number of our open pull request that came from this issue."""

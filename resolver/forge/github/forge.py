@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 
 from github.Issue import Issue
+from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
@@ -112,10 +113,18 @@ class GitHubForge:
         """One comment that is no run's, where it was asked. Given once for each request."""
         own, marker = self.whoami(), answer_marker(trigger.key)
         issue = self._issue(trigger)
-        with self._access.asking(f"comment on {self._name}#{trigger.number}", "issues: write"):
+
+        def find() -> IssueComment | None:
             comments = publishing.own_comments(issue, own, trigger.at)
-            if not any((c.body or "").startswith(marker) for c in comments):
-                issue.create_comment(f"{marker}\n\n{text}\n")
+            return next((c for c in comments if (c.body or "").startswith(marker)), None)
+
+        publishing.once(
+            self._access,
+            f"comment on {self._name}#{trigger.number}",
+            "issues: write",
+            find,
+            lambda: issue.create_comment(f"{marker}\n\n{text}\n"),
+        )
 
     def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
         """At most so many markdown files of a folder of the default branch, by path."""
@@ -247,26 +256,16 @@ class GitHubForge:
     def ask(self, report: Report) -> datetime | None:
         return self.run_comments.tell(report).updated_at
 
-    def comment(self, report: Report) -> str:
-        return self.run_comments.tell(report).html_url
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        return self.run_comments.tell(report, seconds).html_url
 
     def has_begun(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None
 
     def apart(self) -> RunComments:
-        known = self._access
-        quick = GitHubAccess(
-            known.tokens,
-            known.api_url,
-            known.server_url,
-            known.graphql_url,
-            known.bot_login,
-            timeout=10,
-            attempts=1,
-            longest_wait=5.0,
-            pause_between_writes=0.0,
-        )
-        return GitHubForge(quick, self._name).run_comments
+        # Who we are is known since the run looked for what an earlier one had published.
+        hasty = self._access.in_haste(self.whoami(), pause_between_writes=0.0)
+        return GitHubForge(hasty, self._name).run_comments
 
     @property
     def run_comments(self) -> RunComments:

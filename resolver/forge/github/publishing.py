@@ -15,7 +15,7 @@ from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.listing import Listing
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
@@ -110,22 +110,20 @@ def once(
     permission: str,
     find: Callable[[], Thing | None],
     create: Callable[[], Thing],
+    seconds: float | None = None,
 ) -> Thing:
     """The thing that `find` finds, else a new one.
 
     After a failure that may hide a success (5xx, lost connection) it is looked for again before
-    it is made again, so that there are never two.
+    it is made again, so that there are never two. seconds: for which it is tried, where the
+    access is not to decide that.
     """
-    with access.asking(what, permission):
+
+    def attempt() -> Thing:
         found = find()
-    if found is not None:
-        return found
-    try:
-        with access.asking(what, permission):
-            return create()
-    except ServerTrouble:
-        with access.asking(what, permission):
-            return find() or create()
+        return found if found is not None else create()
+
+    return access.persistently(what, permission, attempt, seconds)
 
 
 def described(pull: GitHubPullRequest) -> PullRequest:

@@ -13,7 +13,8 @@ from github.PullRequestComment import PullRequestComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.listing import Listing
 from resolver.forge.github.publishing import once, searched_since
