@@ -81,6 +81,10 @@ class Forge(Protocol):
         """Whether `login` is an active member of the team ORG/TEAM."""
         ...
 
+    def is_public(self) -> bool | None:
+        """Whether anybody can read the repository; None where the forge does not say."""
+        ...
+
     def operator_may_push(self) -> bool:
         """True when the owner of the token may push."""
         ...

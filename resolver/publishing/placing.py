@@ -26,11 +26,13 @@ def new_branch(making: Making, commit: str) -> tuple[str, str]:
     intended = record.log.intended_branch(record.job.run) if record.log else None
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
-    forge.discard_abandoned(wanted, record.job.run)
-    earlier = record.job.continuation
-    if earlier is not None and earlier.publishes:
-        forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
     taken = forge.branches(wanted)
+    if taken:
+        forge.discard_abandoned(wanted, record.job.run)
+        earlier = record.job.continuation
+        if earlier is not None and earlier.publishes:
+            forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
+        taken = forge.branches(wanted)
     for _ in range(ATTEMPTS):
         branch = free_branch(taken, wanted)
         if record.log:

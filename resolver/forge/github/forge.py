@@ -10,6 +10,7 @@ from functools import cached_property
 
 from github.Issue import Issue
 from github.IssueComment import IssueComment
+from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
@@ -22,6 +23,7 @@ from resolver.forge.github.dashboard import GitHubBoard
 from resolver.forge.github.files import markdown_files
 from resolver.forge.github.heads import PullHeads
 from resolver.forge.github.labelled import LabelledIssues
+from resolver.forge.github.listing import RowsReadOnce
 from resolver.forge.github.news import ThreadNews
 from resolver.forge.github.polled import Polled
 from resolver.forge.github.reactions import react
@@ -57,6 +59,7 @@ class GitHubForge:
         self._wanted = wanted
         self._name = check_repository(repository)
         self._client = access.client()
+        self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
 
     def whoami(self) -> str:
         return self._own_login
@@ -65,9 +68,16 @@ class GitHubForge:
     def _own_login(self) -> str:
         if self._access.bot_login:
             return self._access.bot_login
-        return people.login_of(self._access, self._client) or ACTIONS_LOGIN
+        return self._own_account.login if self._own_account else ACTIONS_LOGIN
+
+    @cached_property
+    def _own_account(self) -> Actor | None:
+        return people.own_account(self._access, self._client)
 
     def account(self) -> Actor:
+        own = None if self._access.bot_login else self._own_account
+        if own is not None and own.id is not None:
+            return own
         return people.account_of(self._access, self._client, self.whoami())
 
     def permission(self, login: str) -> str:
@@ -146,6 +156,19 @@ class GitHubForge:
         """Where failing checks are worked on."""
         return CheckPlaces(self._access, self._repository, self.whoami())
 
+    def is_public(self) -> bool | None:
+        """Whether anybody can read the repository; None where that is not known, as on a GitHub
+        Enterprise Server, which may want a login for what it calls public."""
+        try:
+            with self._access.asking(f"read {self._name}", "metadata: read"):
+                known = self._repository.complete()
+                if known.private:
+                    return False
+                return None if "x-github-enterprise-version" in known.raw_headers else True
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+            return None
+
     def is_pull_request(self, number: int) -> bool:
         """Whether this number is a pull request's."""
         with self._access.asking(f"read {self._name}#{number}", "issues: read"):
@@ -172,8 +195,9 @@ class GitHubForge:
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
         what = f"look for an earlier run on {self._name}#{trigger.number}"
+        self._newest_pulls = publishing.newest_pulls(self._repository)
         with self._access.asking(what, "pull-requests: read"):
-            pull = publishing.pull_request_of_run(self._repository, own, trigger)
+            pull = publishing.pull_request_of_run(self._newest_pulls, own, trigger)
         with self._access.asking(what, "issues: read"):
             comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
@@ -223,7 +247,8 @@ class GitHubForge:
             return pull.head.sha if pull and publishing.is_ours(pull, own) else None
 
     def heads(self) -> PullHeads:
-        return PullHeads(self._access, self._repository, self.whoami())
+        newest = self._newest_pulls or publishing.newest_pulls(self._repository)
+        return PullHeads(self._access, self._repository, self.whoami(), newest)
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)

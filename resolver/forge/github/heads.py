@@ -23,7 +23,6 @@ from resolver.forge.github.publishing import (
     described,
     is_ours,
     open_pull_request_of,
-    pulls_of,
     searched_since,
 )
 from resolver.forge.hidden_text import strip_hidden
@@ -47,9 +46,16 @@ _PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RES
 
 
 class PullHeads:
-    """Of one repository. own: our login."""
+    """Of one repository. own: our login. newest: as `newest_pulls` has them."""
 
-    def __init__(self, access: GitHubAccess, repository: Repository, own: str) -> None:
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        own: str,
+        newest: Iterable[GitHubPullRequest],
+    ) -> None:
+        self._newest = newest
         self._access = access
         self._repository = repository
         self._own = own.casefold()
@@ -115,9 +121,8 @@ class PullHeads:
 
     def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
         """Ours for the issue in any state, those that something happened to last first."""
-        pulls = pulls_of(self._repository, state="all", sort="updated", direction="desc")
         seen = 0
-        for pull in islice(pulls, MOST_PULLS):
+        for pull in islice(self._newest, MOST_PULLS):
             seen += 1
             named = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
             if named and self._is_for(pull, issue):

@@ -5,8 +5,9 @@ attribute that the list does not have, is read: a thread of 100 comments would c
 Source: https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -70,6 +71,24 @@ class Listing(Generic[Element]):
         known: dict[str, Any] = {"completed": True} if is_completable else {}
         found = [self._kind(self._requester, headers, row, **known) for row in rows or ()]
         return links_of(headers), found
+
+
+class RowsReadOnce(Generic[Element]):
+    """A list for those who look through it one after another: each page is asked for once, when the
+    first of them reaches it. For one thread, and for as long as it need not be newer."""
+
+    def __init__(self, listing: Iterable[Element]) -> None:
+        self._read: list[Element] = []
+        self._rest = iter(listing)
+
+    def __iter__(self) -> Iterator[Element]:
+        for index in count():
+            while index >= len(self._read):
+                more = next(self._rest, None)
+                if more is None:
+                    return
+                self._read.append(more)
+            yield self._read[index]
 
 
 def _written(value: Any) -> Any:

@@ -3,7 +3,7 @@
 What is found again is trusted only when our own account wrote it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -16,7 +16,7 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.listing import Listing
+from resolver.forge.github.listing import Listing, RowsReadOnce
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
 from resolver.model import PullRequest, Trigger, TriggerKind
@@ -57,14 +57,19 @@ def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
     return None
 
 
+def newest_pulls(repository: Repository) -> RowsReadOnce[GitHubPullRequest]:
+    """Pull requests of any state, those first that something happened to last."""
+    return RowsReadOnce(pulls_of(repository, state="all", sort="updated", direction="desc"))
+
+
 def pull_request_of_run(
-    repository: Repository, own: str, trigger: Trigger
+    newest: Iterable[GitHubPullRequest], own: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
-    """The pull request that a run of this key has opened or added to, whatever its state."""
+    """The pull request that a run of this key has opened or added to, whatever its state. newest:
+    as `newest_pulls` has them."""
     # what adds to a pull request that is older than the request has brought its text up to date
     since = searched_since(trigger)
-    pulls = pulls_of(repository, state="all", sort="updated", direction="desc")
-    for pull in islice(pulls, _SEARCHED_PULLS):
+    for pull in islice(newest, _SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
         if is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
