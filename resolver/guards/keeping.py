@@ -107,9 +107,8 @@ class LedgerRef:
                 ledger, answer = change(kept.ledger)
                 if ledger is None and known is None:
                     return answer, kept
-                known = (
-                    None  # what decides that nothing is to be done is read, and never remembered
-                )
+                # That nothing is to be done is decided on what was read, not on what is remembered.
+                known = None
                 if ledger is None:
                     continue
                 pushed = self._pushed(git, kept, ledger)

@@ -28,6 +28,7 @@ API = (
     (r"GET /repos/octo/.github$", "the owner's pull request template", 1),
     (r"GET .*/pulls\?.*head=", "a pull request of the branch", 1),
     (r"POST .*/pulls$", "the pull request", 1),
+    (r"GET .*/issues/comments/\d+$", "the run's comment, which must be ours to be written", 1),
     (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
 )
 GIT = (

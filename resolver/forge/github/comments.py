@@ -13,6 +13,7 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.reading import login_of
 from resolver.forge.markers import AtWork, at_work_in, is_of_run, is_refusal_of, may_close
 from resolver.forge.progress import Progress, died_body, progress_body
 from resolver.forge.report import Ending, Report
@@ -40,6 +41,9 @@ class RunComments:
         refused = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
+            begun = self._begun(issue, report.told) if report.told is not None else None
+            if begun is not None:
+                return begun
             own = publishing.comment_of_run(issue, self._own, trigger)
             if not refused or (own is not None and at_work_in(own.body or "")):
                 return own
@@ -49,9 +53,6 @@ class RunComments:
             return issue.create_comment(body)
 
         def attempt() -> IssueComment:
-            begun = self._rewritten(issue, report.told, body) if report.told is not None else None
-            if begun is not None:
-                return begun
             made = find() or create()
             # a refusal that a person was told before is not told again
             again = refused and is_refusal_of(made.body or "", trigger.actor.login)
@@ -200,17 +201,15 @@ class RunComments:
         page = f"{server}/{self._name}/actions/runs"
         return died_body(comment.body, work, mention, page)
 
-    def _rewritten(self, issue: Issue, id: int, body: str) -> IssueComment | None:
-        """The comment in which this run told how far it was, with another text; None where somebody
-        has deleted it."""
-        comment = issue.get_comment(id)
+    def _begun(self, issue: Issue, id: int) -> IssueComment | None:
+        """The comment in which the run told how far it was, unless it is gone."""
         try:
-            comment.edit(body)
+            comment = issue.get_comment(id).complete()
         except github.GithubException as error:
             if error.status not in GONE:
                 raise
             return None
-        return comment
+        return comment if login_of(comment).casefold() == self._own.casefold() else None
 
     def _issue(self, trigger: Trigger) -> Issue:
         """The trigger's issue; UsageError when it isn't one of this repository."""
