@@ -123,13 +123,7 @@ class ForgeKnobs(GuardKnobs):
         le=600,
     )
     write_retry_seconds: float = knob(
-        240.0,
-        "Seconds for which it is tried again to push a change, to open its pull request, and to "
-        "comment or review, where the forge fails or limits requests; each is looked for before it "
-        "is written again.",
-        option=False,
-        ge=0,
-        le=3600,
+        240.0, "Seconds for which failed writes are tried again.", option=False, ge=0, le=3600
     )
     public_url: str = knob(
         "",

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import cached_property
 
 from github.Issue import Issue
-from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
@@ -121,19 +120,10 @@ class GitHubForge:
 
     def say(self, trigger: Trigger, text: str) -> None:
         """One comment that is no run's, where it was asked. Given once for each request."""
-        own, marker = self.whoami(), answer_marker(trigger.key)
-        issue = self._issue(trigger)
-
-        def find() -> IssueComment | None:
-            comments = publishing.own_comments(issue, own, trigger.at)
-            return next((c for c in comments if (c.body or "").startswith(marker)), None)
-
-        publishing.once(
-            self._access,
-            f"comment on {self._name}#{trigger.number}",
-            "issues: write",
-            find,
-            lambda: issue.create_comment(f"{marker}\n\n{text}\n"),
+        marker = answer_marker(trigger.key)
+        what = f"comment on {self._name}#{trigger.number}"
+        publishing.say_once(
+            self._access, self._issue(trigger), self.whoami(), trigger, marker, text, what
         )
 
     def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
@@ -157,17 +147,8 @@ class GitHubForge:
         return CheckPlaces(self._access, self._repository, self.whoami())
 
     def is_public(self) -> bool | None:
-        """Whether anybody can read the repository; None where that is not known, as on a GitHub
-        Enterprise Server, which may want a login for what it calls public."""
-        try:
-            with self._access.asking(f"read {self._name}", "metadata: read"):
-                known = self._repository.complete()
-                if known.private:
-                    return False
-                return None if "x-github-enterprise-version" in known.raw_headers else True
-        except ForgeError as error:
-            logger.warning("%s", error.what)
-            return None
+        """As `Forge` has it."""
+        return people.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
         """Whether this number is a pull request's."""

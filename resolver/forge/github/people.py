@@ -82,3 +82,16 @@ def account_of(access: GitHubAccess, client: github.Github, login: str) -> Actor
             return _actor(answer)
     except ForgeError:
         return Actor(login=login)
+
+
+def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
+    """Whether anybody can read it; None where that is not known, as on a GitHub Enterprise Server,
+    which may want a login for what it calls public."""
+    try:
+        with access.asking(f"read {repository.full_name}", "metadata: read"):
+            known = repository.complete()
+            if known.private:
+                return False
+            return None if "x-github-enterprise-version" in known.raw_headers else True
+    except ForgeError:
+        return None

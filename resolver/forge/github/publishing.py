@@ -178,3 +178,22 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
     path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
     _, refs = repository.requester.requestJsonAndCheck("GET", path)
     return {str(r["ref"]).removeprefix("refs/heads/"): str(r["object"]["sha"]) for r in refs}
+
+
+def say_once(
+    access: GitHubAccess,
+    issue: Issue,
+    own: str,
+    trigger: Trigger,
+    marker: str,
+    text: str,
+    what: str,
+) -> None:
+    """One comment that begins with the marker, unless it is there. what: as `asking` has it."""
+
+    def find() -> IssueComment | None:
+        comments = own_comments(issue, own, trigger.at)
+        return next((c for c in comments if (c.body or "").startswith(marker)), None)
+
+    body = f"{marker}\n\n{text}\n"
+    once(access, what, "issues: write", find, lambda: issue.create_comment(body))
