@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from resolver.assembly.sandbox import Host
 from resolver.assembly.tokens import access_of
 from resolver.errors import ResolverError, Stopped, UsageError
-from resolver.forge.github.access import ServerTrouble
 from resolver.forge.github.around import Wanted
+from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.security.logging import RewritingFilter

@@ -122,6 +122,9 @@ class ForgeKnobs(GuardKnobs):
         ge=0,
         le=600,
     )
+    write_retry_seconds: float = knob(
+        240.0, "Seconds for which failed writes are tried again.", option=False, ge=0, le=3600
+    )
     public_url: str = knob(
         "",
         "Address at which people reach this server, like `https://resolver.example.org`: comments "

@@ -145,7 +145,7 @@ def _travel(record: Record, forge: Forge) -> None:
     with scratch_folder() as folder, heeding_stops(record, forge):
         workspace = clone(record, task, folder / "clone.git")
         show(record, base=workspace.base)
-        read_repository(record, workspace, folder)
+        read_repository(record, forge, workspace, folder)
         workspace = start_elsewhere(record, forge, workspace)
         cut_budget(record)
         begun = begin_on_pull(record, forge, workspace)

@@ -87,7 +87,7 @@ def _cloned(record: Record, task: Task, folder: Path) -> Workspace:
     return beside_default(cloned, depth, credential) if goes_on else cloned
 
 
-def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
+def read_repository(record: Record, forge: Forge, workspace: Workspace, folder: Path) -> None:
     """The repository's settings, agents, instructions and skills, and which agent does the work.
 
     folder: for what is fetched beside it.
@@ -104,7 +104,13 @@ def read_repository(record: Record, workspace: Workspace, folder: Path) -> None:
     begun = opening.agent if opening else record.settings.agent
     asked = opening.task.trigger if opening else record.job.trigger
     record.knowledge = read_knowledge(
-        workspace, record.settings, asked, record.job.host, record.credential(), folder
+        workspace,
+        record.settings,
+        asked,
+        record.job.host,
+        record.credential(),
+        folder,
+        forge.is_public,
     )
     record.warnings.extend(record.knowledge.library.problems)
     skills = [Callee(*task) for task in record.knowledge.tasks]

@@ -39,7 +39,7 @@ from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.summary import outcome_json
 from resolver.trace.markdown import render_comment_trace
-from resolver.triggers.ledger import Run
+from resolver.triggers.ledger import KeptLedger, Run
 from resolver.verify.course import course_of
 from resolver.verify.readiness import unverified
 from resolver.workspace.git import Credential
@@ -123,6 +123,8 @@ class Record:
     log: RunLog | None = None
     booked: Run | None = None
     """Its entry in the ledger of the repository's runs, where it has one."""
+    booked_ledger: KeptLedger | None = None
+    """The ledger with that entry, as this run has kept it."""
     ceilings_left: float = float("inf")
     """US dollars that the ceilings of the day leave it."""
     silent: bool = False

@@ -99,15 +99,17 @@ def read_knowledge(
     host: Host,
     credential: Credential | None,
     folder: Path,
+    is_public: Callable[[], bool | None],
 ) -> Knowledge:
     """Everything there is for this run. folder: for clones of the organisation's repositories.
+    is_public: whether anybody can read this one, None where the forge does not say.
 
     Raises Refused when the trigger asks for a task without what the task needs.
     """
     own = Source(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
     if settings.organization_skills and trigger.kind is not TriggerKind.LOCAL:
-        sources += _organization(settings, trigger.repository, credential, folder)
+        sources += _organization(settings, trigger.repository, credential, folder, is_public)
     library = read_library(sources)
     if trigger.named and (asked_for := library.skill(trigger.named)) is not None:
         filled(asked_for, trigger.instruction)
@@ -128,15 +130,22 @@ def note_store(settings: Settings, host: Host) -> NoteStore | None:
 
 
 def _organization(
-    settings: Settings, repository: str, credential: Credential | None, folder: Path
+    settings: Settings,
+    repository: str,
+    credential: Credential | None,
+    folder: Path,
+    is_public: Callable[[], bool | None],
 ) -> list[Source]:
     """The owner's repositories for all of its others. One that is not there, or that this run's
     token can't read, has none: the forge does not say which of the two it is. A run on a public
     repository reads public ones alone, since what it is told can come out in its words and log."""
     owner, _, name = repository.partition("/")
     server = settings.github_server_url.rstrip("/")
-    if credential is not None and _is_public(f"{server}/{repository}.git"):
-        credential = None
+    if credential is not None:
+        public = is_public()
+        if public is None:
+            public = _can_be_read(f"{server}/{repository}.git")
+        credential = None if public else credential
     found: list[Source] = []
     for shared, folders in OF_ORGANIZATION.items():
         if shared == name.lower():
@@ -153,7 +162,7 @@ def _organization(
     return found
 
 
-def _is_public(url: str) -> bool:
+def _can_be_read(url: str) -> bool:
     """Whether anybody can read the repository."""
     try:
         Workspace.branches(url)

@@ -8,6 +8,7 @@ from resolver.events.stream import Clock, utc_now
 from resolver.forge.github.access import GitHubAccess, check_repository
 from resolver.forge.github.app import AppAccess, AppKey, InstallationTokens
 from resolver.forge.github.tokens import OneToken, TokenSource
+from resolver.retries import RetryPolicy
 from resolver.security.minted import Minted
 from resolver.settings import Settings
 from resolver.workspace.git import Credential
@@ -74,4 +75,5 @@ def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -
         graphql_url=settings.github_graphql_url,
         bot_login=settings.bot_login,
         harmless=harmless,
+        retries=RetryPolicy(settings.write_retry_seconds),
     )

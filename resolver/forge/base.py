@@ -81,6 +81,10 @@ class Forge(Protocol):
         """Whether `login` is an active member of the team ORG/TEAM."""
         ...
 
+    def is_public(self) -> bool | None:
+        """Whether anybody can read the repository; None where the forge does not say."""
+        ...
+
     def operator_may_push(self) -> bool:
         """True when the owner of the token may push."""
         ...
@@ -164,6 +168,9 @@ class Forge(Protocol):
         can be seen there, by the forge's clock. None when nobody can be told."""
         ...
 
-    def comment(self, report: Report) -> str:
-        """Tell how the run ended, in one comment per key. Returns its URL, "" when local."""
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        """Tell how the run ended, in one comment per key. Returns its URL, "" when local.
+
+        seconds: for which it is tried again while the forge is in trouble; as long as any other
+        write unless given."""
         ...

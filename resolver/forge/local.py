@@ -112,6 +112,9 @@ class LocalForge:
     def branches(self, prefix: str) -> set[str]:
         return {name for name in self.branch_names if name.startswith(prefix)}
 
+    def is_public(self) -> bool | None:
+        return None
+
     def discard_abandoned(self, prefix: str, run: str) -> None:
         """A run of the command line has a new key each time: nothing is ever left of it."""
 
@@ -169,5 +172,9 @@ class LocalForge:
     def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
         return None
 
-    def comment(self, report: Report) -> str:  # noqa: ARG002 - the terminal tells it
+    def comment(
+        self,
+        report: Report,  # noqa: ARG002 - the terminal tells it
+        seconds: float | None = None,  # noqa: ARG002
+    ) -> str:
         return ""

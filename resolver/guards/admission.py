@@ -83,7 +83,8 @@ def admit(record: Record, forge: Forge) -> None:
         return refused, (refused, decision)
 
     try:
-        ledger, decision = keep.change(book)
+        (ledger, decision), kept = keep.change_from(None, book)
+        record.booked_ledger = kept if record.booked else None
     except (WorkspaceError, ForgeError) as error:
         logger.warning("the ledger of runs could not be kept: %s", error.what)
         record.booked = None
@@ -138,7 +139,7 @@ def settle(record: Record, forge: Forge) -> None:
 
     keep = ledger_of(record)
     try:
-        ledger = keep.change(close)
+        ledger, _ = keep.change_from(record.booked_ledger, close)
         board = forge.board()
         if board is not None:
             _show(record, board, keep, ledger)

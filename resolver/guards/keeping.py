@@ -17,7 +17,7 @@ from typing import TypeVar
 from resolver.errors import WorkspaceError
 from resolver.events.stream import Clock, utc_now
 from resolver.scratch import scratch_folder
-from resolver.triggers.ledger import MOST_BYTES, Ledger, read_ledger, written
+from resolver.triggers.ledger import MOST_BYTES, KeptLedger, Ledger, read_ledger, written
 from resolver.workspace.git import (
     Credential,
     Finished,
@@ -62,14 +62,6 @@ with what the ledger has become in between."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The ledger as it was read. tip: the object that the ref names, "" for none."""
-
-    ledger: Ledger
-    tip: str = ""
-
-
-@dataclass(frozen=True)
 class LedgerRef:
     """One repository's. Errors are WorkspaceError: it can't be reached, or not be written; and
     ForgeError where there is no token.
@@ -101,16 +93,27 @@ class LedgerRef:
 
     def change(self, change: Change[Answer]) -> Answer:
         """Change it, over and over until nobody else has come first."""
+        return self.change_from(None, change)[0]
+
+    def change_from(
+        self, known: KeptLedger | None, change: Change[Answer]
+    ) -> tuple[Answer, KeptLedger]:
+        """The same; and the ledger as it then is. known: as this run has last kept it: it is read
+        anew only where others have changed it since."""
         end, pause, troubles = self.clock() + PATIENCE, 0.2, 0
         with scratch_folder() as folder:
             while True:
-                git, kept = self._fetched(folder)
+                git, kept = self._known(folder, known) or self._fetched(folder)
                 ledger, answer = change(kept.ledger)
+                if ledger is None and known is None:
+                    return answer, kept
+                # That nothing is to be done is decided on what was read, not on what is remembered.
+                known = None
                 if ledger is None:
-                    return answer
+                    continue
                 pushed = self._pushed(git, kept, ledger)
-                if pushed is None:
-                    return answer
+                if isinstance(pushed, str):
+                    return answer, KeptLedger(ledger, pushed)
                 if not _OTHERS_FIRST.search(pushed.what):
                     troubles += 1
                 if troubles >= TROUBLES or _REFUSED.search(pushed.what) or self.clock() > end:
@@ -118,28 +121,36 @@ class LedgerRef:
                 self.sleep(pause * (0.5 + self.chance()))
                 pause = min(pause * 1.5, 1.5)
 
-    def _fetched(self, folder: Path) -> tuple[HostGit, Kept]:
+    def _known(self, folder: Path, known: KeptLedger | None) -> tuple[HostGit, KeptLedger] | None:
+        """A repository to write a ledger in that is known; None where it is to be read first."""
+        if known is None or not known.tip or known.ledger.damaged or not known.ledger.readable:
+            return None
+        wide = len(known.tip) == 64
+        return new_bare(folder / ("sha256.git" if wide else "sha1.git"), wide=wide), known
+
+    def _fetched(self, folder: Path) -> tuple[HostGit, KeptLedger]:
         """The ledger, in a repository of ours."""
         git, done = self._fetch(folder / "sha1.git", wide=False)
         if done.status != 0 and _WIDE.search(done.stderr):
             git, done = self._fetch(folder / "sha256.git", wide=True)
         if done.status != 0:
             if _NOT_THERE.search(done.stderr):
-                return git, Kept(Ledger())
+                return git, KeptLedger(Ledger())
             raise failure(("fetch",), done, "reading the ledger of runs")
         tip = git.text("rev-parse", "--verify", REF)
         found = git.attempt("cat-file", "blob", f"{REF}:{FILE}", limit=MOST_BYTES, timeout=SECONDS)
         if found.status != 0 or found.truncated:
-            return git, Kept(Ledger(readable=False), tip)
-        return git, Kept(read_ledger(found.stdout, self.now()), tip)
+            return git, KeptLedger(Ledger(readable=False), tip)
+        return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
 
     def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, Finished]:
         git = HostGit(git_dir=folder) if folder.exists() else new_bare(folder, wide=wide)
         args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
-    def _pushed(self, git: HostGit, kept: Kept, ledger: Ledger) -> WorkspaceError | None:
-        """Put it where the other was; the error where that is not so any more, or can't be done."""
+    def _pushed(self, git: HostGit, kept: KeptLedger, ledger: Ledger) -> WorkspaceError | str:
+        """Put it where the other was; the commit that has it, or the error where that is not there
+        any more, or it can't be done."""
         data = written(ledger, self.now())
         blob = git.text("hash-object", "-w", "--stdin", stdin=data)
         tree = git.text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
@@ -154,6 +165,6 @@ class LedgerRef:
         )  # fmt: skip
         done = git.attempt(*args, credential=self.credential(), limit=100_000, timeout=SECONDS)
         if done.status == 0:
-            return None
+            return commit
         said = Finished(done.status, b"", done.stdout.decode("utf-8", "replace") + done.stderr)
         return failure(args, said, "writing the ledger of runs")

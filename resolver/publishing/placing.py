@@ -6,6 +6,7 @@ from resolver.errors import BranchTaken, ForgeError
 from resolver.model import TriggerKind
 from resolver.publishing.making import Making
 from resolver.publishing.signing import put_signed
+from resolver.retries import RetryPolicy
 from resolver.runlog import BRANCH_STAGE
 from resolver.workspace.naming import branch_name, free_branch
 from resolver.workspace.pushing import push_onto
@@ -25,11 +26,13 @@ def new_branch(making: Making, commit: str) -> tuple[str, str]:
     intended = record.log.intended_branch(record.job.run) if record.log else None
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
-    forge.discard_abandoned(wanted, record.job.run)
-    earlier = record.job.continuation
-    if earlier is not None and earlier.publishes:
-        forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
     taken = forge.branches(wanted)
+    if taken:
+        forge.discard_abandoned(wanted, record.job.run)
+        earlier = record.job.continuation
+        if earlier is not None and earlier.publishes:
+            forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
+        taken = forge.branches(wanted)
     for _ in range(ATTEMPTS):
         branch = free_branch(taken, wanted)
         if record.log:
@@ -49,7 +52,8 @@ def _create(making: Making, commit: str, branch: str) -> str:
         elif signed := put_signed(making, commit, branch, ""):
             return signed
         else:
-            workspace.push(commit, branch, source, record.credential())
+            retries = RetryPolicy(record.settings.write_retry_seconds)
+            workspace.push(commit, branch, source, record.credential(), retries)
     except BranchTaken:
         return ""
     return commit
@@ -65,7 +69,8 @@ def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -
         own = url == making.task.source
         if own and (signed := put_signed(making, commit, branch, previous)):
             return signed
-        push_onto(making.workspace.git, commit, branch, url, credential, previous)
+        retries = RetryPolicy(making.record.settings.write_retry_seconds)
+        push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
     except BranchTaken:
         return ""
     return commit

@@ -4,11 +4,10 @@ raises: what goes wrong here is part of how the run ended.
 
 import errno
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resolver.errors import ForgeError, NotAllowed, ResolverError, Stopped
+from resolver.errors import NotAllowed, ResolverError, Stopped
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
 from resolver.model import TriggerKind
@@ -22,12 +21,6 @@ logger = logging.getLogger("resolver.thread.ending")
 NO_ROOM = frozenset({"locked", "issues_off"})
 """Causes for which nobody can be told on the thread: the run is as good as it was, and its outcome
 and a job's summary say how it ended."""
-
-PASSING = frozenset({"forge_down", "rate_limit"})
-"""Causes that may be gone a moment later."""
-
-FIRST_WAIT = 3.0
-"""Seconds before the last word is tried again; each wait is twice the one before."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -97,22 +90,8 @@ def _last_word(record: Record, forge: Forge) -> None:
     at_terminal = record.job.trigger.kind is TriggerKind.COMMAND_LINE
     if at_terminal and untold and record.exit_code in {2, 5}:
         return  # the person at the terminal is told there, and nobody else asked
-    url = _patiently(lambda: forge.comment(record.report()), record.settings.last_word_time)
+    url = forge.comment(record.report(), record.settings.last_word_time)
     record.publication = record.publication.model_copy(update={"comment_url": url or None})
-
-
-def _patiently(say: Callable[[], str], most: float) -> str:
-    """What `say` gives, tried again for at most so many seconds of waiting."""
-    wait, waited = FIRST_WAIT, 0.0
-    while True:
-        try:
-            return say()
-        except ForgeError as error:
-            if error.cause not in PASSING or waited + wait > most:
-                raise
-            logger.warning("the last word is tried again in %.0f seconds: %s", wait, error.what)
-        time.sleep(wait)
-        waited, wait = waited + wait, wait * 2
 
 
 def write(record: Record) -> None:

@@ -184,6 +184,14 @@ class Ledger:
         )
 
 
+@dataclass(frozen=True)
+class KeptLedger:
+    """The ledger as the repository keeps it. tip: the object that its ref names, "" for none."""
+
+    ledger: Ledger
+    tip: str = ""
+
+
 def day_of(moment: datetime) -> str:
     """The day, of UTC, as YYYY-MM-DD."""
     return f"{moment.astimezone(UTC):%Y-%m-%d}"

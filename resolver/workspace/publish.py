@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
+from resolver.retries import NO_RETRIES, RetryPolicy
 from resolver.workspace.clone import check_branch, check_commit, open_checkout
 from resolver.workspace.git import Credential, HostGit, failure
 from resolver.workspace.naming import PREFIX
@@ -78,14 +79,21 @@ def write_commit(
     return made.decode().strip()
 
 
-def push(git: HostGit, commit: str, branch: str, url: str, credential: Credential | None) -> None:
+def push(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    retries: RetryPolicy = NO_RETRIES,
+) -> None:
     """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
 
     Raises BranchTaken when the branch holds something else, PushRefused when the server does not
     take it, WorkspaceError for all else.
     """
     _our_branch(git, branch)
-    push_ref(git, commit, branch, url, credential, "")
+    push_ref(git, commit, branch, url, credential, "", retries)
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:

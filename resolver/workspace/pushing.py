@@ -2,9 +2,11 @@
 force. What a server says when it does not take it is told in words.
 """
 
+import logging
 import re
 
-from resolver.errors import BranchTaken, PushRefused, WorkspaceError
+from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
+from resolver.retries import NO_RETRIES, RetryPolicy
 from resolver.workspace.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit
 from resolver.workspace.git import Credential, Finished, HostGit, failure
 from resolver.workspace.history import LEVELS, Remote, Tip, fetch_successor
@@ -12,6 +14,16 @@ from resolver.workspace.merging import is_ancestor
 from resolver.workspace.remote import check_url, list_refs
 
 TIP_REF = "refs/resolver/tip"
+
+_TROUBLE = re.compile(
+    r"returned error: (?:429|5\d\d)|HTTP (?:429|5\d\d)|RPC failed; curl|hung up unexpectedly"
+    r"|early EOF|unexpected disconnect|[Ee]mpty reply|[Cc]ould not resolve host"
+    r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
+    r"|[Oo]peration timed out|did not end within|SSL_"
+)
+"""What git says of a server that fails or can't be reached."""
+
+logger = logging.getLogger("resolver.workspace")
 
 _REFUSALS = (
     (r"refusing to allow .* (?:create or update|update or create) workflow|without `?workflows?`?",
@@ -53,6 +65,7 @@ def push_onto(
     url: str,
     credential: Credential | None,
     previous: str,
+    retries: RetryPolicy = NO_RETRIES,
 ) -> None:
     """Move `branch` on from `previous`, which it holds now, to `commit`, which builds on that.
 
@@ -63,7 +76,7 @@ def push_onto(
         raise WorkspaceError(
             f"{commit[:12]} does not build on {previous[:12]}, so it was not pushed to {branch}"
         )
-    push_ref(git, commit, branch, url, credential, previous)
+    push_ref(git, commit, branch, url, credential, previous, retries)
 
 
 def push_ref(
@@ -73,14 +86,41 @@ def push_ref(
     url: str,
     credential: Credential | None,
     previous: str,
+    retries: RetryPolicy = NO_RETRIES,
 ) -> None:
     """Put `branch` to `commit` where it holds `previous`, or isn't there and `previous` is "".
 
-    Again is a no-op. Raises as `push_onto`.
+    Again is a no-op. retries: for a server that fails or can't be reached. Raises as `push_onto`.
     """
     ref = check_branch(git, branch)
     check_commit(commit)
     check_url(url)
+
+    def attempt() -> None:
+        _push_once(git, commit, ref, url, credential, previous)
+
+    retries.call(attempt, _wait_after_push, _log_wait)
+
+
+def _wait_after_push(error: ResolverError) -> float | None:
+    """0.0 where another push may be taken; None where the server has refused this one."""
+    refused = isinstance(error, PushRefused | BranchTaken) or error.cause != ""
+    return None if refused or not _TROUBLE.search(error.what) else 0.0
+
+
+def _log_wait(error: ResolverError, wait: float) -> None:
+    logger.warning("%s; trying again in %.0f seconds", error.what, wait)
+
+
+def _push_once(
+    git: HostGit,
+    commit: str,
+    ref: str,
+    url: str,
+    credential: Credential | None,
+    previous: str,
+) -> None:
+    branch = ref.removeprefix("refs/heads/")
     # A lease on what is there, or on "not there": nobody's work is ever left behind.
     args = (
         "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",

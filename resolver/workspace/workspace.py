@@ -12,6 +12,7 @@ from pathlib import Path
 from resolver.errors import WorkspaceError
 from resolver.model import Patch
 from resolver.pull import Pull
+from resolver.retries import NO_RETRIES, RetryPolicy
 from resolver.workspace.bundle import unbundle
 from resolver.workspace.clone import (
     check_commit,
@@ -178,13 +179,18 @@ class Workspace:
         return self.git.text("rev-parse", f"{check_commit(commit)}^{{tree}}")
 
     def push(
-        self, commit: str, branch: str, url: str, credential: Credential | None = None
+        self,
+        commit: str,
+        branch: str,
+        url: str,
+        credential: Credential | None = None,
+        retries: RetryPolicy = NO_RETRIES,
     ) -> None:
         """Create `branch` (`agent/...`) at `url` with exactly `commit`; again is a no-op.
 
         Raises BranchTaken when the branch holds something else, else WorkspaceError.
         """
-        push(self.git, commit, branch, url, credential)
+        push(self.git, commit, branch, url, credential, retries)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
         """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.

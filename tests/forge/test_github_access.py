@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resolver.errors import ForgeError, UsageError
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.polled import Polled

@@ -208,7 +208,8 @@ def test_checks_that_may_not_be_read_are_said(
     github.fail_next("GET", "/check-runs", status=404)
     task = read()
     assert task.checks == ()
-    assert f"the checks of {head[:12]}: GitHub answered 404" in task.left_out
+    told = f"could not read the checks of {head[:12]}: GitHub answered 404"
+    assert [line for line in task.left_out if line.startswith(told)] != []
 
 
 def test_a_missing_part_of_a_query_may_be_missing(github: GitHubServer, pull: Issue) -> None:
@@ -237,4 +238,53 @@ def test_a_log_that_can_not_be_had_is_said_and_the_rest_is_there(
     github.fail_next("GET", "/logs", status=403, times=9, headers={"Retry-After": "900"})
     task = read()
     assert [(each.summary, each.log) for each in task.checks] == [("2 failed", "")]
-    assert any(line.startswith("the log of tests: ") for line in task.left_out)
+    assert any(line.startswith("could not read the log of tests: ") for line in task.left_out)
+
+
+PYDANTIC = ("validation error", "pydantic", "input_value", "Input should be", "_Annotation")
+
+
+def test_an_annotation_that_can_not_be_read_loses_itself_alone(
+    github: GitHubServer, head: str, read: Read
+) -> None:
+    said = [
+        {"path": "a.py", "start_line": 1, "annotation_level": "failure", "message": "good"},
+        {"path": None, "start_line": 2, "annotation_level": "failure", "message": "no path"},
+        {"path": "a.py", "start_line": "x", "annotation_level": "failure", "message": "no line"},
+    ]
+    output = {"title": "Bad", "summary": "3 problems", "annotations": said[:1]}
+    github.end_check(NAME, head, "style", output=output, app=github.add_app("linter"))
+    github.end_check(NAME, head, "tests", log="##[error]no")
+    github.fail_next("GET", "/annotations", 200, body=said)
+    task = read()
+    assert {check.name: len(check.annotations) for check in task.checks} == {"style": 1, "tests": 0}
+    assert [check.log for check in task.checks if check.name == "tests"] == ["##[error]no"]
+    told = "2 annotations of style, which GitHub describes in a form that is not known"
+    assert told in task.left_out
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "kept"),
+    [
+        ("/annotations", {"message": "Hello"}, {"style", "tests"}),
+        ("/annotations", "<html>", {"style", "tests"}),
+        ("/check-runs", {"check_runs": "many"}, {"ci/jenkins"}),
+        ("/check-runs", [], {"ci/jenkins"}),
+        ("/statuses", {"state": "failure"}, {"style", "tests"}),
+        ("/jobs/[0-9]+$", {"steps": [{"name": 5}]}, {"style", "tests"}),
+    ],
+)
+def test_what_else_is_said_of_checks_is_kept_and_the_rest_named(
+    github: GitHubServer, head: str, read: Read, path: str, answer: object, kept: set[str]
+) -> None:
+    said = [{"path": "a.py", "start_line": 1, "annotation_level": "failure", "message": "m"}]
+    output = {"title": "Bad", "summary": "1 problem", "annotations": said}
+    github.end_check(NAME, head, "style", output=output, app=github.add_app("linter"))
+    github.end_check(NAME, head, "tests", log="##[error]no")
+    github.end_status(NAME, head, "ci/jenkins", "failure", "2 failed")
+    github.fail_next("GET", path, 200, body=answer)
+    task = read()
+    assert {check.name for check in task.checks} >= kept
+    [told] = [line for line in task.left_out if line.startswith("could not read the ")]
+    assert "is not of the form that its API documents" in told
+    assert not any(word in told for word in PYDANTIC)

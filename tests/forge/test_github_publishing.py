@@ -298,8 +298,10 @@ def test_an_answer_that_is_not_githubs_is_told(
     github: GitHubServer, issue: Issue, body: str
 ) -> None:
     github.fail_next("GET", f"/repos/{NAME}$", 200, body=body, times=5)
-    with pytest.raises(ForgeError):
+    with pytest.raises(ForgeError) as told:
         forge_for(github).read(trigger_on(issue))
+    words = told.value.what.casefold()
+    assert not any(word in words for word in ("error", "json", "object", "expecting")), words
 
 
 def test_nobody_listening_is_told() -> None:

@@ -15,6 +15,7 @@ from resolver.forge.report import Ending
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
 from resolver.triggers.parse import parse_event
 from tests.forge import reports
+from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.published import OPENAPI, published
@@ -33,6 +34,7 @@ def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubFo
         "bot_login": BOT,
         "backoff": 0.0,
         "pause_between_writes": 0.0,
+        "retries": PassingTime().retries(),
     }
     return GitHubForge(GitHubAccess(**{**values, **changes}), NAME)
 

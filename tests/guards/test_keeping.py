@@ -2,6 +2,7 @@
 
 import multiprocessing
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
@@ -186,3 +187,29 @@ def test_many_at_once_never_set_more_aside_than_there_is(place: Place) -> None:
         given = list(pool.map(book, [place] * 8, range(8), [0] * 8, [23.0] * 8))
     reserved = sorted(each for each in given if each is not None)
     assert reserved == [3.0, 5.0, 5.0, 5.0, 5.0]
+
+
+def with_entry(number: int) -> Callable[[Ledger], tuple[Ledger, None]]:
+    return lambda ledger: (ledger.with_run(entry(number)), None)
+
+
+def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubServer) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    asked = len(github.requests)
+    place.ledger().change_from(kept, with_entry(2))
+    assert not any("upload-pack" in str(each.query) for each in github.requests[asked:])
+    assert place.ledger().read().runs == (entry(1), entry(2))
+
+
+def test_what_others_have_written_since_is_kept(place: Place) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    add(place.ledger(), entry(2))
+    place.ledger().change_from(kept, with_entry(3))
+    assert place.ledger().read().runs == (entry(1), entry(2), entry(3))
+
+
+def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    add(place.ledger(), entry(2))
+    runs, _ = place.ledger().change_from(kept, lambda found: (None, found.runs))
+    assert runs == (entry(1), entry(2))

@@ -8,6 +8,7 @@ from resolver.errors import BranchTaken, PushRefused, WorkspaceError
 from resolver.workspace.git import Credential
 from resolver.workspace.pushing import fetch_tip, push_onto, push_ref
 from resolver.workspace.workspace import Workspace
+from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.workspace.scene import AT, US
 
@@ -122,3 +123,29 @@ def test_a_name_that_is_no_branch_is_refused(pushing: Pushing, branch: str) -> N
         push_ref(git, pushing.tip, branch, url, pushing.credential, "")
     with pytest.raises(WorkspaceError):
         fetch_tip(git, url, branch, pushing.credential)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_fails_is_pushed_to_again_until_it_takes_the_commit(
+    pushing: Pushing, after: bool
+) -> None:
+    made = pushing.made(pushing.tip)
+    time = PassingTime()
+    pushing.github.fail_next("GET", "git-receive-pack|info/refs", 502, times=5)
+    pushing.github.fail_next("POST", "git-receive-pack", 502, times=2)
+    pushing.github.cut_next("POST", "git-receive-pack", after=after)
+    git, url = pushing.workspace.git, pushing.url
+    retries = time.retries()
+    push_onto(git, made, "work", url, pushing.credential, pushing.tip, retries)
+    assert pushing.there == made
+    assert time.waits != []
+
+
+def test_what_a_server_refuses_is_not_pushed_again(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    time = PassingTime()
+    pushing.github.fail_next("POST", "git-receive-pack", 403, times=9)
+    git, url = pushing.workspace.git, pushing.url
+    with pytest.raises(PushRefused):
+        push_onto(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
+    assert time.waits == []

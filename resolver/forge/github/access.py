@@ -1,15 +1,13 @@
-"""The way to GitHub: the client, its bounded retries, and its failures in words.
+"""The way to GitHub: the client, and its bounded retries.
 
 Nothing here knows issues or pull requests; `reading.py` and `publishing.py` do.
 """
 
-import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
@@ -17,12 +15,21 @@ from urllib.parse import urlsplit
 import github
 import requests
 from github.GithubRetry import GithubRetry
+from pydantic import ValidationError
 from urllib3.connectionpool import ConnectionPool
 from urllib3.response import BaseHTTPResponse
 
-from resolver.causes import of_answer
-from resolver.errors import Cause, ForgeError, UsageError
+from resolver.errors import ResolverError, UsageError
+from resolver.forge.github.failures import (
+    RateLimited,
+    ServerTrouble,
+    error_of_answer,
+    error_of_form,
+    message_in,
+)
+from resolver.forge.github.shapes import unexpected_fields
 from resolver.forge.github.tokens import OneToken, TokenSource
+from resolver.retries import Result, RetryPolicy
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 
@@ -33,11 +40,9 @@ TROUBLE = frozenset({500, 502, 503, 504})
 WORTH_TELLING = 5.0
 """Seconds; a wait at least as long is told in the log."""
 
+DEFAULT_RETRIES = RetryPolicy()
+
 logger = logging.getLogger("resolver.forge")
-
-
-class ServerTrouble(ForgeError):
-    """GitHub failed or the connection was lost: what was asked may have been done or not."""
 
 
 class BoundedRetry(GithubRetry):
@@ -49,6 +54,18 @@ class BoundedRetry(GithubRetry):
     """
 
     repeated = _MAY_BE_REPEATED
+    pause: Callable[[float], None] = staticmethod(time.sleep)
+
+    def new(self, **changes: Any) -> Self:
+        """The same after one more attempt."""
+        made = super().new(**changes)
+        made.pause = self.pause
+        return made
+
+    def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
+        """Wait as long as `increment` has found out."""
+        if (wait := self.get_backoff_time()) > 0:
+            self.pause(wait)
 
     def is_retry(
         self,
@@ -129,6 +146,7 @@ class GitHubAccess:
     token: one that stays, or where to ask for the current one.
     bot_login: the login we write as; asked of GitHub when empty.
     harmless: whatever is asked by this access may be asked twice.
+    retries: how long a write is tried again that is looked for before it is repeated.
     """
 
     def __init__(
@@ -144,6 +162,7 @@ class GitHubAccess:
         backoff: float = 1.0,
         pause_between_writes: float = 1.0,
         harmless: bool = False,
+        retries: RetryPolicy = DEFAULT_RETRIES,
     ) -> None:
         self.tokens: TokenSource = OneToken(token) if isinstance(token, str) else token
         self.api_url, self.server_url, self.graphql_url = api_url, server_url, graphql_url
@@ -154,6 +173,7 @@ class GitHubAccess:
         self.backoff = backoff
         self.pause_between_writes = pause_between_writes
         self._harmless = harmless
+        self.retries = retries
 
     @property
     def token(self) -> str:
@@ -167,7 +187,7 @@ class GitHubAccess:
 
     def retry(self, harmless: bool = False) -> BoundedRetry:
         """How often and how long a request is tried. harmless: it may be done twice."""
-        return (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
+        made = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
             backoff_factor=self.backoff,
             secondary_rate_wait=min(60.0, self.longest_wait),
@@ -175,21 +195,47 @@ class GitHubAccess:
             raise_on_status=False,
             allowed_methods=None if harmless or self._harmless else _MAY_BE_REPEATED,
         )
+        made.pause = self.retries.sleep
+        return made
 
-    def in_haste(self) -> "GitHubAccess":
-        """The same, for what no run is to wait for: one more attempt, and no long wait."""
+    def in_haste(self, own: str = "", pause_between_writes: float | None = None) -> "GitHubAccess":
+        """The same, for what no run is to wait for: one more attempt, and no long wait. own: the
+        login we write as, where it is known by now."""
+        pause = self.pause_between_writes if pause_between_writes is None else pause_between_writes
         return GitHubAccess(
             self.tokens,
             self.api_url,
             self.server_url,
             self.graphql_url,
-            self._bot_login,
+            self._bot_login or own,
             timeout=min(self.timeout, 15),
             attempts=min(self.attempts, 1),
             longest_wait=min(self.longest_wait, 5.0),
             backoff=self.backoff,
-            pause_between_writes=self.pause_between_writes,
+            pause_between_writes=pause,
+            retries=self.retries.lasting(0.0),
         )
+
+    def persistently(
+        self,
+        what: str,
+        permission: str,
+        attempt: Callable[[], Result],
+        seconds: float | None = None,
+    ) -> Result:
+        """The result of `attempt`, which does nothing twice however often it is made.
+
+        It is made again while GitHub is in trouble or limits requests, for as long as the access'
+        `retries` say, or for so many seconds. what, permission: as `asking` has them. Raises
+        ForgeError.
+        """
+
+        def asked() -> Result:
+            with self.asking(what, permission):
+                return attempt()
+
+        policy = self.retries if seconds is None else self.retries.lasting(seconds)
+        return policy.call(asked, _wait_after, _tell_wait)
 
     def client(self) -> github.Github:
         """A PyGithub client that asks for nothing before it must. Raises UsageError."""
@@ -227,40 +273,30 @@ class GitHubAccess:
         try:
             yield
         except github.GithubException as error:
-            raise self._told(error, what, permission) from None
+            said = self._clean(message_in(error.data))
+            raise error_of_answer(error, what, permission, said) from None
         except requests.RequestException as error:
+            logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
+            in_time = " in time" if isinstance(error, requests.Timeout) else ""
             raise ServerTrouble(
-                f"could not {what}: no answer from {urlsplit(self.api_url).hostname} "
-                f"({type(error).__name__})",
+                f"could not {what}: no answer from {urlsplit(self.api_url).hostname}{in_time}",
                 "check the network and GITHUB_API_URL, then try again",
                 "forge_down",
             ) from None
+        except ValidationError as error:
+            raise error_of_form(what, self._clean(unexpected_fields(error))) from None
         except (
             AssertionError,
+            AttributeError,
+            LookupError,
             RuntimeError,
-            ValueError,
-            KeyError,
             TypeError,
+            ValueError,
             github.BadAttributeException,
         ) as error:
-            detail = self._clean(f"{type(error).__name__}: {error}")
-            raise ForgeError(
-                f"could not {what}: the answer is not one of GitHub's API ({detail})",
-                "check that GITHUB_API_URL is the address of the REST API",
-            ) from None
-
-    def _told(self, error: github.GithubException, what: str, permission: str) -> ForgeError:
-        status = error.status
-        headers = {k.lower(): v for k, v in (error.headers or {}).items()}
-        said = self._clean(_message(error.data))
-        told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
-        if _is_rate_limit(error, headers):
-            limited = f"could not {what}: GitHub's rate limit is reached"
-            return ForgeError(limited, _when_free(headers), "rate_limit")
-        if status >= 500:
-            step = "try again later; https://www.githubstatus.com may know"
-            return ServerTrouble(told, step, "forge_down")
-        return ForgeError(told, *_next_step(status, said, headers, permission))
+            # A library's words say nothing to the people who read of it; the log has them.
+            logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
+            raise error_of_form(what) from None
 
     def _clean(self, text: str) -> str:
         return self.tokens.hidden_in(" ".join(text.split()))[:300]
@@ -273,63 +309,12 @@ def check_repository(repository: str) -> str:
     return repository
 
 
-def _message(data: Any) -> str:
-    """GitHub's own words: `message`, and what it says of single fields."""
-    if isinstance(data, bytes):
-        try:
-            data = json.loads(data)
-        except ValueError:
-            return ""
-    if not isinstance(data, Mapping):
-        return ""
-    said = [str(data.get("message") or "")]
-    for detail in data.get("errors") or []:
-        if isinstance(detail, Mapping):
-            named = " ".join(str(detail.get(k) or "") for k in ("resource", "field", "code"))
-            said.append(str(detail.get("message") or named.strip()))
-        else:
-            said.append(str(detail))
-    return "; ".join(part for part in said if part)
+def _wait_after(error: ResolverError) -> float | None:
+    """Seconds to wait at least before GitHub is asked again; None where it will say the same."""
+    if isinstance(error, RateLimited):
+        return error.wait
+    return 0.0 if isinstance(error, ServerTrouble) else None
 
 
-def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
-    return (
-        isinstance(error, github.RateLimitExceededException)
-        or error.status == 429
-        or (error.status == 403 and "retry-after" in headers)
-        or (error.status == 403 and headers.get("x-ratelimit-remaining") == "0")
-    )
-
-
-def _when_free(headers: Mapping[str, str]) -> str:
-    wait = headers.get("retry-after", "")
-    if wait.isdigit():
-        return f"try again in {wait} seconds"
-    reset = headers.get("x-ratelimit-reset", "")
-    if reset.isdigit():
-        moment = datetime.fromtimestamp(int(reset), UTC)
-        return f"try again after {moment:%H:%M:%S} UTC"
-    return "try again later"
-
-
-def _next_step(
-    status: int, said: str, headers: Mapping[str, str], permission: str
-) -> tuple[str, Cause]:
-    """What a person does about an answer, and its cause where it is one of those that are known."""
-    needs = f"give the token the permission `{permission}`" if permission else "check the token"
-    if status == 401:
-        return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"
-    if status == 403 and "x-github-sso" in headers:
-        return "authorize the token for the organization's single sign-on", "sso"
-    known = of_answer(said)
-    if known is not None:
-        return known.next_step, known.cause
-    if status in {301, 302, 307, 308}:
-        return "the repository has another name now: ask there, or use the new one", "moved"
-    if status == 403:
-        return needs, "permission"
-    if status in {404, 410}:
-        return f"check that it exists and that the token can see it; {needs}", "not_found"
-    if status == 422:
-        return "GitHub found the request invalid; the words in brackets say why", ""
-    return "check GITHUB_API_URL and the token", ""
+def _tell_wait(error: ResolverError, wait: float) -> None:
+    logger.warning("%s; trying again in %.0f seconds", error.what, wait)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from github.Commit import Commit
 from github.Issue import Issue
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.reading import login_of
 from resolver.forge.markers import check_marker, is_of_check, is_of_run, work_of
 from resolver.templates import render
@@ -50,9 +52,17 @@ class CheckPlaces:
     def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
         """Our open issues about checks, newest first: number and text. closed_since: the closed
         ones instead, at which anything was done since then."""
-        which = {"state": "closed", "since": closed_since} if closed_since else {"state": "open"}
         with self.access.asking(f"list the issues of {self._name}", "issues: read"):
-            issues = self.repository.get_issues(**which, sort="created", direction="desc")
+            url = f"{self.repository.url}/issues"
+            issues = Listing(
+                self.repository.requester,
+                Issue,
+                url,
+                state="closed" if closed_since else "open",
+                since=closed_since,
+                sort="created",
+                direction="desc",
+            )
             return {
                 issue.number: issue.body or ""
                 for issue in islice(issues, _SEARCHED)
@@ -66,7 +76,8 @@ class CheckPlaces:
         if not numbers:
             return []
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
-            pulls = self.repository.get_pulls(state="closed", sort="updated", direction="desc")
+            query = {"state": "closed", "sort": "updated", "direction": "desc"}
+            pulls = publishing.pulls_of(self.repository, **query)
             merged = [pull for pull in islice(pulls, _SEARCHED) if pull.merged_at is not None]
         return [n for n in numbers if not any(self._came(pull, n) for pull in merged)]
 
@@ -90,16 +101,19 @@ class CheckPlaces:
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
         body = f"{check_marker(check)}\n\n{words.strip()}\n"
-        found = self.issue_of(check)
-        if found is not None:
-            return found
-        with self.access.asking(f"open an issue of {self._name}", "issues: write"):
-            return self.repository.create_issue(title.strip(), body).number
+        return publishing.once(
+            self.access,
+            f"open an issue of {self._name}",
+            "issues: write",
+            lambda: self.issue_of(check),
+            lambda: self.repository.create_issue(title.strip(), body).number,
+        )
 
     def fix_of(self, issue: int) -> int | None:
         """Number of our open pull request that came from this issue."""
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
-            pulls = self.repository.get_pulls(state="open", sort="created", direction="desc")
+            query = {"state": "open", "sort": "created", "direction": "desc"}
+            pulls = publishing.pulls_of(self.repository, **query)
             return next((p.number for p in islice(pulls, _SEARCHED) if self._came(p, issue)), None)
 
     def attempts(
@@ -111,13 +125,14 @@ class CheckPlaces:
         """
         threads = numbers[:_THREADS]
         with self.access.asking(f"read {self._name}#{threads[0]}", "issues: read"):
-            commits = self.repository.get_commits(sha=branch)
+            url = f"{self.repository.url}/commits"
+            commits = Listing(self.repository.requester, Commit, url, sha=branch)
             keys = {key_of(c.sha) for c in islice(commits, _COMMITS) if c.sha != apart_from}
             bodies = [body for number in threads for body in self._own_words(number)]
         return sum(_is_of_any(body, keys) for body in bodies)
 
     def _own_words(self, number: int) -> list[str]:
-        issue = self.repository.get_issue(number).complete()
+        issue = self.repository.get_issue(number)
         return [c.body or "" for c in publishing.own_comments(issue, self.own, None)]
 
     def _came(self, pull: PullRequest, issue: int) -> bool:

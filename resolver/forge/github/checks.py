@@ -6,20 +6,20 @@ https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-wo
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-import github
-import requests
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict
 
+from resolver.errors import ForgeError
 from resolver.forge.escape import shortened, visible
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.downloads import Download, Refusal, download
 from resolver.forge.github.moments import utc
+from resolver.forge.github.shapes import read_rows
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.joblog import cut_log
 from resolver.forge.picture_links import without_pictures
@@ -110,9 +110,7 @@ class _Job(_Answer):
     steps: list[_Step] = []
 
 
-_RUNS = TypeAdapter(list[_Run])
-_STATUSES = TypeAdapter(list[_Status])
-_ANNOTATIONS = TypeAdapter(list[_Annotation])
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -126,12 +124,13 @@ class Checks:
 
     def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
         """Those that had failed at the request, the one that it is about first."""
-        try:
-            runs = [run for run in self._runs(commit) if run.conclusion in _FAILED]
-            statuses = [s for s in self._statuses(commit) if s.state in {"failure", "error"}]
-        except github.GithubException as error:
-            left_out.append(f"the checks of {commit[:12]}: GitHub answered {error.status}")
-            return ()
+        short = commit[:12]
+        done = self._part(f"the checks of {short}", lambda: self._runs(commit, left_out), left_out)
+        told = self._part(
+            f"the statuses of {short}", lambda: self._statuses(commit, left_out), left_out
+        )
+        runs = [run for run in done or () if run.conclusion in _FAILED]
+        statuses = [status for status in told or () if status.state in {"failure", "error"}]
         asked = self.trigger.check
         runs.sort(key=lambda run: run.name != asked)
         statuses.sort(key=lambda status: status.context != asked)
@@ -142,11 +141,22 @@ class Checks:
         read += [_status(status) for status in statuses[: MOST - len(read)]]
         return tuple(sorted(read, key=lambda check: check.name != asked))
 
-    def _runs(self, commit: str) -> list[_Run]:
+    def _part(self, what: str, read: Callable[[], _Part], left_out: list[str]) -> _Part | None:
+        """What is read; None where it can't be, and then `left_out` says why."""
+        try:
+            with self.access.asking(f"read {what}", "checks: read, actions: read"):
+                return read()
+        except ForgeError as error:
+            left_out.append(error.what)
+            return None
+
+    def _runs(self, commit: str, left_out: list[str]) -> list[_Run]:
         """The newest attempt of each check that had ended at the request."""
         newest: dict[tuple[str, str, int], _Run] = {}
         for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
-            for run in _RUNS.validate_python(page["check_runs"]):
+            found, unread = read_rows(_Run, page["check_runs"])
+            _tell_unread(unread, f"check{'' if unread == 1 else 's'} of {commit[:12]}", left_out)
+            for run in found:
                 if run.completed_at is None or self._is_late(run.completed_at):
                     continue
                 known = newest.get(run.kind)
@@ -154,11 +164,13 @@ class Checks:
                     newest[run.kind] = run
         return list(newest.values())
 
-    def _statuses(self, commit: str) -> list[_Status]:
+    def _statuses(self, commit: str, left_out: list[str]) -> list[_Status]:
         """The newest status of each context at the request."""
         newest: dict[str, _Status] = {}
         for page in self._pages(f"/commits/{commit}/statuses"):
-            for status in _STATUSES.validate_python(page):
+            found, unread = read_rows(_Status, page)
+            _tell_unread(unread, f"status{'' if unread == 1 else 'es'} of {commit[:12]}", left_out)
+            for status in found:
                 if not self._is_late(status.created_at):
                     newest.setdefault(status.context, status)
         return list(newest.values())
@@ -180,21 +192,22 @@ class Checks:
             url=run.html_url or run.details_url or "",
             step=step,
             summary=_words(said, MOST_SUMMARY),
-            annotations=self._annotations(run) if run.output.annotations_count else (),
+            annotations=self._annotations(run, left_out) if run.output.annotations_count else (),
             log=log,
         )
 
-    def _annotations(self, run: _Run) -> tuple[Annotation, ...]:
+    def _annotations(self, run: _Run, left_out: list[str]) -> tuple[Annotation, ...]:
+        """What it says of lines, its failures first."""
         path = f"{self.repository.url}/check-runs/{run.id}/annotations"
-        try:
-            _, found = self.repository.requester.requestJsonAndCheck("GET", path, {"per_page": 100})
-        except github.GithubException:
-            return ()
-        order = {"failure": 0, "warning": 1}
-        said = sorted(
-            _ANNOTATIONS.validate_python(found),
-            key=lambda each: order.get(each.annotation_level or "", 2),
+        what = f"the annotations of {_line(run.name)}"
+        read = self._part(
+            what, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
         )
+        found, unread = read or ([], 0)
+        words = f"annotation{'' if unread == 1 else 's'} of {_line(run.name)}"
+        _tell_unread(unread, words, left_out)
+        order = {"failure": 0, "warning": 1}
+        said = sorted(found, key=lambda each: order.get(each.annotation_level or "", 2))
         return tuple(
             Annotation(
                 path=_line(each.path),
@@ -209,20 +222,18 @@ class Checks:
         """The step that failed, and the log. A job has its check's number."""
         found = _JOB.search(run.details_url or "")
         path = f"{self.repository.url}/actions/jobs/{found[1] if found else run.id}"
-        try:
-            _, answer = self.repository.requester.requestJsonAndCheck("GET", path)
-        except github.GithubException as error:
-            left_out.append(f"the log of {_line(run.name)}: GitHub answered {error.status}")
-            return "", ""
-        failed = (s for s in _Job.model_validate(answer).steps if s.conclusion in _FAILED)
-        step = next(failed, _Step(name=""))
-        return _line(step.name), self._log(run, path, left_out)
+        what = f"the steps of {_line(run.name)}"
+        job = self._part(what, lambda: _Job.model_validate(self._get(path)), left_out)
+        failed = [step.name for step in job.steps if step.conclusion in _FAILED] if job else []
+        return _line(failed[0]) if failed else "", self._log(run, path, left_out)
 
     def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
         """The log lies elsewhere, behind an address that is good for a minute."""
         want = Download(LOG_BYTES, self.access.timeout, end=LOG_KEPT)
-        try:
-            data = download(
+        what = f"the log of {_line(run.name)}"
+
+        def read() -> bytes:
+            return download(
                 f"{path}/logs",
                 want,
                 token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
@@ -230,22 +241,32 @@ class Checks:
                 allows=lambda _: True,
                 retry=self.access.retry(),
             )
-        except (Refusal, requests.RequestException, ValueError, github.GithubException) as error:
-            why = str(error) if isinstance(error, Refusal) else type(error).__name__
-            left_out.append(f"the log of {_line(run.name)}: {why}")
+
+        try:
+            data = self._part(what, read, left_out)
+        except Refusal as refusal:
+            left_out.append(f"{what}: {refusal}")
             return ""
-        return cut_log(data.decode("utf-8", "replace"), MOST_LOG, _without_credentials)
+        return cut_log((data or b"").decode("utf-8", "replace"), MOST_LOG, _without_credentials)
+
+    def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:
+        _, found = self.repository.requester.requestJsonAndCheck("GET", path, query)
+        return found
 
     def _pages(self, path: str, **query: Any) -> Iterator[Any]:
         for number in range(1, _PAGES + 1):
             asked = {**query, "per_page": 100, "page": number}
-            _, found = self.repository.requester.requestJsonAndCheck(
-                "GET", f"{self.repository.url}{path}", asked
-            )
+            found = self._get(f"{self.repository.url}{path}", asked)
             yield found
             rows = found["check_runs"] if isinstance(found, dict) else found
             if len(rows) < 100:
                 return
+
+
+def _tell_unread(many: int, what: str, left_out: list[str]) -> None:
+    """Say that so many elements of a list are not of the form that is known."""
+    if many:
+        left_out.append(f"{many} {what}, which GitHub describes in a form that is not known")
 
 
 def _status(status: _Status) -> FailedCheck:

@@ -34,8 +34,8 @@ class RunComments:
         self._name = repository.full_name
         self._own = own
 
-    def tell(self, report: Report) -> IssueComment:
-        """The run's one comment, with the words of the report."""
+    def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
+        """The run's one comment, with the words of the report. seconds: for which that is tried."""
         trigger, body = report.trigger, comment_body(report)
         issue, what = self._issue(trigger), self._what(trigger)
         refused = report.ending is Ending.REFUSED
@@ -49,15 +49,18 @@ class RunComments:
                 return own
             return publishing.refusal_of(issue, self._own, trigger.actor.login)
 
-        made = publishing.once(
-            self._access, what, "issues: write", find, lambda: issue.create_comment(body)
-        )
-        with self._access.asking(what, "issues: write"):
+        def create() -> IssueComment:
+            return issue.create_comment(body)
+
+        def attempt() -> IssueComment:
+            made = find() or create()
             # a refusal that a person was told before is not told again
             again = refused and is_refusal_of(made.body or "", trigger.actor.login)
             if made.body != body and not again:
                 made.edit(body)
-        return made
+            return made
+
+        return self._access.persistently(what, "issues: write", attempt, seconds)
 
     def tell_progress(self, progress: Progress, told: int | None) -> int | None:
         """As `Teller` has it."""
@@ -184,7 +187,8 @@ class RunComments:
     def _made(self, trigger: Trigger, work: AtWork, mention: str) -> str:
         """What a run whose last word did not arrive would have said of its pull request; "" where
         it made none."""
-        pull = publishing.pull_request_of_run(self._repository, self._own, trigger)
+        newest = publishing.newest_pulls(self._repository)
+        pull = publishing.pull_request_of_run(newest, self._own, trigger)
         if pull is None:
             return ""
         made = publishing.described(pull)

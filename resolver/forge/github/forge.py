@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 
 from github.Issue import Issue
+from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
@@ -21,6 +22,7 @@ from resolver.forge.github.dashboard import GitHubBoard
 from resolver.forge.github.files import markdown_files
 from resolver.forge.github.heads import PullHeads
 from resolver.forge.github.labelled import LabelledIssues
+from resolver.forge.github.listing import RowsReadOnce
 from resolver.forge.github.news import ThreadNews
 from resolver.forge.github.polled import Polled
 from resolver.forge.github.reactions import react
@@ -56,6 +58,7 @@ class GitHubForge:
         self._wanted = wanted
         self._name = check_repository(repository)
         self._client = access.client()
+        self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
 
     def whoami(self) -> str:
         return self._own_login
@@ -64,9 +67,16 @@ class GitHubForge:
     def _own_login(self) -> str:
         if self._access.bot_login:
             return self._access.bot_login
-        return people.login_of(self._access, self._client) or ACTIONS_LOGIN
+        return self._own_account.login if self._own_account else ACTIONS_LOGIN
+
+    @cached_property
+    def _own_account(self) -> Actor | None:
+        return people.own_account(self._access, self._client)
 
     def account(self) -> Actor:
+        own = None if self._access.bot_login else self._own_account
+        if own is not None and own.id is not None:
+            return own
         return people.account_of(self._access, self._client, self.whoami())
 
     def permission(self, login: str) -> str:
@@ -110,12 +120,11 @@ class GitHubForge:
 
     def say(self, trigger: Trigger, text: str) -> None:
         """One comment that is no run's, where it was asked. Given once for each request."""
-        own, marker = self.whoami(), answer_marker(trigger.key)
-        issue = self._issue(trigger)
-        with self._access.asking(f"comment on {self._name}#{trigger.number}", "issues: write"):
-            comments = publishing.own_comments(issue, own, trigger.at)
-            if not any((c.body or "").startswith(marker) for c in comments):
-                issue.create_comment(f"{marker}\n\n{text}\n")
+        marker = answer_marker(trigger.key)
+        what = f"comment on {self._name}#{trigger.number}"
+        publishing.say_once(
+            self._access, self._issue(trigger), self.whoami(), trigger, marker, text, what
+        )
 
     def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
         """At most so many markdown files of a folder of the default branch, by path."""
@@ -136,6 +145,10 @@ class GitHubForge:
     def check_places(self) -> CheckPlaces:
         """Where failing checks are worked on."""
         return CheckPlaces(self._access, self._repository, self.whoami())
+
+    def is_public(self) -> bool | None:
+        """As `Forge` has it."""
+        return people.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
         """Whether this number is a pull request's."""
@@ -163,8 +176,9 @@ class GitHubForge:
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
         what = f"look for an earlier run on {self._name}#{trigger.number}"
+        self._newest_pulls = publishing.newest_pulls(self._repository)
         with self._access.asking(what, "pull-requests: read"):
-            pull = publishing.pull_request_of_run(self._repository, own, trigger)
+            pull = publishing.pull_request_of_run(self._newest_pulls, own, trigger)
         with self._access.asking(what, "issues: read"):
             comment = publishing.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
@@ -214,7 +228,8 @@ class GitHubForge:
             return pull.head.sha if pull and publishing.is_ours(pull, own) else None
 
     def heads(self) -> PullHeads:
-        return PullHeads(self._access, self._repository, self.whoami())
+        newest = self._newest_pulls or publishing.newest_pulls(self._repository)
+        return PullHeads(self._access, self._repository, self.whoami(), newest)
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
@@ -247,26 +262,16 @@ class GitHubForge:
     def ask(self, report: Report) -> datetime | None:
         return self.run_comments.tell(report).updated_at
 
-    def comment(self, report: Report) -> str:
-        return self.run_comments.tell(report).html_url
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        return self.run_comments.tell(report, seconds).html_url
 
     def has_begun(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None
 
     def apart(self) -> RunComments:
-        known = self._access
-        quick = GitHubAccess(
-            known.tokens,
-            known.api_url,
-            known.server_url,
-            known.graphql_url,
-            known.bot_login,
-            timeout=10,
-            attempts=1,
-            longest_wait=5.0,
-            pause_between_writes=0.0,
-        )
-        return GitHubForge(quick, self._name).run_comments
+        # Who we are is known since the run looked for what an earlier one had published.
+        hasty = self._access.in_haste(self.whoami(), pause_between_writes=0.0)
+        return GitHubForge(hasty, self._name).run_comments
 
     @property
     def run_comments(self) -> RunComments:

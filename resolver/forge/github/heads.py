@@ -15,6 +15,7 @@ from github.Repository import Repository
 
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.pinning import Pinned, pin_head, pushers
 from resolver.forge.github.publishing import (
     branch_tips,
@@ -45,9 +46,16 @@ _PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RES
 
 
 class PullHeads:
-    """Of one repository. own: our login."""
+    """Of one repository. own: our login. newest: as `newest_pulls` has them."""
 
-    def __init__(self, access: GitHubAccess, repository: Repository, own: str) -> None:
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        own: str,
+        newest: Iterable[GitHubPullRequest],
+    ) -> None:
+        self._newest = newest
         self._access = access
         self._repository = repository
         self._own = own.casefold()
@@ -113,9 +121,8 @@ class PullHeads:
 
     def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
         """Ours for the issue in any state, those that something happened to last first."""
-        pulls = self._repository.get_pulls(state="all", sort="updated", direction="desc")
         seen = 0
-        for pull in islice(pulls, MOST_PULLS):
+        for pull in islice(self._newest, MOST_PULLS):
             seen += 1
             named = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
             if named and self._is_for(pull, issue):
@@ -159,8 +166,9 @@ class PullHeads:
     def _commit_of(self, run: str, pull: GitHubPullRequest) -> Commit | None:
         """The commit that the run has pushed to the pull request."""
         mark = f"Resolver-Run: {run}"
+        commits = Listing(pull.requester, Commit, f"{pull.url}/commits")
         newest = self._repository.get_commit(pull.complete().head.sha)
-        for commit in chain([newest], islice(pull.get_commits(), MOST_COMMITS)):
+        for commit in chain([newest], islice(commits, MOST_COMMITS)):
             if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
                 return commit
         return None

@@ -3,6 +3,7 @@
 Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,16 +11,21 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from github.Reaction import Reaction
 from github.Repository import Repository
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.moments import utc
 from resolver.forge.github.publishing import comment_of_run
+from resolver.forge.github.shapes import read_rows
 from resolver.forge.markers import at_work_in, work_of
 from resolver.model import Trigger
+
+logger = logging.getLogger("resolver.forge")
 
 PAGE = 100
 
@@ -151,7 +157,6 @@ class _Pull(_Answer):
     user: Account | None = None
 
 
-_ISSUES = TypeAdapter(list[_Issue])
 _EVENTS = TypeAdapter(list[_Event])
 _PULLS = TypeAdapter(list[_Pull])
 
@@ -172,7 +177,9 @@ class LabelledIssues:
         named = {} if "," in self._label else {"labels": self._label}
         most = MOST_ISSUES if named else MOST_OPEN
         with self._asking(f"list the issues labelled {self._label}", "issues: read"):
-            rows = _ISSUES.validate_python(list(self._rows("issues", query | named, most)))
+            rows, unread = read_rows(_Issue, list(self._rows("issues", query | named, most)))
+        if unread:
+            logger.warning("%s issues of %s can't be read", unread, self._repository.full_name)
         return [
             LabelledIssue(
                 number=row.number,
@@ -224,9 +231,10 @@ class LabelledIssues:
         first = triggers[0]
         with self._asking(f"look for a run at work on #{first.number}", "issues: read"):
             issue = self._repository.get_issue(first.number or 0)
+            reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
             seen = [
                 utc(each.created_at)
-                for each in islice(issue.get_reactions(), MOST_REACTIONS)
+                for each in islice(reactions, MOST_REACTIONS)
                 if each.content == SEEN and each.user.login.casefold() == self._own
             ]
             since = max((at for at in seen if at >= first.at), default=None)

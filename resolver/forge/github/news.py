@@ -1,14 +1,18 @@
 """The comments that a thread gets while somebody watches it."""
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.polled import Polled
+from resolver.forge.github.shapes import read_rows
+
+logger = logging.getLogger("resolver.forge")
 
 MOST = 100
 """Comments that are read at a time; those beyond come with the next look."""
@@ -43,9 +47,6 @@ class _Comment(BaseModel):
     created_at: datetime
 
 
-_LISTING = TypeAdapter(list[_Comment])
-
-
 class ThreadNews:
     """Each comment is given once, in order. Not for several threads at a time.
 
@@ -66,7 +67,9 @@ class ThreadNews:
         """What is new since the last call. Raises ForgeError."""
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
-            comments = _LISTING.validate_python(self._listing())
+            comments, unread = read_rows(_Comment, self._listing())
+        if unread:
+            logger.warning("%s comments of %s#%s can't be read", unread, name, self._number)
         new = [c for c in comments if c.id not in self._seen and c.user is not None]
         self._seen |= {c.id for c in comments}
         if len(comments) >= MOST:

@@ -2,6 +2,8 @@
 what nobody else has edited.
 """
 
+from functools import partial
+
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
@@ -111,8 +113,9 @@ def _brought_up(
     with access.asking(what, "pull-requests: write"):
         title, body = brought_up(pull.title, old, report)
         body = with_drafting(body, now)
-        if (pull.title, old) != (title, body):
-            pull.edit(title=title, body=body)
+    if (pull.title, old) != (title, body):
+        edit = partial(pull.edit, title=title, body=body)
+        access.persistently(what, "pull-requests: write", edit)
     notes = _drafted(access, pull, draft=report.draft) if now != before else ()
     if notes:
         with access.asking(what, "pull-requests: write"):

@@ -4,6 +4,7 @@ Source: https://docs.github.com/en/rest/collaborators/collaborators,
 https://docs.github.com/en/rest/teams/members
 """
 
+from typing import Any
 from urllib.parse import quote
 
 import github
@@ -30,25 +31,33 @@ def level_of(repository: Repository, login: str) -> str:
     return role if role in LEVELS else str(answer["permission"])
 
 
-def login_of(access: GitHubAccess, client: github.Github) -> str:
-    """The login that the token writes as; "" where GitHub says that it has none to tell.
+def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
+    """The account that the token writes as, with its number where GitHub tells it with the login;
+    None where GitHub says that it has none to tell.
 
     Any trouble is a ForgeError: under a wrong name nothing of ours would be found again, and all
     of it would be done once more.
     """
     with access.asking("ask whose token this is"):
         try:
-            return client.get_user().login
+            _, user = client.requester.requestJsonAndCheck("GET", "/user")
+            return _actor(user)
         except github.GithubException as error:
             # an installation's token has no user; a wrong token is 401
             if error.status not in {403, 404}:
                 raise
         try:
-            return str(ask(access, _VIEWER, {})["viewer"]["login"])
+            return Actor(login=str(ask(access, _VIEWER, {})["viewer"]["login"]))
         except github.GithubException as error:
             if NO_PERSON not in str(error.data).casefold():
                 raise
-    return ""
+    return None
+
+
+def _actor(answer: dict[str, Any]) -> Actor:
+    return Actor(
+        login=str(answer["login"]), id=int(answer["id"]), is_bot=answer.get("type") == "Bot"
+    )
 
 
 def is_member(repository: Repository, team: str, login: str) -> bool:
@@ -70,6 +79,19 @@ def account_of(access: GitHubAccess, client: github.Github, login: str) -> Actor
     try:
         with access.asking(f"read the account {login}"):
             _, answer = client.requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
-            return Actor(login=login, id=int(answer["id"]), is_bot=answer.get("type") == "Bot")
+            return _actor(answer)
     except ForgeError:
         return Actor(login=login)
+
+
+def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
+    """Whether anybody can read it; None where that is not known, as on a GitHub Enterprise Server,
+    which may want a login for what it calls public."""
+    try:
+        with access.asking(f"read {repository.full_name}", "metadata: read"):
+            known = repository.complete()
+            if known.private:
+                return False
+            return None if "x-github-enterprise-version" in known.raw_headers else True
+    except ForgeError:
+        return None

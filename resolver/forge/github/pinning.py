@@ -10,9 +10,9 @@ from typing import Any
 import github
 from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from requests.utils import parse_header_links
 
 from resolver.errors import Refused
+from resolver.forge.github.listing import links_of
 from resolver.model import Trigger, TriggerKind
 
 PAGE = 100
@@ -133,17 +133,11 @@ def _pushes(repository: Repository, source: str, branch: str, since: datetime) -
             if error.status in _UNSEEN and not isinstance(error, github.RateLimitExceededException):
                 return _Pushes()
             raise
-        url, query = _next_page(headers), None
+        url, query = links_of(headers).get("next", ""), None
         if not url or any(push.timestamp < since for push in known):
             newest_first = sorted(known, key=lambda push: push.timestamp, reverse=True)
             return _Pushes(tuple(newest_first), reaches=True)
     return _Pushes(tuple(known))
-
-
-def _next_page(headers: dict[str, Any]) -> str:
-    """The address of the page after this one, which only the forge knows; "" after the last."""
-    links = parse_header_links(str(headers.get("link") or ""))
-    return next((link["url"] for link in links if link.get("rel") == "next"), "")
 
 
 def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:

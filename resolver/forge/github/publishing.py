@@ -3,7 +3,7 @@
 What is found again is trusted only when our own account wrote it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -15,7 +15,8 @@ from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.listing import Listing, RowsReadOnce
 from resolver.forge.github.reading import login_of, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
 from resolver.model import PullRequest, Trigger, TriggerKind
@@ -56,14 +57,19 @@ def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
     return None
 
 
+def newest_pulls(repository: Repository) -> RowsReadOnce[GitHubPullRequest]:
+    """Pull requests of any state, those first that something happened to last."""
+    return RowsReadOnce(pulls_of(repository, state="all", sort="updated", direction="desc"))
+
+
 def pull_request_of_run(
-    repository: Repository, own: str, trigger: Trigger
+    newest: Iterable[GitHubPullRequest], own: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
-    """The pull request that a run of this key has opened or added to, whatever its state."""
+    """The pull request that a run of this key has opened or added to, whatever its state. newest:
+    as `newest_pulls` has them."""
     # what adds to a pull request that is older than the request has brought its text up to date
     since = searched_since(trigger)
-    pulls = repository.get_pulls(state="all", sort="updated", direction="desc")
-    for pull in islice(pulls, _SEARCHED_PULLS):
+    for pull in islice(newest, _SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
         if is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
@@ -71,10 +77,15 @@ def pull_request_of_run(
     return None
 
 
+def pulls_of(repository: Repository, **query: str) -> Listing[GitHubPullRequest]:
+    """Its pull requests. query: as the API has it."""
+    return Listing(repository.requester, GitHubPullRequest, f"{repository.url}/pulls", **query)
+
+
 def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullRequest | None:
     """The open pull request of a branch of this repository (not of a fork)."""
     owner = repository.full_name.split("/", 1)[0]
-    for pull in repository.get_pulls(state="open", head=f"{owner}:{branch}"):
+    for pull in pulls_of(repository, state="open", head=f"{owner}:{branch}"):
         if pull.head.ref == branch and comes_from(pull, repository):
             return pull
     return None
@@ -104,22 +115,20 @@ def once(
     permission: str,
     find: Callable[[], Thing | None],
     create: Callable[[], Thing],
+    seconds: float | None = None,
 ) -> Thing:
     """The thing that `find` finds, else a new one.
 
     After a failure that may hide a success (5xx, lost connection) it is looked for again before
-    it is made again, so that there are never two.
+    it is made again, so that there are never two. seconds: for which it is tried, where the
+    access is not to decide that.
     """
-    with access.asking(what, permission):
+
+    def attempt() -> Thing:
         found = find()
-    if found is not None:
-        return found
-    try:
-        with access.asking(what, permission):
-            return create()
-    except ServerTrouble:
-        with access.asking(what, permission):
-            return find() or create()
+        return found if found is not None else create()
+
+    return access.persistently(what, permission, attempt, seconds)
 
 
 def described(pull: GitHubPullRequest) -> PullRequest:
@@ -135,7 +144,6 @@ def described(pull: GitHubPullRequest) -> PullRequest:
 
 def is_ours(pull: GitHubPullRequest, own: str) -> bool:
     """Whether our own account has opened it."""
-    # `raw_data` would ask for each pull request of a list by itself
     return pull.user is not None and pull.user.login.casefold() == own.casefold()
 
 
@@ -152,7 +160,7 @@ def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[st
 
 def _had_pull(repository: Repository, branch: str) -> bool:
     owner = repository.full_name.split("/", 1)[0]
-    pulls = repository.get_pulls(state="all", head=f"{owner}:{branch}")
+    pulls = pulls_of(repository, state="all", head=f"{owner}:{branch}")
     return any(pull.head.ref == branch and comes_from(pull, repository) for pull in pulls)
 
 
@@ -170,3 +178,22 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
     path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
     _, refs = repository.requester.requestJsonAndCheck("GET", path)
     return {str(r["ref"]).removeprefix("refs/heads/"): str(r["object"]["sha"]) for r in refs}
+
+
+def say_once(
+    access: GitHubAccess,
+    issue: Issue,
+    own: str,
+    trigger: Trigger,
+    marker: str,
+    text: str,
+    what: str,
+) -> None:
+    """One comment that begins with the marker, unless it is there. what: as `asking` has it."""
+
+    def find() -> IssueComment | None:
+        comments = own_comments(issue, own, trigger.at)
+        return next((c for c in comments if (c.body or "").startswith(marker)), None)
+
+    body = f"{marker}\n\n{text}\n"
+    once(access, what, "issues: write", find, lambda: issue.create_comment(body))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import islice
 
 from github.Issue import Issue
 from github.IssueComment import IssueComment
@@ -20,6 +19,7 @@ from resolver.errors import ForgeError, Refused
 from resolver.forge.escape import shortened
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.around import DEFAULT, Around, Wanted
+from resolver.forge.github.listing import PAGE, Listing
 from resolver.forge.github.minimized import told, unwanted
 from resolver.forge.github.moments import WRITTEN, lateness, utc
 from resolver.forge.github.pulls import read_pull
@@ -49,9 +49,6 @@ MAX_TEXT = 200_000
 
 MAX_ISSUE = 65_536
 """Characters of an issue's body."""
-
-_PAGE = 100
-"""Comments of one answer."""
 
 
 def read_task(
@@ -131,14 +128,16 @@ def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
         )
 
 
+def comments_of(issue: Issue, since: datetime | None = None) -> Listing[IssueComment]:
+    """The comments, oldest first; only those changed since a moment, if given."""
+    return Listing(issue.requester, IssueComment, f"{issue.url}/comments", since=since)
+
+
 def newest_comments(
     issue: Issue, limit: int, since: datetime | None = None
 ) -> Sequence[IssueComment]:
     """The newest `limit` comments, oldest first; only those changed since a moment, if given."""
-    listing = issue.get_comments(since=since) if since else issue.get_comments()
-    if since is None and issue.comments > limit:
-        return list(islice(listing.reversed, limit))[::-1]
-    return list(islice(listing, 10 * limit))[-limit:]
+    return comments_of(issue, since).newest(limit)
 
 
 def _worth_telling(cleaned: Cleaned) -> list[str]:
@@ -161,12 +160,12 @@ def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
     """Both ends of what was said before the request, whatever was said after it."""
     if issue.comments <= MAX_COMMENTS:
         return _Read(newest_comments(issue, MAX_COMMENTS))
-    page = cache(issue.get_comments().get_page)
+    page = cache(comments_of(issue).page)
     before = _how_many_before(page, issue.comments, trigger)
     newest = MAX_COMMENTS - OLDEST if before > MAX_COMMENTS else before
     wanted = [*range(min(OLDEST, before - newest)), *range(before - newest, before)]
     # One may have been deleted since they were counted.
-    read = [c for n in wanted for c in page(n // _PAGE)[n % _PAGE : n % _PAGE + 1]]
+    read = [c for n in wanted for c in page(n // PAGE)[n % PAGE : n % PAGE + 1]]
     return _Read(read, OLDEST, before - len(wanted), issue.comments - before)
 
 
@@ -175,7 +174,7 @@ def _how_many_before(
 ) -> int:
     """How many of an issue's comments were there at the request. They are in the order of time, so
     however many came later, few pages are asked for."""
-    low, high = 0, -(-comments // _PAGE)
+    low, high = 0, -(-comments // PAGE)
     while low < high:
         middle = (low + high) // 2
         begins = page(middle)
@@ -185,7 +184,7 @@ def _how_many_before(
             high = middle
     if not low:
         return 0
-    return (low - 1) * _PAGE + sum(not _came_later(c, trigger) for c in page(low - 1))
+    return (low - 1) * PAGE + sum(not _came_later(c, trigger) for c in page(low - 1))
 
 
 def _came_later(comment: IssueComment, trigger: Trigger) -> bool:

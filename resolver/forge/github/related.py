@@ -18,6 +18,7 @@ from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.graphql import ask
 from resolver.forge.github.moments import utc
 from resolver.forge.github.renames import Answer, Renames
+from resolver.forge.github.shapes import read_rows
 from resolver.forge.github.threads import Account
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.markers import without_markers
@@ -106,7 +107,8 @@ class Related:
         chosen = dict(list(relations.items())[:MOST])
         if not chosen:
             return ()
-        read = (self._reference(n, relation, left_out) for n, relation in self._asked(chosen))
+        asked = self._asked(chosen, left_out)
+        read = (self._reference(n, relation, left_out) for n, relation in asked)
         return tuple(reference for reference in read if reference is not None)
 
     def _relations(self, texts: Iterable[str], left_out: list[str]) -> dict[int, str]:
@@ -151,7 +153,9 @@ class Related:
     def _is_own(self, name: str) -> bool:
         return name.casefold() == self.repository.casefold()
 
-    def _asked(self, chosen: dict[int, str]) -> list[tuple[int, tuple[str, _Found]]]:
+    def _asked(
+        self, chosen: dict[int, str], left_out: list[str]
+    ) -> list[tuple[int, tuple[str, _Found]]]:
         parts = "\n".join(
             f"i{number}: issueOrPullRequest(number: {number}) {{ __typename "
             f"... on Issue {{ {_FIELDS} }} ... on PullRequest {{ {_FIELDS} mergedAt }} }}"
@@ -163,11 +167,14 @@ class Related:
         )
         missing = [f"i{number}" for number in chosen]
         found = self._ask(query, {"at": self.trigger.at.isoformat()}, missing)
-        return [
-            (number, (relation, _Found.model_validate(found[f"i{number}"])))
-            for number, relation in chosen.items()
-            if found.get(f"i{number}")
-        ]
+        read: list[tuple[int, tuple[str, _Found]]] = []
+        for number, relation in chosen.items():
+            part = found.get(f"i{number}")
+            answers, unread = read_rows(_Found, [part] if part else [])
+            read += [(number, (relation, each)) for each in answers]
+            if unread:
+                left_out.append(f"#{number}, which GitHub describes in a form that is not known")
+        return read
 
     def _ask(
         self, query: str, variables: dict[str, Any], may_lack: Sequence[str] = ()

@@ -11,9 +11,11 @@ from typing import Any
 
 import github
 from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
 from github.PullRequestReview import PullRequestReview
 
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.publishing import once
 from resolver.forge.markers import is_review, review_marker
 from resolver.forge.report import Report
@@ -53,8 +55,9 @@ def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview |
     found = find_review(pull, own, key)
     if found is None:
         return None
-    comments = islice(pull.get_single_review_comments(found.id), MOST_COUNTED)
-    placed = sum(1 for _ in comments)
+    url = f"{pull.url}/reviews/{found.id}/comments"
+    comments = Listing(pull.requester, PullRequestComment, url)
+    placed = sum(1 for _ in islice(comments, MOST_COUNTED))
     return PublishedReview(commit=found.commit_id or "", url=found.html_url, placed=placed)
 
 
@@ -177,7 +180,8 @@ class ReviewPublisher:
 
 def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
     """The newest reviews, newest first; drafts of our own among them."""
-    return islice(pull.get_reviews().reversed, _SEARCHED)
+    found = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(_SEARCHED)
+    return reversed(found)
 
 
 def _author(review: PullRequestReview) -> str:

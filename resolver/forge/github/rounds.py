@@ -13,8 +13,10 @@ from github.PullRequestComment import PullRequestComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.graphql import ask
+from resolver.forge.github.listing import Listing
 from resolver.forge.github.publishing import once, searched_since
 from resolver.forge.github.threads import Conversation
 from resolver.forge.github.threads import Thread as Found
@@ -133,9 +135,13 @@ class ThreadAnswers:
 
 def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[PullRequestComment]:
     """Our replies to the trigger's request, newest first."""
-    since = searched_since(trigger)
-    listing = pull.get_review_comments(
-        sort="created", direction="desc", **({"since": since} if since else {})
+    listing = Listing(
+        pull.requester,
+        PullRequestComment,
+        f"{pull.url}/comments",
+        sort="created",
+        direction="desc",
+        since=searched_since(trigger),
     )
     for comment in islice(listing, _SEARCHED):
         user = comment.raw_data.get("user") or {}

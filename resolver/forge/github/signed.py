@@ -17,7 +17,7 @@ from github.Repository import Repository
 
 from resolver.commits import MadeCommit, NewEntry, PlacedCommit
 from resolver.errors import BranchTaken, ForgeError
-from resolver.forge.github.access import GitHubAccess, ServerTrouble
+from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.publishing import branch_tips
 
 MOST_BLOBS = 500
@@ -104,7 +104,7 @@ class SignedCommits:
 
     def _blob(self, id: str, content: bytes) -> None:
         sent = {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"}
-        made = self._twice("upload a file", lambda: self._ask("POST", "/git/blobs", sent))
+        made = self._made("upload a file", "/git/blobs", sent)
         _require_same("a file", id, made["sha"])
 
     def _tree(self, commit: MadeCommit) -> None:
@@ -112,7 +112,7 @@ class SignedCommits:
         sent = {"base_tree": commit.base_tree, "tree": entries}
         if not entries:
             return  # an empty commit, or a merge that takes one side whole
-        made = self._twice("make a tree", lambda: self._ask("POST", "/git/trees", sent))
+        made = self._made("make a tree", "/git/trees", sent)
         _require_same("the change", commit.tree, made["sha"])
 
     def _commit(self, commit: MadeCommit, made: dict[str, str]) -> tuple[str, bool]:
@@ -121,44 +121,40 @@ class SignedCommits:
             "tree": commit.tree,
             "parents": [made.get(parent, parent) for parent in commit.parents],
         }
-        answer = self._twice("make a commit", lambda: self._ask("POST", "/git/commits", sent))
+        answer = self._made("make a commit", "/git/commits", sent)
         _require_same("the commit's tree", commit.tree, answer["tree"]["sha"])
         return str(answer["sha"]), _is_signed(answer)
 
     def _move(self, branch: str, commit: str, previous: str) -> None:
         """Create the branch, or move it forward. Raises _Refused where it holds something else."""
 
-        def write() -> Any:
+        def write() -> None:
             try:
                 if previous:
                     sent = {"sha": commit, "force": False}
-                    return self._ask("PATCH", f"/git/refs/heads/{quote(branch)}", sent)
-                return self._ask(
-                    "POST", "/git/refs", {"ref": f"refs/heads/{branch}", "sha": commit}
-                )
+                    self._ask("PATCH", f"/git/refs/heads/{quote(branch)}", sent)
+                else:
+                    ref = {"ref": f"refs/heads/{branch}", "sha": commit}
+                    self._ask("POST", "/git/refs", ref)
             except github.GithubException as error:
                 said = str(error.data).lower()
                 if error.status == 422 and ("already exists" in said or "fast forward" in said):
                     raise _Refused from None
                 raise
 
-        try:
-            with self._access.asking(f"write {branch}", _NEEDS):
-                write()
-        except ServerTrouble:
-            if self._tip(branch) == commit:
-                return
-            with self._access.asking(f"write {branch}", _NEEDS):
+        tried: list[str] = []
+
+        def attempt() -> None:
+            # What an attempt has done whose answer was lost is not done again.
+            if not tried or self._tip(branch) != commit:
+                tried.append(commit)
                 write()
 
-    def _twice(self, what: str, make: Callable[[], Any]) -> Any:
+        self._access.persistently(f"write {branch}", _NEEDS, attempt)
+
+    def _made(self, what: str, path: str, sent: dict[str, Any]) -> Any:
         """What is made of contents alone may be made again after a failure that hides a success."""
-        try:
-            with self._access.asking(what, _NEEDS):
-                return make()
-        except ServerTrouble:
-            with self._access.asking(what, _NEEDS):
-                return make()
+        return self._access.persistently(what, _NEEDS, lambda: self._ask("POST", path, sent))
 
     def _ask(self, method: str, path: str, sent: dict[str, Any] | None = None) -> Any:
         url = f"{self._repository.url}{path}"
