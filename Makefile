@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 # The tests wait on containers, git and sockets for a third of their time.
 WORKERS ?= 4
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test test-deep lint format docs clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make test    run the whole test suite"
+	@echo "make test-deep  run the tests that measure time, on a quiet machine"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write docs/settings.md and docs/events.md from the code"
@@ -31,6 +32,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+test-deep: $(VENV)/.installed-test
+	$(BIN)/pytest -m deep
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
