@@ -7,11 +7,12 @@ WORKERS ?= 4
 # Not quiet: pip works for minutes, and says which package it downloads and builds.
 PIP_OPTIONS := --disable-pip-version-check
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test test-deep lint format docs clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make test    run the whole test suite"
+	@echo "make test-deep  run the tests that measure time, on a quiet machine"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write docs/settings.md and docs/events.md from the code"
@@ -33,6 +34,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+test-deep: $(VENV)/.installed-test
+	$(BIN)/pytest -m deep
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

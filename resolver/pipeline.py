@@ -5,14 +5,14 @@ log. `resolve` is the one door: it never raises.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from resolver import work
 from resolver.assembly.agents import denied_models
 from resolver.assembly.knowledge import note_store
-from resolver.assembly.models import recording_of
+from resolver.assembly.models import preload_models, recording_of
 from resolver.controller.outcome import outcome_of
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, Stopped
 from resolver.events.actions import Delegate
@@ -51,6 +51,7 @@ from resolver.record import Job, Record
 from resolver.resuming.resume import change_limits, decide, go_on, take_up
 from resolver.runlog import RunLog
 from resolver.scratch import scratch_folder
+from resolver.settings import Settings
 from resolver.templates import render
 from resolver.thread.asking import waiting
 from resolver.thread.beginning import begin_telling, show
@@ -65,13 +66,19 @@ from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
 
+Preload = Callable[[Settings], None]
+"""Starts to load what the settings' model needs."""
 
-def resolve(job: Job, forge: Forge) -> Record:
-    """Do one delivery from end to end. Never raises; the record says how it ended."""
+
+def resolve(job: Job, forge: Forge, preload: Preload = preload_models) -> Record:
+    """Do one delivery from end to end. Never raises; the record says how it ended.
+
+    preload: called once it is known that the run may start; it must not wait.
+    """
     record = Record(job, job.load({}))
     try:
         if not _done_before(record, forge):
-            _travel(record, forge)
+            _travel(record, forge, preload)
     except (ResolverError, Stopped) as error:
         record.fail(failure_of(error), error.exit_code)
     except OSError as error:
@@ -121,7 +128,7 @@ def _repeats(record: Record, earlier: Publication) -> bool:
     return not resumes
 
 
-def _travel(record: Record, forge: Forge) -> None:
+def _travel(record: Record, forge: Forge, preload: Preload) -> None:
     """The line itself."""
     job = record.job
     job.output.write_request(
@@ -137,6 +144,7 @@ def _travel(record: Record, forge: Forge) -> None:
         )
     )
     _authorize(record, forge)
+    preload(record.settings)
     if _pushed_before(record, forge):
         return
     admit(record, forge)

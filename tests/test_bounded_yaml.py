@@ -86,6 +86,7 @@ def levels(first: str, shapes: list[tuple[str, int]]) -> str:
 SHAPES = st.tuples(st.sampled_from(["[%s]", "{<<: [%s]}", "{x: [%s]}"]), st.integers(1, 40))
 
 
+@pytest.mark.deep
 @given(st.sampled_from(["[x]", "{x: y}"]), st.lists(SHAPES, max_size=12))
 @example("{x: y}", [("{<<: [%s]}", 10)] * 12)
 @example("[x]", [("[%s]", 10)] * 12)
@@ -116,6 +117,7 @@ def test_any_text_is_read_or_refused_in_one_way(text: str | bytes, texts: bool) 
         return
 
 
+@pytest.mark.deep
 @given(st.lists(pieces, min_size=1, max_size=4).map("".join), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_a_text_four_times_as_long_is_read_in_about_four_times_as_long(

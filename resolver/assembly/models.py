@@ -25,6 +25,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
 from resolver.llm.config import ModelConfig
+from resolver.llm.preload import preload_model
 from resolver.llm.registry import Others, beside, for_service, make_models
 from resolver.llm.replay import ReplayModel
 from resolver.llm.router import Rule, parse_rule, settled
@@ -62,6 +63,15 @@ def recording_of(settings: Settings) -> list[Event]:
             "give an events.jsonl of an earlier run",
         )
     return recording
+
+
+def preload_models(
+    settings: Settings, start: Callable[[ModelConfig], object] = preload_model
+) -> None:
+    """Start to load in the background what a live model needs; a recording or a script needs
+    nothing."""
+    if not settings.model.startswith((REPLAY, SCRIPTED)):
+        start(model_config(settings))
 
 
 def model_name(settings: Settings) -> str:

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.assembly.models import preload_models
 from resolver.assembly.sandbox import Host
 from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
 from resolver.commands.options import settings_options
@@ -107,6 +108,7 @@ def command(
 
     worker.start()
     _announce(listening, url, folder)
+    preload_models(settings)  # runs are threads of this process: the first one finds it loaded
     pages = Pages(folder.path, secret) if settings.public_url else None
     _serve(create_app(secret, _accepting(settings, machine, worker), pages=pages), listening)
     return 0

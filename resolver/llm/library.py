@@ -1,11 +1,13 @@
 """litellm itself: loaded once and made quiet, its names of models, and its table of prices.
 
-It takes seconds to import, so that happens at the first use. Its own retries, telemetry and price
-download are off; what is tried again, and when, is decided in `litellm_model.py`.
+It takes seconds to import, so that happens at the first use, or in the background before it
+(`preload.py`). Its own retries, telemetry and price download are off; what is tried again, and
+when, is decided in `litellm_model.py`.
 """
 
 import logging
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,9 +31,18 @@ _ENVIRONMENT = {
 }
 
 
-@cache
+LIBRARY_LOCK = threading.RLock()
+"""Held by the thread that loads litellm; everybody else waits for it to be ready."""
+
+
 def litellm() -> Any:
     """The package."""
+    with LIBRARY_LOCK:
+        return _load_litellm()
+
+
+@cache
+def _load_litellm() -> Any:
     os.environ.update(_ENVIRONMENT)
     # They write conversations and tracebacks; what matters of it comes to us as an exception.
     for name in ("LiteLLM", "openai"):
@@ -48,7 +59,19 @@ def litellm() -> Any:
     package.disable_streaming_logging = True
     # For the providers that litellm reaches through the openai package.
     package.client_session = BoundedClient(timeout=httpx.Timeout(_SHARED_TIMEOUT))
+    # litellm hands its tokenizer to the code of every provider and would load it for that; few use
+    # it, to count what an endpoint has not counted.
+    package.main.encoding = DeferredTokenizer()
     return package
+
+
+class DeferredTokenizer:
+    """litellm's tokenizer, loaded when it is first used: it takes 40 MB."""
+
+    def __getattr__(self, name: str) -> Any:
+        from litellm._lazy_imports import get_default_encoding
+
+        return getattr(get_default_encoding(), name)
 
 
 @contextmanager

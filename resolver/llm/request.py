@@ -36,6 +36,9 @@ def request_for(
         "max_retries": 0,
         "num_retries": 0,
         "drop_params": True,  # what the model is known not to take is left out
+        # Our tools are none of MCP servers that litellm knows: to look for those it would import
+        # all of `mcp`, half a second and 18 MB.
+        "_skip_mcp_handler": True,
     }
     request |= access(config, name) | _thinking(config, name, entry, messages)
     if config.stream:

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.attacks.canaries import files_below
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, git
+from tests.parts.waiting import becomes_true
 
 everywhere = pytest.mark.parametrize(
     "runtime", ["local", pytest.param("docker", marks=pytest.mark.engine)]
@@ -85,12 +85,7 @@ class Stage:
 
 def eventually(true: Callable[[], object], seconds: float = WAIT) -> bool:
     """Whether it becomes true in time."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+    return becomes_true(true, seconds)
 
 
 def processes_with(mark: str) -> list[int]:

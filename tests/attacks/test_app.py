@@ -21,7 +21,8 @@ from tests.parts.github_server.exchange import Exchange
 from tests.parts.github_server.state import App, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import MODEL_KEY, bash, finish
-from tests.server.serving import Forge, Plans, Server, until
+from tests.parts.waiting import until
+from tests.server.serving import Forge, Plans, Server
 
 NAME, TWIN = "octo/calc", "evil/calc"
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}

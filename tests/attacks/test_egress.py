@@ -9,7 +9,6 @@ import os
 import ssl
 import subprocess
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import ThreadingHTTPServer
@@ -30,6 +29,7 @@ from tests.attacks.stage import Stage, everywhere
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.runs import bash, finish, make_checkout
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
+from tests.parts.waiting import becomes_true
 from tests.parts.wsgi import serve
 from tests.runtime.outside import NAME, Outside, let_out, serving_outside
 
@@ -80,11 +80,13 @@ class Box:
 
     def told(self, count: int = 1) -> list[Egress]:
         """The connections so far, waited for: they end a moment after the program has its bytes."""
-        told = self.runtime.take_connections()
-        deadline = time.monotonic() + 10
-        while sum(c.connections for c in told) < count and time.monotonic() < deadline:
-            time.sleep(0.02)
-            told += self.runtime.take_connections()
+        told: list[Egress] = []
+
+        def are_all() -> bool:
+            told.extend(self.runtime.take_connections())
+            return sum(c.connections for c in told) >= count
+
+        becomes_true(are_all, 10, pause=0.02)
         return told
 
 

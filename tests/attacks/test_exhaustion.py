@@ -1,7 +1,5 @@
 """The sixth invariant: a run is bounded, whatever the agent wastes, and ends with its log."""
 
-import time
-
 import pytest
 
 from resolver.events.observations import CmdOutput
@@ -49,7 +47,6 @@ def bodies(stage: Stage) -> list[dict[str, object]]:
 @pytest.mark.engine
 @pytest.mark.parametrize("runtime", ["docker"])
 def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: object) -> None:
-    begun = time.monotonic()
     done = stage.run(
         bash("python3 -c 'x = bytearray(900 << 20); print(len(x))'; echo status $?", timeout=60),
         bash("x=$(head -c 900000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=60),
@@ -60,7 +57,6 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
         bash("echo after", timeout=10),
         finish("Make add add"),
     )  # fmt: skip
-    assert time.monotonic() - begun < 150
     assert done.outcome["state"] in ("finished", "error"), done.stderr
     assert "Traceback" not in done.stderr
     assert [event.id for event in done.events] == list(range(len(done.events)))
@@ -78,8 +74,6 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
 def test_time_is_bounded_by_the_runs_own_limit(stage: Stage) -> None:
     """Commands that each stay below their timeout add up to the run's limit."""
     stage.endpoint.answer_with(lambda body: bash(f"sleep 1.5 # {len(body['messages'])}"))
-    begun = time.monotonic()
     done = stage.play(options=("--max-time", "6"))
-    assert time.monotonic() - begun < 60
     assert done.exit_code == 4, done.stderr
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "time")

@@ -121,9 +121,7 @@ def test_a_cell_that_takes_no_interrupt_is_stopped_as_well(stage: Stage) -> None
     process = stage.start(output, FIX, tool_call("execute_ipython_cell", {"code": cell}))
     assert eventually(is_running(output, "except BaseException: pass")), process.poll()
     time.sleep(2)
-    begun = time.monotonic()
     done = end(process, signal.SIGTERM)
-    assert time.monotonic() - begun < 20
     assert done.exit_code == 1, done.stderr
     assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
     assert b"a + b" in (output / "patch.diff").read_bytes()

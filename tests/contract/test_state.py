@@ -214,6 +214,7 @@ def test_a_failure_after_the_deed_hides_that_it_was_done(
     assert repo.get_issue(1).comments == 1
 
 
+@pytest.mark.deep
 def test_a_slow_answer_comes_late_and_holds_nobody_up(
     github: GitHubServer, repo: Repository
 ) -> None:

@@ -143,9 +143,8 @@ def test_who_has_a_good_token_does_not_wait_for_the_next(
     with ThreadPoolExecutor(1) as pool:
         renewing = pool.submit(source.token)
         time.sleep(0.5)
-        begun = time.monotonic()
         assert source.token() == first
-        assert time.monotonic() - begun < 2
+        assert not renewing.done()
         assert renewing.result(30) != first
 
 

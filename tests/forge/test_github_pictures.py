@@ -285,11 +285,9 @@ def test_a_host_that_sends_a_byte_now_and_then_is_left() -> None:
             yield bytes([byte])
             time.sleep(0.05)
 
-    began = time.monotonic()
     with serve(app) as address, pytest.raises(Refusal, match="too slow"):
         url = f"http://127.0.0.1:{address.port}/"
         download(url, Download(10**6, 0.2), lambda _: "", lambda _: True)
-    assert time.monotonic() - began < 8
 
 
 def test_of_a_long_file_the_end_is_kept(github: GitHubServer) -> None:

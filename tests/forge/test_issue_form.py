@@ -178,6 +178,7 @@ def test_a_form_of_many_fields_is_bounded() -> None:
     assert all(len(each.description) <= 400 for each in form.fields)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "piece", ["#", "**a", "`", "# a\n", "---\n", "<!--", "- [", "\u200b", "&a "]
 )
@@ -206,6 +207,7 @@ def test_any_text_is_a_form_or_none(template: str, body: str, suffix: str) -> No
 HEADINGS = [" ", "\t", "#", "# ", " #", "x", "x" * 500, "*", "_", "**", "=", "-", "<!--", "-->"]
 
 
+@pytest.mark.deep
 @given(st.lists(st.sampled_from(HEADINGS), min_size=1, max_size=4).map("".join))
 @example("# " + " " * 400 + "x" * 501)
 @example("-")

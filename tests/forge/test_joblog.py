@@ -78,6 +78,7 @@ def test_whatever_the_log_the_cut_fits_and_is_clean(pieces: list[str], room: int
     assert not set(cut) & {"\x1b", "\r", "\u202e", "\x00"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "hostile", ["x" * 2_000_000, "error:\n" * 200_000, "\r" * 1_000_000, "##[error]\n\n" * 90_000]
 )

@@ -109,6 +109,7 @@ def _pictures(text: str) -> int:
     return sum(child.type == "image" for token in tokens for child in token.children or [])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "hostile",
     ["![" * 5_000, "![a](" * 5_000, "<img " * 10_000, '<img src="' * 6_000, "![a](u)" * 5_000],

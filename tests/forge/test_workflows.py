@@ -124,6 +124,7 @@ def eightfold(first: str, next_one: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "aliases",
     [eightfold("[x]", "[%s]"), eightfold("{x: y}", "{<<: [%s]}")],

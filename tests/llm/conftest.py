@@ -23,6 +23,7 @@ class Asked:
     """A model, and what it did while it was asked."""
 
     model: LiteLLMModel
+    config: ModelConfig
     waits: list[float] = field(default_factory=list)
     retries: list[tuple[int, float, str]] = field(default_factory=list)
 
@@ -72,13 +73,14 @@ def build(endpoint: ModelEndpoint, name: str = "gpt-4o", **config: Any) -> Asked
     waits: list[float] = []
     sleep = config.pop("sleep", waits.append)
     retries: list[tuple[int, float, str]] = []
+    made = ModelConfig(**{**settings, **config})
     model = LiteLLMModel(
-        ModelConfig(**{**settings, **config}),
+        made,
         on_retry=lambda *told: retries.append(told),
         sleep=sleep,
         jitter=lambda: 1.0,
     )
-    return Asked(model, waits, retries)
+    return Asked(model, made, waits, retries)
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("path", "content"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
     start = time.process_time()

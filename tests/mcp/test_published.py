@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,12 +16,18 @@ from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from tests.mcp.conftest import HOST, Scene
 from tests.parts.mcp_published import PublishedServers
+from tests.parts.waiting import until
 
 
 def command(servers: PublishedServers, package: str, *arguments: str) -> Endpoint:
     words = (servers.script(package), *arguments)
     way = partial(HostProcess, servers.node, words, {"MCP_TOKEN": "mcp-canary-5"}, HOST)
     return Endpoint("test", way, lambda _: True, 20)
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -37,11 +42,7 @@ def address(published_servers: PublishedServers) -> Iterator[Endpoint]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        until(lambda: answers(port))
         yield Endpoint("test", Address(f"http://127.0.0.1:{port}/mcp"), lambda _: True, 20)
     finally:
         process.kill()

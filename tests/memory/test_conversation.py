@@ -297,6 +297,7 @@ def test_state_changes_and_requests_say_nothing() -> None:
     assert ConversationMemory().messages(log.state) == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_step_costs_the_same_at_any_length(dialect: Dialect) -> None:
     log = started()

@@ -177,6 +177,7 @@ def test_a_character_that_yaml_forbids_is_named_with_its_line() -> None:
     assert refusal("---\nname: a\nb: \x07\n---\n").line == 3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("pattern", ["[", "{a: ", "- ", "? ", "a: b: ", "'", "|\n", "%YAML 1.1\n"])
 def test_no_pattern_takes_long(pattern: str) -> None:
     head = pattern * (MAX_HEAD // len(pattern) - 1)

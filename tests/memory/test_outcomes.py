@@ -60,6 +60,7 @@ def test_any_text_is_read(text: str) -> None:
     assert len(outcome_of(text)) <= 600
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "word", ["<<A\n", "<<A x", "test/", "a.-", "> a ", "sudo ", "make a:", "'", '\\"', "open('"]
 )

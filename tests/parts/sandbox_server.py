@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from resolver.runtime.base import SandboxSpec
 from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from tests.parts.runs import RESOLVER
+from tests.parts.waiting import until
 
 SANDBOX_TOKEN = "st-canary-4c1d9e7f2b6a8035c1e9d7f3"
 
@@ -59,15 +59,13 @@ class SandboxServer:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, self.log
-            found = re.search(r"listening on (https?://[^ ,]*:(\d+)), as (\S+)", self.log[before:])
-            if found:
-                self.url, self.port, self.name = found[1], int(found[2]), found[3]
-                return self
-            time.sleep(0.05)
-        raise AssertionError(f"it does not listen: {self.log}")
+        listening = re.compile(r"listening on (https?://[^ ,]*:(\d+)), as (\S+)")
+        process = self.process
+        until(lambda: listening.search(self.log, before) or process.poll() is not None)
+        found = listening.search(self.log, before)
+        assert found, f"it does not listen: {self.log}"
+        self.url, self.port, self.name = found[1], int(found[2]), found[3]
+        return self
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""

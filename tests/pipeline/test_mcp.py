@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call
 from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+from tests.parts.waiting import until
 
 pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
 
@@ -246,9 +246,8 @@ def test_a_stopped_run_does_not_wait_for_a_call(
         stderr=subprocess.PIPE,
     )
     try:
-        while not calls.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
+        until(lambda: calls.exists() or process.poll() is not None)
+        assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
     finally:

@@ -16,8 +16,8 @@ from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
+from tests.parts.waiting import next_second, until
 from tests.pipeline.test_github import FIX, SUMMARY, Scene
-from tests.server.serving import until
 
 
 @pytest.fixture
@@ -74,32 +74,76 @@ def at_work(scene: Scene) -> bool:
     return any("Work: 1 of at most" in body for body in scene.bot_comments())
 
 
-def answered(answers: list[Answer], seen: Callable[[], None]) -> Callable[[dict[str, Any]], Answer]:
+Plan = tuple[Callable[[], object] | None, Answer]
+"""What has to be so before the model answers, and its answer."""
+
+
+def answered(*plan: Plan) -> Callable[[dict[str, Any]], Answer]:
+    """The model answers each call once what the plan waits for has come about."""
+
     def answer(body: dict[str, Any]) -> Answer:
-        seen()
         said: int = sum(m["role"] == "assistant" for m in body["messages"])
-        return answers[said]
+        ready, given = plan[said]
+        if ready is not None:
+            until(ready)
+        return given
 
     return answer
+
+
+class Seen:
+    """Bodies of the one comment that were waited for."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.bodies: list[str] = []
+
+    def shows(self, *words: str) -> Callable[[], bool]:
+        """Whether the comment has these words; then it is kept."""
+
+        def look() -> bool:
+            for body in self._scene.bot_comments():
+                if all(word in body for word in words):
+                    self.bodies.append(body)
+                    return True
+            return False
+
+        return look
+
+
+def edits(scene: Scene) -> int:
+    """How many times a comment was to be edited."""
+    return sum(
+        each.method == "PATCH" and "/issues/comments/" in each.path
+        for each in scene.github.requests
+    )
 
 
 def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     scene: Scene,
 ) -> None:
-    seen: list[str] = []
+    seen = Seen(scene)
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
-    wait, check = bash("sleep 1.3"), bash("run_tests")
-    answers = [plan, TESTS, check, wait, FIX, wait, check, wait, finish(SUMMARY)]
-    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+    check = bash("run_tests")
+    scene.endpoint.answer_with(
+        answered(
+            (seen.shows("- [ ] Reproduce\n"), plan),
+            (None, TESTS),
+            (None, check),
+            (seen.shows("- [x] Reproduce"), FIX),
+            (None, check),
+            (seen.shows("- [x] Verify"), finish(SUMMARY)),
+        )
+    )
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
-    open_, begun, last = (checklist(body) for body in (seen[0], seen[-4], seen[-1]))
+    open_, begun, last = (checklist(body) for body in seen.bodies)
     assert all(f"- [ ] {word}" in open_ for word in ("Reproduce\n", "Fix\n", "Verify\n")), open_
     reproduced = "- [x] Reproduce: `run_tests` exits 1 without a change\n"
     assert f"{reproduced}- [ ] Fix\n- [ ] Verify\n" in begun
     fixed = "- [x] Fix: files edited\n- [x] Verify: `run_tests` passes now\n"
     assert f"{reproduced}{fixed}- [ ] Open a pull request\n" in last
-    last = seen[-1]
+    last = seen.bodies[-1]
     assert "working on this" in last
     assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
     assert "Find `@mona`'s bug (now)" in last
@@ -111,13 +155,20 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
 
 
 def test_what_was_not_seen_is_not_ticked(scene: Scene) -> None:
-    seen: list[str] = []
-    wait = bash("sleep 1.3")
-    answers = [TESTS, FIX, bash("run_tests"), bash("echo >> calc.py"), wait, finish(SUMMARY)]
-    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+    seen = Seen(scene)
+    told_of_both = seen.shows("- [ ] Reproduce: no test", "- [x] Fix", "Work: 4 of at most")
+    scene.endpoint.answer_with(
+        answered(
+            (None, TESTS),
+            (None, FIX),
+            (None, bash("run_tests")),
+            (None, bash("echo >> calc.py")),
+            (told_of_both, finish(SUMMARY)),
+        )
+    )
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
-    told = checklist(seen[-1])
+    told = checklist(seen.bodies[-1])
     assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in told
     assert "- [x] Fix: files edited\n- [ ] Verify\n" in told
     [told] = scene.bot_comments()
@@ -127,38 +178,54 @@ def test_what_was_not_seen_is_not_ticked(scene: Scene) -> None:
 
 def test_without_the_setting_there_is_one_comment_at_the_end(scene: Scene) -> None:
     seen: list[str] = []
-    answers = [bash("sleep 0.5"), FIX, finish(SUMMARY)]
-    scene.endpoint.answer_with(answered(answers, lambda: seen.extend(scene.bot_comments())))
+
+    def look() -> bool:
+        seen.extend(scene.bot_comments())
+        return True
+
+    scene.endpoint.answer_with(answered((look, TESTS), (look, FIX), (look, finish(SUMMARY))))
     scene.line.environment["RESOLVER_PROGRESS_COMMENTS"] = "false"
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert (done.exit_code, seen, len(scene.bot_comments())) == (0, [], 1)
 
 
 def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scene: Scene) -> None:
-    counts: list[int] = []
+    deleted: list[int] = []
 
-    def delete() -> None:
-        own = [c for c in scene.issue.comments if c.author.login == "resolver-bot"]
-        counts.append(len(own))
-        for comment in own:
+    def delete() -> bool:
+        for comment in [c for c in scene.issue.comments if c.author.login == "resolver-bot"]:
             scene.issue.comments.remove(comment)
+            deleted.append(edits(scene))
+        return bool(deleted)
 
-    answers = [bash("sleep 1.5"), bash("sleep 1.5"), FIX, finish(SUMMARY)]
-    scene.endpoint.answer_with(answered(answers, delete))
+    def has_tried_to_edit() -> bool:
+        return edits(scene) > deleted[0]
+
+    def is_still_gone() -> bool:
+        return scene.bot_comments() == []
+
+    scene.endpoint.answer_with(
+        answered(
+            (delete, TESTS),
+            (has_tried_to_edit, FIX),
+            (is_still_gone, finish(SUMMARY)),
+        )
+    )
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
-    assert sum(counts) == 1, counts
+    assert len(deleted) == 1
     [told] = scene.bot_comments()
     assert "I opened" in told
 
 
 def test_a_comment_that_a_person_edits_is_written_over(scene: Scene) -> None:
-    def edit() -> None:
-        for comment in scene.issue.comments:
-            if comment.author.login == "resolver-bot":
-                scene.github.edit_comment(comment, "all mine now")
+    def edit() -> bool:
+        own = [c for c in scene.issue.comments if c.author.login == "resolver-bot"]
+        for comment in own:
+            scene.github.edit_comment(comment, "all mine now")
+        return bool(own)
 
-    scene.endpoint.answer_with(answered([bash("sleep 1"), FIX, finish(SUMMARY)], edit))
+    scene.endpoint.answer_with(answered((edit, TESTS), (edit, FIX), (edit, finish(SUMMARY))))
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     [told] = scene.bot_comments()
@@ -167,7 +234,9 @@ def test_a_comment_that_a_person_edits_is_written_over(scene: Scene) -> None:
 
 def test_edits_that_fail_fail_no_run(scene: Scene) -> None:
     scene.github.fail_next("PATCH", r"/issues/comments/", 502, times=2)
-    scene.endpoint.script(bash("sleep 1.2"), FIX, finish(SUMMARY))
+    scene.endpoint.answer_with(
+        answered((None, TESTS), (lambda: edits(scene), FIX), (None, finish(SUMMARY)))
+    )
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     [told] = scene.bot_comments()
@@ -315,7 +384,7 @@ def test_a_question_after_a_refused_push_does_not_hide_what_was_made(scene: Scen
     scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
     scene.endpoint.script(FIX, finish(SUMMARY), finish("It adds."))
     scene.action(scene.github.event_issue_comment(scene.mention()))
-    time.sleep(1.1)  # a run's id has its second
+    next_second()  # a run's id has its second
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent /ask what?")))
     assert (done.exit_code, scene.pulls()) == (0, []), done.stderr
     asked = len(scene.endpoint.requests)
@@ -329,7 +398,7 @@ def test_a_kept_change_is_not_published_past_what_a_later_run_has_made(scene: Sc
     scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
     scene.endpoint.script(FIX, finish(SUMMARY), FIX, finish(SUMMARY))
     scene.action(scene.github.event_issue_comment(scene.mention()))
-    time.sleep(1.1)
+    next_second()
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert (done.exit_code, len(scene.pulls())) == (0, 1), done.stderr
     scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))

@@ -16,6 +16,7 @@ from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+from tests.parts.waiting import becomes_true
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
 
@@ -135,10 +136,7 @@ def running(server: SandboxServer) -> int:
 
 
 def soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return condition()
+    return becomes_true(condition, seconds)
 
 
 def test_a_server_that_is_not_there_is_a_clear_error(

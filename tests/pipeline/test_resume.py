@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from resolver.events.lifecycle import LimitsExtended, Resumed, RunStarted
 from resolver.output import Output
 from tests.parts.model_endpoint import ModelEndpoint, error, slow
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.waiting import until
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
@@ -66,9 +66,8 @@ def test_a_run_that_sigterm_stopped_goes_on(
         stderr=subprocess.PIPE,
         text=True,
     )
-    while len(model_endpoint.requests) < 2:
-        assert process.poll() is None
-        time.sleep(0.05)
+    until(lambda: len(model_endpoint.requests) == 2 or process.poll() is not None)
+    assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 1

@@ -4,7 +4,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
+from tests.parts.waiting import becomes_true, until
 
 CANARY = "canary-4b1f0c"
 every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
@@ -290,22 +290,13 @@ def test_a_killed_host_leaves_no_container(
         assert host.stdout is not None
         assert host.stdout.readline() == b"up\n"
         host.kill()
-    deadline = time.monotonic() + 20
     filters = {"label": "resolver.run=killed"}
-    while (
-        engine.containers.list(all=True, ignore_removed=True, filters=filters)
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.1)
-    assert engine.containers.list(all=True, ignore_removed=True, filters=filters) == []
+    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters))
 
 
 def eventually_none(found: Callable[[], list[str]], seconds: float = 20) -> bool:
     """The kernel takes its time to end the processes of a namespace whose first one is gone."""
-    deadline = time.monotonic() + seconds
-    while found() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not found()
+    return becomes_true(lambda: not found(), seconds)
 
 
 def marked_processes() -> list[str]:

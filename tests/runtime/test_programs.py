@@ -17,6 +17,7 @@ pytestmark = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX
 ECHO = ("sh", ["-c", 'while read -r line; do echo "$line"; done; echo over >&2'])
 
 
+@pytest.mark.deep
 def test_a_program_is_talked_to_while_a_command_runs(sandbox: Runtime) -> None:
     program = sandbox.start_program(*ECHO)
     answers: list[object] = []

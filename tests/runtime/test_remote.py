@@ -30,6 +30,7 @@ from resolver.runtime.remote.protocol import SHORTEST_TOKEN, SandboxRequest
 from resolver.runtime.runtime import Runtime
 from resolver.sandbox_service.bounds import Bounds
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+from tests.parts.waiting import becomes_true, until
 
 ASKED = {"image": "", "run": "r", "memory": "1g", "cpus": 1.0, "pids": 64, "disk": 10**9}
 NewServer = Callable[..., SandboxServer]
@@ -197,14 +198,10 @@ def test_over_tls_a_trusted_certificate_is_needed(
         assert echo(sandbox) == "there\n"
         sandbox.execute(CmdRun(command="printf %0500000d 1 > file"))
         sandbox.fetch(f"{sandbox.root}/file", tmp_path / "file", 500_000)
-        closing = time.monotonic()
-    assert time.monotonic() - closing < 5
     for address, trusted in ((url, None), (f"https://127.0.0.1:{server.port}", cert)):
         machine = RemoteMachine(spec, server.access(url=address, ca=trusted))
-        started = time.monotonic()
         with pytest.raises(SandboxError, match="certificate that is not trusted") as refused:
             machine.__enter__()
-        assert time.monotonic() - started < 5
         assert "RESOLVER_REMOTE_CA" in refused.value.next_step
     server.close()
     server.check_log()
@@ -299,9 +296,7 @@ def test_a_sandbox_that_nobody_asks_for_is_removed(new_server: NewServer) -> Non
     with client(server) as ask:
         assert ask.put("/v1/sandboxes/forgotten", json=ASKED).status_code == 200
         assert list(server.folder.glob("sandboxes-*/tmp/resolver-*"))
-        deadline = time.monotonic() + 15
-        while ask.get("/v1/limits").json()["running"] and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: not ask.get("/v1/limits").json()["running"])
         assert not list(server.folder.glob("sandboxes-*/tmp/resolver-*"))
         gone = ask.put(
             "/v1/sandboxes/forgotten/streams/some-stream", json={"kind": "wire", "path": ""}
@@ -437,10 +432,7 @@ def containers(engine: docker.DockerClient, server: str) -> int:
 
 
 def until_gone(engine: docker.DockerClient, server: str) -> bool:
-    deadline = time.monotonic() + 20
-    while containers(engine, server) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return containers(engine, server) == 0
+    return becomes_true(lambda: containers(engine, server) == 0, 60)
 
 
 @pytest.mark.engine
@@ -476,9 +468,7 @@ def test_no_container_is_left_by_a_server_that_ends(
 
 def test_it_says_how_it_ended(new_server: NewServer) -> None:
     server = new_server()
-    started = time.monotonic()
     assert server.end(signal.SIGTERM) == 0
-    assert time.monotonic() - started < 5
     assert "stopped by SIGTERM" in server.log
     server.check_log()
 

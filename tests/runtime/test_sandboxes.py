@@ -1,6 +1,5 @@
 """What is left of a container when its sandbox ends: nothing."""
 
-import time
 from collections.abc import Callable
 
 import docker
@@ -11,6 +10,7 @@ from resolver.events.actions import CmdRun
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import DOCKER_PYTHON, kinds
+from tests.parts.waiting import becomes_true
 
 NewMachine = Callable[..., Machine]
 
@@ -44,7 +44,4 @@ def containers(engine: docker.DockerClient, run: str) -> int:
 
 
 def gone(engine: docker.DockerClient, run: str) -> bool:
-    deadline = time.monotonic() + 20
-    while containers(engine, run) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return containers(engine, run) == 0
+    return becomes_true(lambda: containers(engine, run) == 0, 60)

@@ -61,6 +61,7 @@ def test_every_end_of_the_shell_is_survived_and_said(sandbox: Runtime) -> None:
         assert run(sandbox, "echo $KEPT $PWD").content == "yes /tmp\n", command
 
 
+@pytest.mark.deep
 @in_containers
 def test_a_shell_that_exits_is_back_in_a_tenth_of_a_second(sandbox: Runtime) -> None:
     run(sandbox, "true")

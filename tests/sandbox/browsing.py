@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts.waiting import becomes_true
 from tests.sandbox.connection import Connection
 from tests.sandbox.site import serve_site
 
@@ -29,12 +29,7 @@ def pids_with(words: str) -> list[int]:
 
 def are_gone(words: str, seconds: float = 10) -> bool:
     """No process has these words; those that were killed just now may take their time to end."""
-    until = time.monotonic() + seconds
-    while pids_with(words):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+    return becomes_true(lambda: not pids_with(words), seconds)
 
 
 class Browsing:

@@ -240,7 +240,6 @@ def test_ping_and_interrupt_are_answered_while_a_page_is_waited_for(browsing: Br
     browsing.open("/form")
     connection = browsing.connection
     waiting = connection.send("browse", code="noop(20000)", timeout=60)
-    begun = time.monotonic()
     ping = connection.send("ping")
     assert connection.receive()["id"] == ping
     time.sleep(0.3)
@@ -248,7 +247,6 @@ def test_ping_and_interrupt_are_answered_while_a_page_is_waited_for(browsing: Br
     answers = {answer["id"]: answer for answer in (connection.receive(), connection.receive())}
     assert answers[interrupt]["result"] == {"interrupted": True}
     assert "interrupted" in answers[waiting]["result"]["output"]
-    assert time.monotonic() - begun < 5
     assert "Title: Sign up" in browsing.run("noop(0)")
 
 

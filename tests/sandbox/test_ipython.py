@@ -78,9 +78,7 @@ def test_an_error_is_explained_without_colours(
 
 def test_a_cell_that_takes_too_long_is_interrupted_and_state_kept(ipython: IPython) -> None:
     _run(ipython, "kept = 7")
-    begun = time.monotonic()
     result = _run(ipython, "print('begun')\nwhile True: pass", 0.5)
-    assert time.monotonic() - begun < 2
     assert result["error"] and result["output"].startswith("begun\n")
     assert "KeyboardInterrupt" in result["output"] and "after 0.5 s" in result["output"]
     assert _run(ipython, "kept")["output"] == "7"

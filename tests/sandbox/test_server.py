@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from resolver.sandbox import wire
 from tests.parts.processes import count_running
+from tests.parts.waiting import until
 from tests.sandbox.conftest import BASH
 from tests.sandbox.connection import Connection
 
@@ -64,10 +65,8 @@ def test_every_result_has_the_fields_of_the_contract(server: Connection, root: P
 def test_a_ping_is_answered_while_a_command_runs(server: Connection) -> None:
     server.shell("true")  # it and its shell are up
     running = server.send("run_command", command="sleep 1; echo slept", timeout=10)
-    begun = time.monotonic()
     ping = server.send("ping")
     assert server.receive() == {"jsonrpc": "2.0", "id": ping, "result": {}}
-    assert time.monotonic() - begun < 0.5
     answer = server.receive()
     assert answer["id"] == running and answer["result"]["output"] == "slept\n"
 
@@ -128,11 +127,8 @@ def test_the_end_of_stdin_ends_every_process(server: Connection) -> None:
     server.call("run_cell", code=code, timeout=30)
     server.shell(f"(setsid sh -c 'trap : HUP TERM; {sleep}' &)")
     server.send("run_command", command=sleep, timeout=60)
-    time.sleep(0.3)
-    assert count_running(sleep) >= 5
-    begun = time.monotonic()
+    until(lambda: count_running(sleep) >= 5)
     assert server.end_of_input() == 0
-    assert time.monotonic() - begun < 3
     assert count_running(sleep) == 0
 
 
@@ -148,12 +144,10 @@ def test_a_killed_server_takes_its_shell_with_it(server: Connection) -> None:
     sleep = f"sleep 98.25{os.getpid()}"
     server.shell("true")  # it and its shell are up
     server.send("run_command", command=sleep, timeout=60)
-    time.sleep(0.5)
-    assert count_running(sleep) == 1
+    until(lambda: count_running(sleep) == 1)
     server.process.kill()
     server.process.wait()
-    time.sleep(0.5)
-    assert count_running(sleep) == 0
+    until(lambda: count_running(sleep) == 0)
 
 
 def test_orphans_are_reaped(server: Connection) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.spool import Spool
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
+from tests.parts.waiting import until
 
 
 def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
@@ -98,9 +98,7 @@ def test_a_strange_setting_changes_what_it_should_and_no_more(
 )
 def test_a_stopped_shell_is_woken(bash: Bash, command: str) -> None:
     _run(bash, "KEPT=yes")
-    begun = time.monotonic()
     _run(bash, command, 20)
-    assert time.monotonic() - begun < 5
     assert _said(bash, "echo $KEPT") == ("yes\n", 0)
 
 
@@ -116,9 +114,7 @@ def test_a_shell_that_can_not_report_any_more_is_replaced_and_said(
     bash: Bash, command: str
 ) -> None:
     _run(bash, "cd /usr; export KEPT=yes")
-    begun = time.monotonic()
     first, second = _run(bash, command, 20), _run(bash, "echo $KEPT $PWD", 20)
-    assert time.monotonic() - begun < 5
     assert "was killed. A new shell" in first["notice"] + second["notice"]
     assert _said(bash, "echo $KEPT $PWD") == ("yes /usr\n", 0)
 
@@ -223,15 +219,13 @@ def test_the_streams_can_be_had_apart(bash: Bash) -> None:
 def test_nohup_and_a_new_session_outlive_their_command(bash: Bash) -> None:
     _run(bash, "nohup sh -c 'sleep 0.3; echo one >> proof' >/dev/null 2>&1 &")
     _run(bash, "setsid -f sh -c 'sleep 0.3; echo two >> proof'")
-    time.sleep(0.7)
-    assert sorted(_said(bash, "cat proof")[0].split()) == ["one", "two"]
+    until(lambda: sorted(_said(bash, "cat proof")[0].split()) == ["one", "two"])
 
 
 def test_an_input_that_nobody_reads_does_not_block(bash: Bash) -> None:
     _run(bash, "sleep 60", 0.2)
-    begun = time.monotonic()
     result = bash.run("x" * 200_000, 1, True)
-    assert time.monotonic() - begun < 5 and "did not read" in result["notice"]
+    assert "did not read" in result["notice"]
     assert _said(bash, "echo usable")[0].endswith("usable\n")
 
 

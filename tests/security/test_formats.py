@@ -85,6 +85,7 @@ def test_any_surroundings_are_fine(before: str, credential: str, after: str) -> 
     redact(before + credential + after)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "unit",
     [

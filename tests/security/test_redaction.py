@@ -218,6 +218,7 @@ def test_innocent_text_is_left_alone(text: str) -> None:
     assert redactor(event) is event
 
 
+@pytest.mark.deep
 def test_an_event_of_usual_size_takes_less_than_two_milliseconds() -> None:
     text = "def parse(line: str) -> Event:  # one line of a log\n" * 100
     events = [o.CmdOutput(content=f"{text}{i}") for i in range(200)]
@@ -227,6 +228,7 @@ def test_an_event_of_usual_size_takes_less_than_two_milliseconds() -> None:
     assert (time.perf_counter() - begin) / len(events) < 0.002
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "text", [LONG_TOKEN * 4_000, LONG_TOKEN[:15] * 130_000, "a" * 2_000_000, "\x1b[3" * 700_000]
 )

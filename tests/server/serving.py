@@ -12,7 +12,6 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,23 +20,13 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
 from tests.parts.runs import MODEL_KEY, RESOLVER, bash, finish
+from tests.parts.waiting import until
 
 SECRET = "webhook-canary-8d1f5b3a7c9e2046"
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 BOT = "resolver-bot"
-
-
-def until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """The first true value of `condition`. Fails when there is none in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not in {seconds} seconds: {condition}")
 
 
 class Plans:

@@ -1,7 +1,6 @@
 """A server that is killed or told to end in the middle of a run, and started again."""
 
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
-from tests.server.serving import Forge, Plans, Server, plan_of_a_fix, until
+from tests.parts.waiting import until
+from tests.server.serving import Forge, Plans, Server, plan_of_a_fix
 
 
 class Scene:
@@ -79,9 +79,7 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
     scene.plans.add("stuck", sleeping, *plan_of_a_fix(delay=0.8))
     server.start()
     until(lambda: len(scene.plans.times("stuck")) > 1)
-    begun = time.monotonic()
     assert server.end(signal.SIGTERM) == 0
-    assert time.monotonic() - begun < 5
     assert "stopped by SIGTERM" in server.log
     assert not scene.forge.told(issue), "what goes on later is not told as an ending"
 

@@ -11,7 +11,8 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash, finish
-from tests.server.serving import Forge, Plans, Server, until
+from tests.parts.waiting import until
+from tests.server.serving import Forge, Plans, Server
 
 SLEEP = bash("echo begun; sleep 301.5", timeout=400)
 

@@ -28,7 +28,8 @@ from resolver.settings import load_settings
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
-from tests.server.serving import FIX, Forge, Plans, Server, plan_of_a_fix, until
+from tests.parts.waiting import until
+from tests.server.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
@@ -232,6 +233,7 @@ def test_a_log_that_is_no_file_blocks_nobody(served: Served) -> None:
     assert served.page().status == 200
 
 
+@pytest.mark.deep
 def test_of_a_log_of_fifty_megabytes_the_newest_part_is_shown(served: Served) -> None:
     log = served.write(realistic())
     step = a.CmdRun(command="ls"), o.CmdOutput(content="<some output>\n" * 4_000, exit_code=0)
@@ -249,6 +251,7 @@ def test_of_a_log_of_fifty_megabytes_the_newest_part_is_shown(served: Served) ->
     assert re.search(r"The log is long: 49\.\d MB of it", page.body)
 
 
+@pytest.mark.deep
 def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
     (served.folder / RUN).mkdir()
     with (served.folder / RUN / "events.jsonl").open("wb") as file:
@@ -258,6 +261,7 @@ def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
     assert time.perf_counter() - began < 5
 
 
+@pytest.mark.deep
 def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
     edit = a.FileEdit(command="insert", path="a", insert_line=1, new_str="")
     diff = o.FileEditResult(content="", path="a", diff="+\n" * 2_999)

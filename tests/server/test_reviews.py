@@ -9,8 +9,9 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
+from tests.parts.waiting import until
 from tests.pipeline.test_reviews import comment, submit
-from tests.server.serving import BOT, Forge, Plans, Server, until
+from tests.server.serving import BOT, Forge, Plans, Server
 
 NAME = "octo/calc"
 TEXT = "".join(f"# {n}\n" for n in range(1, 31))

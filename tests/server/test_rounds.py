@@ -11,7 +11,8 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review, ReviewComment
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import bash
-from tests.server.serving import BOT, Forge, Plans, Server, until
+from tests.parts.waiting import until
+from tests.server.serving import BOT, Forge, Plans, Server
 
 NAME = "octo/calc"
 TEXT = "".join(f"# {n}\n" for n in range(1, 31))

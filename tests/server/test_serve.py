@@ -11,7 +11,8 @@ import pytest
 
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import RESOLVER, CommandLine, Ended
-from tests.server.serving import SECRET, until
+from tests.parts.waiting import until
+from tests.server.serving import SECRET
 
 
 class Door(CommandLine):

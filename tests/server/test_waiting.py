@@ -14,7 +14,8 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
-from tests.server.serving import Forge, Plans, Server, plan_of_a_fix, until
+from tests.parts.waiting import until
+from tests.server.serving import Forge, Plans, Server, plan_of_a_fix
 
 
 class Scene:

@@ -192,6 +192,7 @@ def test_any_text_is_read(text: str) -> None:
     assert not read.alone or read.vouched
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("piece", PIECES)
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     def seconds(size: int) -> float:
@@ -206,6 +207,7 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     assert seconds(64_000) < small * 8 * 4
 
 
+@pytest.mark.deep
 def test_a_long_chain_is_read_in_linear_time() -> None:
     text = "pytest&&" * (MOST_READ // 8 - 1) + "ls"
     began = time.process_time()

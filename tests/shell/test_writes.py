@@ -153,6 +153,7 @@ def test_any_text_is_read(pieces: list[str]) -> None:
     written_in("".join(pieces))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "piece", ["sed -i a;", "> a ", "xargs ", "bash -c '", "open('", "find -exec ", "a|", "\0005\0"]
 )

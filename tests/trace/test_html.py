@@ -85,6 +85,7 @@ def test_a_link_needs_to_be_a_web_address() -> None:
     assert "javascript:" not in render_html(events)
 
 
+@pytest.mark.deep
 def test_five_megabytes_are_shown_from_both_ends() -> None:
     output = "first\n" + "<x>" * 1_700_000 + "\nlast"
     events = numbered([a.CmdRun(command=output, thought=output), o.CmdOutput(content=output)])

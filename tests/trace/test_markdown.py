@@ -169,6 +169,7 @@ def test_a_comment_names_a_loaded_skill_and_the_whole_trace_has_its_text() -> No
     assert "python-tests: a.py was touched" in comment and "Use pytest." not in comment
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", ["x", "\n", "`", "🦀", "漢", "</details>\n", "@octocat #1 "])
 def test_five_megabytes_as_the_first_step_show_start_and_end(unit: str) -> None:
     output = "first words\n" + unit * (5_000_000 // len(unit)) + "\nlast words"

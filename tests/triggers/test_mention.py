@@ -122,6 +122,7 @@ def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
     assert find_instruction(f"{hostile} @agent fix this", "@agent") is None
 
 
+@pytest.mark.deep
 def test_one_long_word_of_mentions_takes_no_minutes() -> None:
     """Anybody can write it, and it is read before anybody is asked who they are."""
     begun = time.process_time()
@@ -129,6 +130,7 @@ def test_one_long_word_of_mentions_takes_no_minutes() -> None:
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "hostile",
     [

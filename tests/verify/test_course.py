@@ -237,6 +237,7 @@ def test_any_log_is_followed(events: list[Any]) -> None:
         following.take(event)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("word", ["open(", "python ", "x.write", "FAIL ", "cd: ", "! ", "&& "])
 def test_hostile_text_is_read_in_bounded_time(word: str) -> None:
     log = Log()
@@ -248,6 +249,7 @@ def test_hostile_text_is_read_in_bounded_time(word: str) -> None:
     assert time.process_time() - began < 2
 
 
+@pytest.mark.deep
 def test_a_long_log_is_followed_in_linear_time() -> None:
     log = Log()
     began = time.process_time()

@@ -1,7 +1,6 @@
 """Git on the host is bounded, and says what went wrong."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,12 @@ from tests.workspace.scene import make_repository, plain_git, write
 def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     reading, writing = os.pipe()
-    started = time.monotonic()
     with (
         open(reading, "rb", buffering=0) as stdin,
         pytest.raises(WorkspaceError, match="cat-file did not end within 0 seconds"),
     ):
         HostGit(checkout=source).attempt("cat-file", "--batch", stdin=stdin, timeout=0.3)
     os.close(writing)
-    assert time.monotonic() - started < 10
 
 
 def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_a_path_covers_itself(path: str) -> None:
     assert covers(f"/{path}", path)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("glob", "path"),
     [

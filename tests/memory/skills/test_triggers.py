@@ -95,6 +95,7 @@ LONG = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", LONG.values(), ids=list(LONG))
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()

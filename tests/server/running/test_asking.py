@@ -2,8 +2,9 @@
 
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import finish
+from tests.parts.waiting import until
 from tests.pipeline.test_agents import AGENTS
-from tests.server.serving import FILES, FIX, Forge, Plans, Server, until
+from tests.server.serving import FILES, FIX, Forge, Plans, Server
 
 
 def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:

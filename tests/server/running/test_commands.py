@@ -9,7 +9,8 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import bash, finish
-from tests.server.serving import FIX, SUMMARY, Forge, Plans, Server, until
+from tests.parts.waiting import until
+from tests.server.serving import FIX, SUMMARY, Forge, Plans, Server
 
 SLEEP = bash("echo begun; sleep 301.5", timeout=400)
 

@@ -5,8 +5,9 @@ import signal
 from typing import Any
 
 from tests.parts.runs import bash, finish
+from tests.parts.waiting import until
 from tests.server.running.test_commands import Thread, reactions
-from tests.server.serving import SUMMARY, Forge, Plans, Server, until
+from tests.server.serving import SUMMARY, Forge, Plans, Server
 
 RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
 

@@ -1,0 +1,90 @@
+"""litellm is loaded and made ready in the background, and a first call finds everything there."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from resolver.llm.config import ModelConfig
+from resolver.llm.library import LIBRARY_LOCK, litellm
+from resolver.llm.preload import preload_with, rehearse
+from tests.llm.conftest import KEY, Build
+from tests.llm.test_providers import ALL, CHAT, CLAUDE, TOOLS
+from tests.parts.model_endpoint import ModelEndpoint, reply
+
+UNUSED = {"litellm.litellm_core_utils.default_encoding", "mcp", "mcp_types", "fastapi"}
+"""What no call needs, and takes tens of megabytes."""
+
+FIRST_CALL = """
+import json, sys
+from resolver.llm.config import ModelConfig
+from resolver.llm.litellm_model import LiteLLMModel
+from resolver.llm.preload import preload_model
+name, url, key, tools = json.loads(sys.argv[1])
+config = ModelConfig(model=name, base_url=url, api_key=key)
+preload_model(config).join()
+loaded = set(sys.modules)
+model = LiteLLMModel(config, on_retry=lambda *_: None)
+text = model.complete([{"role": "user", "content": "hello"}], tools).text
+print(json.dumps({"text": text, "late": sorted(set(sys.modules) - loaded),
+                  "all": sorted(sys.modules)}))
+"""
+
+
+@pytest.mark.parametrize("name", [CHAT, CLAUDE])
+def test_the_first_call_after_preloading_imports_nothing(
+    model_endpoint: ModelEndpoint, name: str
+) -> None:
+    model_endpoint.script(reply("done"))
+    url = model_endpoint.url if name == CHAT else model_endpoint.root
+    given = json.dumps([name, url, KEY, TOOLS])
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL, given], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["text"] == "done"
+    assert found["late"] == []
+    assert not UNUSED & set(found["all"])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_rehearsal_sends_nothing(model_endpoint: ModelEndpoint, asked: Build, name: str) -> None:
+    rehearse(asked(name, stream=True).config)
+    assert model_endpoint.requests == []
+    assert model_endpoint.tokens == 0
+
+
+def test_litellm_is_waited_for_while_it_is_preloaded() -> None:
+    may_end, used = threading.Event(), threading.Event()
+    loading = preload_with(lambda: used.is_set() or may_end.wait())
+    assert not LIBRARY_LOCK.acquire(blocking=False)
+    user = threading.Thread(target=lambda: (litellm(), used.set()))
+    user.start()
+    assert not used.is_set()
+    may_end.set()
+    user.join()
+    loading.join()
+    assert used.is_set()
+
+
+def test_an_error_while_preloading_is_left_to_the_next_user(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def load() -> None:
+        raise ImportError("no module named litellm")
+
+    preload_with(load).join()
+    assert capfd.readouterr() == ("", "")
+    assert litellm().completion
+
+
+def test_the_tokenizer_is_there_when_something_is_counted() -> None:
+    text = "Fix it, please."
+    tokenizer = litellm().main.encoding
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_a_model_of_unknown_name_is_rehearsed_too() -> None:
+    rehearse(ModelConfig(model="some-model", base_url="http://127.0.0.1:9/v1"))

@@ -1,0 +1,40 @@
+"""Waiting for a condition that something else brings about. The only place of the tests that
+sleeps: a fixed pause hopes that something has happened by then, and fails on a slow machine."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_SECONDS = 120.0
+"""How long a condition may take. Generous: it is only waited out where a test fails."""
+
+
+def until(
+    condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS, pause: float = 0.05
+) -> Any:
+    """The first true value of `condition`. Fails when there is none in time.
+
+    pause: seconds between two looks.
+    """
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(pause)
+    raise AssertionError(f"not in {seconds} seconds: {condition}")
+
+
+def becomes_true(condition: Callable[[], object], seconds: float, pause: float = 0.05) -> bool:
+    """Whether the condition becomes true in time."""
+    try:
+        until(condition, seconds, pause)
+    except AssertionError:
+        return False
+    return True
+
+
+def next_second() -> None:
+    """Wait until the clock shows another second, for what is named after the second it began in."""
+    now = int(time.time())
+    until(lambda: int(time.time()) > now)

@@ -1,0 +1,59 @@
+"""When the model's library is loaded in the background: for runs that may start and ask a live
+model."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resolver.assembly.models import preload_models
+from resolver.doors import command_line_trigger, host_of
+from resolver.forge.local import LocalForge
+from resolver.output import Output
+from resolver.pipeline import resolve
+from resolver.record import Job
+from resolver.settings import Settings, load_settings
+
+
+class ReadOnlyForge(LocalForge):
+    """A forge whose token may not push."""
+
+    def operator_may_push(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A run on a repository that does not exist, which ends before it asks a model."""
+    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
+    return Job(
+        trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
+        run="1",
+        output=Output(tmp_path / "output"),
+        load=lambda repository: load_settings({}, environment, repository),
+        host=host_of(environment),
+        publish=False,
+    )
+
+
+def test_a_run_that_may_start_loads_its_model(job: Job, tmp_path: Path) -> None:
+    loaded: list[Settings] = []
+    resolve(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
+    assert [each.model for each in loaded] == ["gpt-4o"]
+
+
+def test_a_refused_run_loads_nothing(job: Job, tmp_path: Path) -> None:
+    loaded: list[Settings] = []
+    record = resolve(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
+    assert record.exit_code == 5
+    assert loaded == []
+
+
+@pytest.mark.parametrize("model", ["replay:events.jsonl", "scripted:replies.yml"])
+def test_a_recording_or_a_script_needs_no_library(job: Job, model: str) -> None:
+    begun: list[object] = []
+    settings = job.load({}).model_copy(update={"model": model})
+    preload_models(settings, begun.append)
+    assert begun == []
+    preload_models(job.load({}), begun.append)
+    assert len(begun) == 1
