@@ -6,6 +6,8 @@ import signal
 import socket
 import tempfile
 from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,7 +18,14 @@ from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
 from resolver.assembly.sandbox import Host
-from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
+from resolver.commands.connections import ShortRequestConnection
+from resolver.commands.listening import (
+    address_of,
+    allow_open_files,
+    listen,
+    log_to_stderr,
+    server_settings,
+)
 from resolver.commands.options import settings_options
 from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
 from resolver.errors import UsageError
@@ -24,13 +33,15 @@ from resolver.events.stream import utc_now
 from resolver.model import Trigger
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
+from resolver.server.database import database
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
 from resolver.server.login import OwnLogin, asked_of
 from resolver.server.pages import Pages
 from resolver.server.spending import Ledger
+from resolver.server.sql_request_queue import SqlRequestQueue
 from resolver.server.webhook import Accept, create_app
-from resolver.server.worker import Worker, database
+from resolver.server.worker import Handlers, Worker
 from resolver.settings import Settings, load_settings
 from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
@@ -38,8 +49,8 @@ from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
 
-MOST_CONNECTIONS = 200
-"""Open at a time; what comes beyond is answered 503, and GitHub's page can deliver it again."""
+MOST_CONNECTIONS = 1000
+"""Open at a time. Only those with a complete request keep others out, who are then answered 503."""
 
 DRAIN_SECONDS = 3
 """How long an answer under way may still take when the server is told to end."""
@@ -97,19 +108,29 @@ def command(
     log_to_stderr(Redactor(secrets, machine.tokens.minted))
     options |= app_login(settings, machine)
     settings = load_settings(options, environment)
-    signal.signal(signal.SIGTERM, _end)
-    signal.signal(signal.SIGINT, _end)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, partial(_end, folder))
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
-    runs = Runs(environment, options, folder.path, ledger=Ledger(url), minted=machine.tokens.minted)
-    commands = Commands(runs, runs.at_work, runs.threads)
-    worker = Worker(url, runs.work_on, commands.obey, runs.announce, runs.is_for_us, concurrency)
+    retry = timedelta(seconds=settings.outage_retry_seconds)
+    ledger, minted = Ledger(url), machine.tokens.minted
+    runs = Runs(environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry)
+    queue = SqlRequestQueue(url)
+    queue.recover(folder.take_stop_note(), runs.progress, utc_now())
+    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
     worker.start()
     _announce(listening, url, folder)
     pages = Pages(folder.path, secret) if settings.public_url else None
-    _serve(create_app(secret, _accepting(settings, machine, worker), pages=pages), listening)
+    accept = _accepting(settings, machine, worker)
+    _serve(create_app(secret, accept, pages=pages, check=queue.check), listening)
     return 0
+
+
+def _handlers(runs: Runs, retry: timedelta) -> Handlers:
+    """What the worker calls for each request."""
+    commands = Commands(runs, runs.at_work, runs.threads)
+    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
@@ -166,11 +187,17 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
     """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
-    config = server_settings(app, MOST_CONNECTIONS, timeout_graceful_shutdown=DRAIN_SECONDS)
+    allow_open_files(2 * MOST_CONNECTIONS)
+    config = server_settings(
+        app,
+        MOST_CONNECTIONS,
+        ShortRequestConnection,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
     """End this process now, with whatever runs: the next start does that again.
 
     Leaving in the usual way would wait for the threads of the runs, an hour perhaps.
@@ -178,5 +205,6 @@ def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the ha
     logger.info(
         "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name
     )
+    folder.note_stop()
     logging.shutdown()
     os._exit(0)

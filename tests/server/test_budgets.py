@@ -10,9 +10,9 @@ from resolver.cli import run as run_command
 from resolver.doors import run_id, trigger_of
 from resolver.events.stream import utc_now
 from resolver.model import Trigger
+from resolver.server.database import database
 from resolver.server.deliveries import MOST_ATTEMPTS, Runs
 from resolver.server.spending import Ledger
-from resolver.server.worker import database
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
