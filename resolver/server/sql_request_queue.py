@@ -55,7 +55,8 @@ class SqlRequestQueue:
     def __init__(self, url: URL) -> None:
         self._database = Database(url, REQUESTS)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
-        self._insertion = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
+        new = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
+        self._insertion = new.execution_options(preserve_rowcount=True)
         self._pending: list[_Insertion] = []
         self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
 
