@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
 from resolver.assembly.sandbox import Host
+from resolver.assembly.tokens import access_of
 from resolver.commands.connections import ShortRequestConnection
 from resolver.commands.listening import (
     address_of,
@@ -28,8 +29,10 @@ from resolver.commands.listening import (
 )
 from resolver.commands.options import settings_options
 from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
-from resolver.errors import UsageError
+from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
+from resolver.forge.github.hook_deliveries import HookDeliveries, repository_hooks
+from resolver.forge.github.tokens import OneToken
 from resolver.model import Trigger
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
@@ -37,7 +40,9 @@ from resolver.server.database import database
 from resolver.server.deliveries import Runs
 from resolver.server.folder import DataFolder, lock
 from resolver.server.login import OwnLogin, asked_of
+from resolver.server.missed_deliveries import MissedDeliveries
 from resolver.server.pages import Pages
+from resolver.server.request_queue import RequestQueue
 from resolver.server.spending import Ledger
 from resolver.server.sql_request_queue import SqlRequestQueue
 from resolver.server.webhook import Accept, create_app
@@ -119,12 +124,32 @@ def command(
     queue.recover(folder.take_stop_note(), runs.progress, utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
+    accept = _accepting(settings, machine, worker)
     worker.start()
+    sources = partial(_delivery_sources, settings, machine, queue)
+    MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
     pages = Pages(folder.path, secret) if settings.public_url else None
-    accept = _accepting(settings, machine, worker)
     _serve(create_app(secret, accept, pages=pages, check=queue.check), listening)
     return 0
+
+
+def _delivery_sources(
+    settings: Settings, machine: Host, queue: RequestQueue
+) -> Iterator[HookDeliveries]:
+    """The webhooks that deliver to this server: the App's; else, where the server's address is set,
+    those of the repositories from which it has had requests. Raises ForgeError."""
+    if settings.has_app:
+        yield machine.tokens.app(settings).deliveries()
+    elif settings.public_url and settings.github_token is not None:
+        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        for repository in queue.repositories():
+            try:
+                yield from repository_hooks(access, repository, f"{settings.public_url}/webhook")
+            except ForgeError as error:
+                if error.cause not in {"not_found", "permission"}:
+                    raise
+                logger.debug("%s", error.what)  # the token may not read webhooks there
 
 
 def _handlers(runs: Runs, retry: timedelta) -> Handlers:

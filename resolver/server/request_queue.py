@@ -147,6 +147,10 @@ class RequestQueue(Protocol):
         """What the runs of one issue or pull request are for that wait or are at work."""
         ...
 
+    def repositories(self) -> list[str]:
+        """Those of which something was asked, in small letters; the first MAX_LISTED."""
+        ...
+
     def check(self) -> None:
         """Raise DatabaseError unless the queue can be used."""
         ...

@@ -78,3 +78,15 @@ SELECT position FROM (
 """Positions of the runs that can start. It goes from one repository to the next in the index (a
 "loose index scan"), and so does not read the runs behind the first.
 Source: https://wiki.postgresql.org/wiki/Loose_indexscan"""
+
+ALL_REPOSITORIES = text(f"""
+WITH RECURSIVE known(repository) AS (
+    SELECT min(repository) FROM {REQUESTS.name}
+    UNION ALL
+    SELECT (
+        SELECT min(following.repository) FROM {REQUESTS.name} AS following
+        WHERE following.repository > known.repository
+    ) FROM known WHERE known.repository IS NOT NULL
+)
+SELECT repository FROM known WHERE repository IS NOT NULL LIMIT :limit
+""")  # noqa: S608 - the table's own name

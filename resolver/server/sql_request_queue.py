@@ -30,7 +30,7 @@ from resolver.server.request_queue import (
     RequestState,
     StartedRequest,
 )
-from resolver.server.request_table import FIRST_OF_EACH_REPOSITORY, REQUESTS
+from resolver.server.request_table import ALL_REPOSITORIES, FIRST_OF_EACH_REPOSITORY, REQUESTS
 
 FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 """For a run that has the server to itself because of crashes; twice as long after each more."""
@@ -96,8 +96,10 @@ class SqlRequestQueue:
         """As the protocol has it."""
         table = REQUESTS.c
         is_kind = table.kind == kind
-        with self._database.reading() as connection:
-            if not connection.execute(_startable(kind, now)).first():
+        of_working = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
+        with self._database.reading() as connection:  # most looks find nothing to claim
+            is_full = len(connection.execute(of_working).all()) >= limit
+            if is_full or not connection.execute(_startable(kind, now)).first():
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
@@ -106,10 +108,7 @@ class SqlRequestQueue:
                 .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
                 .values(state=RequestState.WAITING)
             )
-            working = connection.execute(
-                select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
-            ).scalars()
-            crashes_of_working = list(working)
+            crashes_of_working = list(connection.scalars(of_working))
             free = limit - len(crashes_of_working)
             if free <= 0 or any(each >= ISOLATED_AFTER for each in crashes_of_working):
                 return []
@@ -236,6 +235,11 @@ class SqlRequestQueue:
         )
         with self._database.reading() as connection:
             return [_trigger_of(row) for row in connection.execute(thread).all()]
+
+    def repositories(self) -> list[str]:
+        """As the protocol has it."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
 
     def check(self) -> None:
         """As the protocol has it."""

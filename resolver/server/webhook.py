@@ -78,7 +78,7 @@ def create_app(
         body = await _signed_body(request, secret, seconds)
         event = request.headers.get("x-github-event", "")
         delivery = request.headers.get("x-github-delivery", "")
-        if not _EVENT.fullmatch(event) or not _DELIVERY.fullmatch(delivery):
+        if not is_identified(delivery, event):
             raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
 
         def take() -> str | None:
@@ -120,6 +120,11 @@ def add_health(app: FastAPI, check: Check | None) -> None:
             logger.error("unhealthy: %s", error.what)
             return JSONResponse({"status": "the database can't be used"}, status_code=503)
         return JSONResponse({"status": "ok"})
+
+
+def is_identified(delivery: str, event: str) -> bool:
+    """Whether a delivery's id and the name of its event look like those of GitHub."""
+    return bool(_EVENT.fullmatch(event) and _DELIVERY.fullmatch(delivery))
 
 
 def parse_payload(body: bytes) -> dict[str, Any] | None:

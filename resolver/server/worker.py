@@ -65,6 +65,9 @@ EARLIER_POLL_SECONDS = 5.0
 DISPATCH_SECONDS = 1.0
 """Between two looks for requests whose time has come; new ones are looked for at once."""
 
+PAUSE_SECONDS = 0.1
+"""Before a look for new requests: those that come close together are found by one."""
+
 RETRY_SECONDS = 5.0
 """Before a database that could not be used is tried again."""
 
@@ -205,6 +208,7 @@ class Worker:
         failing = False
         while True:
             self._wake.wait(DISPATCH_SECONDS)
+            time.sleep(PAUSE_SECONDS)
             self._wake.clear()
             try:
                 self._hand_over()
