@@ -16,8 +16,8 @@ class BoundedConnection(H11Protocol):
     """Closes connections that don't send a request, so that they keep nobody else out.
 
     uvicorn bounds how long a connection may idle after an answer, but not how long the first
-    request, or one that is sent byte by byte, may take. Where the bound of open connections
-    (`limit_concurrency`) is reached, the oldest one without a request makes room for the new one.
+    request, or one that is sent byte by byte, may take. Where half as many connections are open as
+    may be (`limit_concurrency`), the oldest one without a request makes room for the new one.
     """
 
     head_seconds = HEAD_SECONDS
@@ -67,9 +67,10 @@ class BoundedConnection(H11Protocol):
             self._head_timer = None
 
     def _make_room(self) -> None:
-        limit = self.limit_concurrency
-        # uvicorn refuses a request where as many connections as the limit are open, its own counted
-        while limit is not None and len(self.connections) >= limit:
+        # uvicorn counts the tasks of closed connections as well, until they have ended: at half of
+        # its limit there is time for that
+        limit = (self.limit_concurrency or 0) // 2
+        while limit and len(self.connections) > limit:
             others = (c for c in self.connections if c is not self)
             waiting = [c for c in others if isinstance(c, BoundedConnection) and c.is_replaceable]
             if not waiting:

@@ -50,8 +50,8 @@ def server_settings(
 ) -> uvicorn.Config:
     """A web server that says nothing of itself and logs what went wrong alone.
 
-    app: an ASGI application. connections: open at a time. One more takes the place of the oldest
-    one that `protocol` calls replaceable; where none is, it is answered 503.
+    app: an ASGI application. connections: open at a time; what comes beyond is answered 503. From
+    half of them on, a new one takes the place of the oldest that `protocol` calls replaceable.
     """
     return uvicorn.Config(
         app,

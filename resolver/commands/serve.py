@@ -54,8 +54,9 @@ from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
 
-MOST_CONNECTIONS = 1000
-"""Open at a time. Only those with a complete request keep others out, who are then answered 503."""
+MOST_CONNECTIONS = 2000
+"""Open at a time. Where half of them are, those without a complete request make room for new ones,
+so that only complete requests keep others out, who are then answered 503."""
 
 DRAIN_SECONDS = 3
 """How long an answer under way may still take when the server is told to end."""
@@ -98,8 +99,8 @@ def command(
     The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
     delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
     server within seconds; what was not finished then, or at a crash, is done when it starts again.
-    One server works on a database at a time. `GET /healthz` answers while it lives, and with
-    RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
+    One server works on a database at a time. `GET /healthz` says whether it can store deliveries,
+    and with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
     """
     settings = load_settings(options, environment)
     secret = _check(settings)

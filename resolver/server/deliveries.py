@@ -203,7 +203,7 @@ class Runs:
         pull = record.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
-        if record.outage:
+        if record.outage and job.retry_until is not None:
             what = record.failure.what if record.failure else "the model's provider did not answer"
             raise ResolverError(f"run {run}: {what}", cause=record.outage)
         logger.info("run %s ended with exit code %d", run, record.exit_code)

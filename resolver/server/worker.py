@@ -259,11 +259,12 @@ class Worker:
             return
         request = started.request
         settle = partial(self._queue.finish, id, claim)
+        # By the moment of the start, as the run itself decides whether people are told of a retry.
+        wait = next_try(started, self._handlers.outage_retry, self._now())
         try:
             self._do(started)
         except ResolverError as error:
             what = f"{request.kind.value} {request.id}"
-            wait = next_try(started, self._handlers.outage_retry, self._now())
             if isinstance(error, DatabaseError):
                 settle = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
             elif error.cause in OUTAGES and wait is not None:
