@@ -99,8 +99,8 @@ def command(
     The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
     delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
     server within seconds; what was not finished then, or at a crash, is done when it starts again.
-    One server works on a database at a time. `GET /healthz` says whether it can store deliveries,
-    and with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
+    One server works on a database at a time. `GET /healthz` says whether deliveries can be stored;
+    with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
