@@ -148,7 +148,7 @@ class Runs:
             # A stop is noted before it looks for the run at work: one of the two finds the other.
             by = self.threads.stop_after(trigger)
             if by is not None:
-                return self._cancel(report, by, forge)
+                return self._cancel(report, by, forge, started.outages > 0)
             done = self._begin(report, started, settings, forge, control, host)
         finally:
             late = self.at_work.leave(trigger)
@@ -284,11 +284,14 @@ class Runs:
             if each < run and can_go_on(folder / EVENTS):
                 yield Earlier(each, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(self, report: Report, by: str, forge: Forge) -> dict[str, Any]:
-        """Somebody has said stop before the run could begin, or go on after a crash."""
+    def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
+        """Somebody has said stop before the run could begin, or go on after a crash.
+
+        deferred: an outage had ended it, so that its comment says that it is tried again.
+        """
         logger.info("run %s is not begun: %s said stop", report.run, by)
         folder = self.folder / report.run
-        if not (folder / OUTCOME).exists():
+        if deferred or not (folder / OUTCOME).exists():
             failure = Failure(kind="stopped", what=f"{by} said stop before it could go on")
             kept = can_go_on(folder / EVENTS)
             report = report.model_copy(update={"failure": failure, "continues": kept})

@@ -77,6 +77,17 @@ def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(sce
     assert "I opened" in scene.told
 
 
+def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scene: Scene) -> None:
+    scene.plans.add("fix", error(503, "overloaded"))
+    with pytest.raises(ResolverError):
+        scene.runs().work_on(started(scene.trigger, 1))
+    stop = scene.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
+    scene.runs().threads.stopped(stop)
+    done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
+    assert done["state"] == "stopped"
+    assert "You don't need to do anything" not in scene.told and "mona said stop" in scene.told
+
+
 def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scene: Scene) -> None:
     scene.plans.add("fix", error(503, "overloaded"))
     began = utc_now() - RETRY

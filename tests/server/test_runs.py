@@ -13,7 +13,7 @@ from resolver.doors import run_id, trigger_of
 from resolver.model import Command, Trigger
 from resolver.server.deliveries import Runs
 from resolver.server.pages import Pages
-from resolver.server.request_queue import MAX_CRASHES
+from resolver.server.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -53,6 +53,21 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
     assert "the server crashed 5 times while it worked on this run" in told.body
     assert "ask again" in told.body
     assert not scene.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (RequestsAhead((7, 8), 3), "3 runs are before this one"),
+        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} runs are before this one"),
+        (RequestsAhead(), "all places for runs on this server are taken by other repositories"),
+    ],
+)
+def test_who_waits_is_told_for_what(scene: Scene, ahead: RequestsAhead, words: str) -> None:
+    scene.runs.announce(scene.request(), ahead)
+    [told] = scene.forge.written(scene.issue)
+    assert f"**wait**: {words}" in told.body
+    assert [each.content for each in scene.issue.comments[0].reactions] == ["eyes"]
 
 
 def page_of(scene: Scene, trigger: Trigger) -> str:
