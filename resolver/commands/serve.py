@@ -37,7 +37,7 @@ from resolver.model import Trigger
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
 from resolver.server.database import database
-from resolver.server.deliveries import Runs
+from resolver.server.deliveries import Runs, measure_progress
 from resolver.server.folder import DataFolder, lock
 from resolver.server.login import OwnLogin, asked_of
 from resolver.server.missed_deliveries import MissedDeliveries
@@ -122,7 +122,7 @@ def command(
     ledger, minted = Ledger(url), machine.tokens.minted
     runs = Runs(environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry)
     queue = SqlRequestQueue(url)
-    queue.recover(folder.take_stop_note(), runs.progress, utc_now())
+    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
     accept = _accepting(settings, machine, worker)

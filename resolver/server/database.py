@@ -57,7 +57,7 @@ class DatabaseError(ResolverError):
     """The database can't be used now: it is gone, full, or refuses what is asked of it."""
 
 
-class Database:
+class ServerDatabase:
     """Transactions on one database. Safe to use from several threads.
 
     url: as `database` gives it. Raises UsageError when it can't be used; DatabaseError

@@ -86,14 +86,6 @@ class Runs:
         """Say on its thread that a run waits. Never raises."""
         self.waiting.announce(trigger, ahead, self.settings(), self.host(), self.now())
 
-    def progress(self, trigger: Trigger) -> int:
-        """How many actions of its run have ended, by its log."""
-        try:
-            events = list(read_log(self.folder / run_id(trigger.key, trigger.at) / EVENTS))
-        except ResolverError:
-            return 0
-        return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)
-
     def is_for_us(self, trigger: Trigger, login: str) -> bool:
         """Whether what is asked of this account is asked of us; may take hours to know."""
 
@@ -127,7 +119,7 @@ class Runs:
         run = run_id(trigger.key, trigger.at)
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
-        found = self._placed(trigger, forge, settings, started.attempt)
+        found = _with_place(trigger, forge, settings, started.attempt)
         if isinstance(found, Ignored):
             logger.info("run %s is not begun: %s", run, found.reason)
             return {"run": run, "exit_code": 0, "state": "ignored"}
@@ -154,19 +146,6 @@ class Runs:
             late = self.at_work.leave(trigger)
             self._settle(trigger, run)
         return {**done, LEFT: [each.model_dump_json() for each in late]}
-
-    @staticmethod
-    def _placed(
-        trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
-    ) -> Trigger | Ignored:
-        """With its place; what can't be placed is not begun, and nobody waits for it. Raises
-        ResolverError in an outage."""
-        try:
-            return placed(trigger, forge, settings, again=attempt > 1)
-        except ResolverError as error:
-            if error.cause in OUTAGES:
-                raise
-            return Ignored(error.what)
 
     def _begin(
         self,
@@ -217,7 +196,7 @@ class Runs:
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
-        page = self._page(settings, run)
+        page = _page_of(settings, run)
         job = Job(trigger, run, output, self._load, host, purse=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
@@ -230,11 +209,6 @@ class Runs:
         continuation, notices = continued(trigger, earlier, settings, output.log)
         about = trigger if continuation else without_log(trigger)
         return replace(job, trigger=about, continuation=continuation, notices=notices)
-
-    @staticmethod
-    def _page(settings: Settings, run: str) -> str:
-        secret = settings.webhook_secret
-        return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
 
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
         """Whether it is about something that an earlier run has left, and that is not there any
@@ -330,3 +304,30 @@ class Runs:
                 forge.comment(report)
         except ResolverError as error:
             logger.error("run %s could not be told: %s", report.run, error.what)
+
+
+def _with_place(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
+) -> Trigger | Ignored:
+    """With its place; what can't be placed is not begun, and nobody waits for it. Raises
+    ResolverError in an outage."""
+    try:
+        return placed(trigger, forge, settings, again=attempt > 1)
+    except ResolverError as error:
+        if error.cause in OUTAGES:
+            raise
+        return Ignored(error.what)
+
+
+def _page_of(settings: Settings, run: str) -> str:
+    secret = settings.webhook_secret
+    return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
+
+
+def measure_progress(folder: Path, trigger: Trigger) -> int:
+    """Return how many actions of the request's run have ended, by its log. folder: of all runs."""
+    try:
+        events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
+    except ResolverError:
+        return 0
+    return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)

@@ -17,7 +17,7 @@ from resolver.causes import OUTAGES
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.forge.github.hook_deliveries import PAGE_SIZE, HookDelivery
-from resolver.server.database import Database
+from resolver.server.database import ServerDatabase
 from resolver.server.webhook import Accept, is_identified
 
 logger = logging.getLogger("resolver.server")
@@ -70,7 +70,7 @@ class MissedDeliveries:
     def __init__(
         self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
     ) -> None:
-        self._database = Database(url, LOOKS)
+        self._database = ServerDatabase(url, LOOKS)
         self._sources, self._accept, self._now = sources, accept, now
 
     def start(self) -> None:

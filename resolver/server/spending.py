@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from resolver.errors import OverBudget
-from resolver.server.database import Database
+from resolver.server.database import ServerDatabase
 
 SPENDING = Table(
     "resolver_spending",
@@ -93,7 +93,7 @@ class Ledger:
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = Database(url, SPENDING)
+        self._database = ServerDatabase(url, SPENDING)
 
     def reserve(
         self, run: str, repository: str, wanted: float, bounds: Bounds, now: datetime, hours: float

@@ -18,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from resolver.model import Trigger
-from resolver.server.database import Database
+from resolver.server.database import ServerDatabase
 from resolver.server.request_queue import (
     ISOLATED_AFTER,
     MAX_LISTED,
@@ -53,7 +53,7 @@ class SqlRequestQueue:
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = Database(url, REQUESTS)
+        self._database = ServerDatabase(url, REQUESTS)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         new = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
         self._insertion = new.execution_options(preserve_rowcount=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.doors import run_id, trigger_of
-from resolver.model import Command, Trigger
-from resolver.server.deliveries import Runs
+from resolver.model import Actor, Command, Trigger, TriggerKind
+from resolver.server.deliveries import Runs, measure_progress
 from resolver.server.pages import Pages
 from resolver.server.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
@@ -168,3 +169,23 @@ def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
         assert run_id(found.key, found.at)
     else:
         assert found.reason.encode()
+
+
+def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
+    trigger = Trigger(
+        key="k",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="octo/calc",
+        number=1,
+        actor=Actor(login="mona"),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert measure_progress(tmp_path, trigger) == 0
+    folder = tmp_path / run_id(trigger.key, trigger.at)
+    folder.mkdir()
+    assert measure_progress(tmp_path, trigger) == 0
+    (folder / "events.jsonl").write_text("{torn")
+    assert measure_progress(tmp_path, trigger) == 0
+    recorded = Path("resolver/demo/recording.jsonl").read_bytes()
+    (folder / "events.jsonl").write_bytes(recorded)
+    assert measure_progress(tmp_path, trigger) > 0
