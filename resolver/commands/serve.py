@@ -54,7 +54,7 @@ from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
 
-MOST_CONNECTIONS = 2000
+MOST_CONNECTIONS = 4000
 """Open at a time. Where half of them are, those without a complete request make room for new ones,
 so that only complete requests keep others out, who are then answered 503."""
 
