@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from resolver.errors import Cause
 
+OUTAGES: frozenset[Cause] = frozenset({"forge_down", "rate_limit", "provider_down"})
+"""Causes that pass without anybody doing something about them."""
+
 
 @dataclass(frozen=True)
 class Known:
@@ -90,6 +93,13 @@ _PUSH = (
     ),
 )
 
+_UNREACHABLE = _known(
+    "forge_down",
+    r"error: 5\d\d|HTTP 5\d\d|could not resolve|failed to connect"
+    r"|connection (refused|reset|timed out)|empty reply from server",
+    "check the network and the proxy settings, then run it again",
+)
+
 _ANSWER = (
     _known(
         "pull_requests_off",
@@ -113,6 +123,11 @@ _ANSWER = (
 def of_push(said: str) -> Known | None:
     """Why git was refused, by the words of git and of the server; None when they don't say."""
     return _first((*_ANYWHERE, *_PUSH), said)
+
+
+def of_network(said: str) -> Known | None:
+    """Why git has reached no server that works, by its words; None when they don't say."""
+    return _first((_UNREACHABLE,), said)
 
 
 def of_answer(said: str) -> Known | None:

@@ -54,3 +54,11 @@ class GuardKnobs(BaseSettings):
         "on with one.",
         option=False,
     )
+    outage_retry_seconds: float = knob(
+        43200.0,
+        "Seconds for which the server tries a request again that an outage of GitHub or of the "
+        "model's provider has stopped; 0 does not try again.",
+        option=False,
+        ge=0,
+        le=604800,
+    )

@@ -11,6 +11,7 @@ from resolver.agents.reviewer import REVIEWER
 from resolver.assembly.knowledge import Knowledge
 from resolver.assembly.models import model_name
 from resolver.assembly.sandbox import Host
+from resolver.causes import OUTAGES
 from resolver.controller.confirmation import waiting_in
 from resolver.controller.control import Control
 from resolver.conventions import Conventions
@@ -76,6 +77,7 @@ class Job:
     notices: what people should know of how it was started, told as warnings.
     page: where the run can be looked at while it goes on and after it; it has no files.
     actions_run: the run of GitHub Actions that this is part of, as `AtWork.job` has it.
+    retry_until: a run that an outage ends is done again until then; None: it is not.
     purse: asked once, when the settings of the repository are known.
     """
 
@@ -93,6 +95,7 @@ class Job:
     control: Control = field(default_factory=Control)
     continues: bool = False
     notices: tuple[str, ...] = ()
+    retry_until: datetime | None = None
     purse: Purse = bottomless
     progress: Subscriber | None = None
     log_url: str = ""
@@ -132,6 +135,8 @@ class Record:
     it so."""
     untold: bool = False
     """True when the thread was to be told how it ended, and could not be."""
+    untold_cause: Cause = ""
+    """Why it could not be told."""
     most_money: float = float("inf")
     """US dollars that the log as a whole may come to, whatever people grant it."""
     agents: Definitions = field(default_factory=Definitions)
@@ -172,6 +177,14 @@ class Record:
         opening = self.log.opening if self.log else None
         named = model_of(self.settings.agent, self.agents.agents) or model_name(self.settings)
         return named or (opening.model if opening else "")
+
+    @property
+    def outage(self) -> Cause:
+        """The outage that has ended the run, or has kept its end from being told; "" for none."""
+        ended = self.outcome is not None and self.outcome.state is RunState.ERROR
+        because = self.outcome.because if self.outcome is not None and ended else ""
+        cause = self.failure.cause if self.failure is not None else because
+        return next((each for each in (cause, self.untold_cause) if each in OUTAGES), "")
 
     @property
     def can_be_published(self) -> bool:
@@ -251,6 +264,7 @@ class Record:
             answers=self.answers,
             how=self.publication.how,
             publication=self.publication,
+            retry_until=self.job.retry_until if self.outage else None,
         )
 
     def fail(self, failure: Failure, exit_code: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.causes import of_answer, of_push
+from resolver.causes import OUTAGES, of_answer, of_network, of_push
 from resolver.errors import Cause
 
 PUSHES: list[tuple[str, Cause]] = [
@@ -73,3 +73,18 @@ def test_what_the_api_refused_is_known(said: str, cause: Cause) -> None:
 
 def test_a_missing_permission_is_named_by_who_asked() -> None:
     assert of_answer("Resource not accessible by integration") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fatal: unable to access 'https://x/': Could not resolve host: x",
+        "fatal: unable to access 'https://x/': Failed to connect to x port 443: refused",
+        "fatal: unable to access 'https://x/': The requested URL returned error: 503",
+        "error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502",
+        "fatal: unable to access 'https://x/': Recv failure: Connection reset by peer",
+    ],
+)
+def test_git_without_a_working_server_is_an_outage(said: str) -> None:
+    known = of_network(said)
+    assert known is not None and known.cause in OUTAGES

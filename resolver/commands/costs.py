@@ -9,8 +9,8 @@ import click
 
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
+from resolver.server.database import database
 from resolver.server.spending import Ledger, Total, is_kept
-from resolver.server.worker import database
 from resolver.settings import load_settings
 from resolver.templates import render
 from resolver.trace.plain import for_terminal

@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,21 +19,35 @@ from sqlalchemy.engine import URL
 
 from resolver.assembly.models import preload_models
 from resolver.assembly.sandbox import Host
-from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
+from resolver.assembly.tokens import access_of
+from resolver.commands.connections import ShortRequestConnection
+from resolver.commands.listening import (
+    address_of,
+    allow_open_files,
+    listen,
+    log_to_stderr,
+    server_settings,
+)
 from resolver.commands.options import settings_options
 from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
-from resolver.errors import UsageError
+from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
+from resolver.forge.github.hook_deliveries import HookDeliveries, repository_hooks
+from resolver.forge.github.tokens import OneToken
 from resolver.model import Trigger
 from resolver.security.redaction import Redactor
 from resolver.server.commands import Commands
-from resolver.server.deliveries import Runs
+from resolver.server.database import database
+from resolver.server.deliveries import Runs, measure_progress
 from resolver.server.folder import DataFolder, lock
 from resolver.server.login import OwnLogin, asked_of
+from resolver.server.missed_deliveries import MissedDeliveries
 from resolver.server.pages import Pages
+from resolver.server.request_queue import RequestQueue
 from resolver.server.spending import Ledger
+from resolver.server.sql_request_queue import SqlRequestQueue
 from resolver.server.webhook import Accept, create_app
-from resolver.server.worker import Worker, database
+from resolver.server.worker import Handlers, Worker
 from resolver.settings import Settings, load_settings
 from resolver.triggers.dispatch import Arrival
 from resolver.triggers.ignored import Ignored
@@ -39,8 +55,9 @@ from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
 
-MOST_CONNECTIONS = 200
-"""Open at a time; what comes beyond is answered 503, and GitHub's page can deliver it again."""
+MOST_CONNECTIONS = 4000
+"""Open at a time. Where half of them are, those without a complete request make room for new ones,
+so that only complete requests keep others out, who are then answered 503."""
 
 DRAIN_SECONDS = 3
 """How long an answer under way may still take when the server is told to end."""
@@ -83,8 +100,8 @@ def command(
     The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
     delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
     server within seconds; what was not finished then, or at a crash, is done when it starts again.
-    One server works on a database at a time. `GET /healthz` answers while it lives, and with
-    RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
+    One server works on a database at a time. `GET /healthz` says whether deliveries can be stored;
+    with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
@@ -98,20 +115,50 @@ def command(
     log_to_stderr(Redactor(secrets, machine.tokens.minted))
     options |= app_login(settings, machine)
     settings = load_settings(options, environment)
-    signal.signal(signal.SIGTERM, _end)
-    signal.signal(signal.SIGINT, _end)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, partial(_end, folder))
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
-    runs = Runs(environment, options, folder.path, ledger=Ledger(url), minted=machine.tokens.minted)
-    commands = Commands(runs, runs.at_work, runs.threads)
-    worker = Worker(url, runs.work_on, commands.obey, runs.announce, runs.is_for_us, concurrency)
+    retry = timedelta(seconds=settings.outage_retry_seconds)
+    ledger, minted = Ledger(url), machine.tokens.minted
+    runs = Runs(environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry)
+    queue = SqlRequestQueue(url)
+    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
+    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
+    accept = _accepting(settings, machine, worker)
     worker.start()
+    sources = partial(_delivery_sources, settings, machine, queue)
+    MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
     preload_models(settings)  # runs are threads of this process: the first one finds it loaded
     pages = Pages(folder.path, secret) if settings.public_url else None
-    _serve(create_app(secret, _accepting(settings, machine, worker), pages=pages), listening)
+    _serve(create_app(secret, accept, pages=pages, check=queue.check), listening)
     return 0
+
+
+def _delivery_sources(
+    settings: Settings, machine: Host, queue: RequestQueue
+) -> Iterator[HookDeliveries]:
+    """The webhooks that deliver to this server: the App's; else, where the server's address is set,
+    those of the repositories from which it has had requests. Raises ForgeError."""
+    if settings.has_app:
+        yield machine.tokens.app(settings).deliveries()
+    elif settings.public_url and settings.github_token is not None:
+        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        for repository in queue.repositories():
+            try:
+                yield from repository_hooks(access, repository, f"{settings.public_url}/webhook")
+            except ForgeError as error:
+                if error.cause not in {"not_found", "permission"}:
+                    raise
+                logger.debug("%s", error.what)  # the token may not read webhooks there
+
+
+def _handlers(runs: Runs, retry: timedelta) -> Handlers:
+    """What the worker calls for each request."""
+    commands = Commands(runs, runs.at_work, runs.threads)
+    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
@@ -168,11 +215,17 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
     """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
-    config = server_settings(app, MOST_CONNECTIONS, timeout_graceful_shutdown=DRAIN_SECONDS)
+    allow_open_files(2 * MOST_CONNECTIONS)
+    config = server_settings(
+        app,
+        MOST_CONNECTIONS,
+        ShortRequestConnection,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
     """End this process now, with whatever runs: the next start does that again.
 
     Leaving in the usual way would wait for the threads of the runs, an hour perhaps.
@@ -180,5 +233,6 @@ def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the ha
     logger.info(
         "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name
     )
+    folder.note_stop()
     logging.shutdown()
     os._exit(0)

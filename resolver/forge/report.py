@@ -170,6 +170,9 @@ class Report(Noun):
         default=None, description="The comment in which the run told how far it was, if it did."
     )
     how: How = Field(default="new", description="As in Publication: what became of the change.")
+    retry_until: datetime | None = Field(
+        default=None, description="Until when it is tried again by itself after an outage."
+    )
     publication: Publication = Field(
         default=Publication(), description="Where it is, and why it is not elsewhere."
     )

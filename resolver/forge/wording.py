@@ -141,6 +141,7 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "cause": failure.cause if failure else outcome.because if outcome else "",
         "declined": outcome.declined if outcome else "",
         "publishable": report.publishable,
+        "retry_until": f"{report.retry_until:%Y-%m-%d %H:%M} UTC" if report.retry_until else "",
         "publish": code_span(f"{report.mention} publish"),
         "wanted": _wanted(report),
         "review": _review(report),

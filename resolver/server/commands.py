@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from resolver.assembly.sandbox import Host
+from resolver.causes import OUTAGES
 from resolver.doors import github_forge, run_id
 from resolver.errors import ForgeError, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Command, Trigger
 from resolver.server.atwork import AtWork
 from resolver.server.threads import Threads
+from resolver.server.worker import Unfinished
 from resolver.settings import Settings
 from resolver.thread.commands import (
     GOES_ON,
@@ -55,11 +57,21 @@ class Commands:
     at_work: AtWork
     threads: Threads
 
-    def obey(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
+    def obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
         """Do what a comment asks of a run. The trigger of a new run, where it asks for one.
 
-        unfinished: what the runs are for that wait or are at work.
+        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
         """
+        what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        try:
+            return self._obey(trigger, find_unfinished)
+        except (ForgeError, WorkspaceError) as error:
+            if error.cause in OUTAGES:
+                raise
+            logger.error("%s: %s", what, error.what)
+        return None
+
+    def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
         settings = self.configured.settings()
         forge = github_forge(settings, trigger.repository, self.configured.host())
         there = placed(trigger, forge, settings)
@@ -67,41 +79,39 @@ class Commands:
         issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
         trigger = about_issue(trigger, forge, issue)
         what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
-        try:
-            if trigger.ticked is not None:
-                return self._ticked(trigger, forge, settings)
-            refused = refusal(trigger, self._older(trigger, unfinished), forge, settings)
-            if refused is not None:
-                logger.info("%s: %s", what, refused.what)
-                if trigger.command in GOES_ON:
-                    return trigger  # as any request for a run, it is refused on the way
-                tell_refused(trigger, run_id(trigger.key, trigger.at), refused, forge, settings)
-                return None
-            if trigger.command is Command.HELP:
-                tell_help(trigger, forge, settings)
-                return None
-            if forge.is_confirmed(trigger):
-                logger.info("%s was done before", what)
-                return None
-            if trigger.command is Command.STOP:
-                self.threads.stopped(trigger)
-            publishes = trigger.command is Command.PUBLISH
-            if publishes and self._older(trigger, unfinished) is not None:
-                return trigger  # once what is at work has ended
-            steered = not publishes and self.at_work.steer(trigger)
-            if steered or self._stops_waiting(trigger, unfinished):
-                logger.info("%s has reached its run", what)
-                forge.confirm(trigger)
-                return None
-            goes_on = trigger.command in GOES_ON
-            if about_kept(trigger):
-                goes_on = self.configured.is_meant(trigger)
-            if goes_on:
-                return trigger
-            tell_nothing_at_work(trigger, forge, settings)
-            logger.info("%s finds nothing at work", what)
-        except (ForgeError, WorkspaceError) as error:
-            logger.error("%s: %s", what, error.what)
+        unfinished = find_unfinished(trigger)
+        if trigger.ticked is not None:
+            return self._ticked(trigger, forge, settings)
+        refused = refusal(trigger, self._older(trigger, unfinished), forge, settings)
+        if refused is not None:
+            logger.info("%s: %s", what, refused.what)
+            if trigger.command in GOES_ON:
+                return trigger  # as any request for a run, it is refused on the way
+            tell_refused(trigger, run_id(trigger.key, trigger.at), refused, forge, settings)
+            return None
+        if trigger.command is Command.HELP:
+            tell_help(trigger, forge, settings)
+            return None
+        if forge.is_confirmed(trigger):
+            logger.info("%s was done before", what)
+            return None
+        if trigger.command is Command.STOP:
+            self.threads.stopped(trigger)
+        publishes = trigger.command is Command.PUBLISH
+        if publishes and self._older(trigger, unfinished) is not None:
+            return trigger  # once what is at work has ended
+        steered = not publishes and self.at_work.steer(trigger)
+        if steered or self._stops_waiting(trigger, unfinished):
+            logger.info("%s has reached its run", what)
+            forge.confirm(trigger)
+            return None
+        goes_on = trigger.command in GOES_ON
+        if about_kept(trigger):
+            goes_on = self.configured.is_meant(trigger)
+        if goes_on:
+            return trigger
+        tell_nothing_at_work(trigger, forge, settings)
+        logger.info("%s finds nothing at work", what)
         return None
 
     def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:

@@ -3,7 +3,7 @@ as every other door does.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any
 
 from resolver.assembly.sandbox import Host
 from resolver.assembly.tokens import ForgeTokens
+from resolver.causes import OUTAGES
 from resolver.controller.control import Control
 from resolver.doors import github_forge, host_of, run_id
 from resolver.errors import ResolverError
+from resolver.events.base import ObservationBase
 from resolver.events.reading import read_log
 from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
@@ -28,7 +30,9 @@ from resolver.runlog import can_go_on, spent_by
 from resolver.security.minted import Minted
 from resolver.server.atwork import AtWork
 from resolver.server.login import is_ours
+from resolver.server.outages import retry_end
 from resolver.server.pages import page_url
+from resolver.server.request_queue import MAX_CRASHES, RequestsAhead, StartedRequest
 from resolver.server.spending import Bounds, Ledger
 from resolver.server.threads import Threads
 from resolver.server.unfinished import leave_outcome
@@ -51,9 +55,6 @@ from resolver.workspace.clone_cache import CLONES
 
 logger = logging.getLogger("resolver.server")
 
-MOST_ATTEMPTS = 5
-"""How often a run is started that each time ends together with the server, as by its memory."""
-
 
 @dataclass(frozen=True)
 class Runs:
@@ -64,6 +65,7 @@ class Runs:
     at_work: where comments find a run while it is at work.
     ledger: what runs have cost; None keeps no totals, and the money of a month is not bounded.
     minted: learns the tokens that runs are given, for the server's log.
+    outage_retry: for how long a run is tried again in an outage.
     """
 
     environment: Mapping[str, str]
@@ -74,15 +76,16 @@ class Runs:
     minted: Minted = field(default_factory=Minted)
     waiting: Waiting = field(default_factory=Waiting)
     now: Clock = utc_now
+    outage_retry: timedelta = timedelta(0)
 
     @property
     def threads(self) -> Threads:
         """What is remembered of each thread."""
         return Threads(self.folder)
 
-    def announce(self, trigger: Trigger, unfinished: Collection[Trigger]) -> None:
-        """Say on its thread that a run waits, where it does. Never raises."""
-        self.waiting.announce(trigger, unfinished, self.settings(), self.host(), self.now())
+    def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
+        """Say on its thread that a run waits. Never raises."""
+        self.waiting.announce(trigger, ahead, self.settings(), self.host(), self.now())
 
     def is_for_us(self, trigger: Trigger, login: str) -> bool:
         """Whether what is asked of this account is asked of us; may take hours to know."""
@@ -103,26 +106,28 @@ class Runs:
         machine = host_of(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
 
-    def work_on(self, trigger: Trigger, attempt: int) -> dict[str, Any]:
-        """Do one delivery; what came of it, as JSON. Doing it again finds what was done before.
+    def work_on(self, started: StartedRequest) -> dict[str, Any]:
+        """Do one request; the result, as JSON. Doing it again finds what was done before.
+
+        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
 
         The run's id and folder are derived from the event, so that a run which was cut off goes on
         under its own name and from its own log. A log that is damaged is kept beside, and the run
         starts anew.
-        attempt: 1 for the first.
         """
+        trigger = started.request.trigger
         self.waiting.begins(trigger)
         settings = self._load({})
         run = run_id(trigger.key, trigger.at)
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
-        found = self._placed(trigger, forge, settings, attempt)
+        found = _with_place(trigger, forge, settings, started.attempt)
         if isinstance(found, Ignored):
             logger.info("run %s is not begun: %s", run, found.reason)
             return {"run": run, "exit_code": 0, "state": "ignored"}
         trigger = found
         what = f"{trigger.repository}#{trigger.number}"
-        logger.info("run %s starts for %s, attempt %d", run, what, attempt)
+        logger.info("run %s starts for %s, attempt %d", run, what, started.attempt)
         if self._is_done(trigger, run, forge):
             logger.info("run %s was done before", run)
             self._settle(trigger, run)
@@ -137,27 +142,17 @@ class Runs:
             # A stop is noted before it looks for the run at work: one of the two finds the other.
             by = self.threads.stop_after(trigger)
             if by is not None:
-                return self._cancel(report, by, forge)
-            done = self._begin(report, attempt, settings, forge, control, host)
+                return self._cancel(report, by, forge, started.outages > 0)
+            done = self._begin(report, started, settings, forge, control, host)
         finally:
             late = self.at_work.leave(trigger)
             self._settle(trigger, run)
         return {**done, LEFT: [each.model_dump_json() for each in late]}
 
-    @staticmethod
-    def _placed(
-        trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
-    ) -> Trigger | Ignored:
-        """With its place; what can't be placed is not begun, and nobody waits for it."""
-        try:
-            return placed(trigger, forge, settings, again=attempt > 1)
-        except ResolverError as error:
-            return Ignored(error.what)
-
     def _begin(
         self,
         report: Report,
-        attempt: int,
+        started: StartedRequest,
         settings: Settings,
         forge: Forge,
         control: Control,
@@ -165,8 +160,11 @@ class Runs:
     ) -> dict[str, Any]:
         """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
         trigger, run = report.trigger, report.run
-        if attempt > MOST_ATTEMPTS:
-            what = f"the server ended {MOST_ATTEMPTS} times in the middle of this run"
+        if started.crashes >= MAX_CRASHES:
+            what = (
+                f"the server crashed {started.crashes} times while it worked on this run, which "
+                "made no progress in between"
+            )
             return self._give_up(report, what, forge)
         try:
             output = Output(self.folder / run, resume=True)
@@ -175,10 +173,20 @@ class Runs:
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
-        record = resolve(replace(job, control=control, continues=True), forge)
+        end = retry_end(started, self.outage_retry, self.now())
+        job = replace(
+            job,
+            control=control,
+            continues=True,
+            retry_until=end if end > self.now() else None,
+        )
+        record = resolve(job, forge)
         pull = record.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
+        if record.outage and job.retry_until is not None:
+            what = record.failure.what if record.failure else "the model's provider did not answer"
+            raise ResolverError(f"run {run}: {what}", cause=record.outage)
         logger.info("run %s ended with exit code %d", run, record.exit_code)
         return {"run": run, "exit_code": record.exit_code, "state": record.summary()["state"]}
 
@@ -190,7 +198,7 @@ class Runs:
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
-        page = self._page(settings, run)
+        page = _page_of(settings, run)
         job = Job(trigger, run, output, self._load, host, purse=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
@@ -203,11 +211,6 @@ class Runs:
         continuation, notices = continued(trigger, earlier, settings, output.log)
         about = trigger if continuation else without_log(trigger)
         return replace(job, trigger=about, continuation=continuation, notices=notices)
-
-    @staticmethod
-    def _page(settings: Settings, run: str) -> str:
-        secret = settings.webhook_secret
-        return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
 
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
         """Whether it is about something that an earlier run has left, and that is not there any
@@ -257,11 +260,14 @@ class Runs:
             if each < run and can_go_on(folder / EVENTS):
                 yield Earlier(each, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(self, report: Report, by: str, forge: Forge) -> dict[str, Any]:
-        """Somebody has said stop before the run could begin, or go on after a crash."""
+    def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
+        """Somebody has said stop before the run could begin, or go on after a crash.
+
+        deferred: an outage had ended it, so that its comment says that it is tried again.
+        """
         logger.info("run %s is not begun: %s said stop", report.run, by)
         folder = self.folder / report.run
-        if not (folder / OUTCOME).exists():
+        if deferred or not (folder / OUTCOME).exists():
             failure = Failure(kind="stopped", what=f"{by} said stop before it could go on")
             kept = can_go_on(folder / EVENTS)
             report = report.model_copy(update={"failure": failure, "continues": kept})
@@ -300,3 +306,30 @@ class Runs:
                 forge.comment(report)
         except ResolverError as error:
             logger.error("run %s could not be told: %s", report.run, error.what)
+
+
+def _with_place(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
+) -> Trigger | Ignored:
+    """With its place; what can't be placed is not begun, and nobody waits for it. Raises
+    ResolverError in an outage."""
+    try:
+        return placed(trigger, forge, settings, again=attempt > 1)
+    except ResolverError as error:
+        if error.cause in OUTAGES:
+            raise
+        return Ignored(error.what)
+
+
+def _page_of(settings: Settings, run: str) -> str:
+    secret = settings.webhook_secret
+    return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
+
+
+def measure_progress(folder: Path, trigger: Trigger) -> int:
+    """Return how many actions of the request's run have ended, by its log. folder: of all runs."""
+    try:
+        events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
+    except ResolverError:
+        return 0
+    return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)

@@ -4,6 +4,7 @@ server out.
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from resolver.errors import UsageError
 from resolver.runtime.confined import remove_tree
 
 _SCRATCH: Final = "tmp"
+_STOPPED: Final = ".stopped"
 
 
 class DataFolder:
@@ -27,6 +29,19 @@ class DataFolder:
         except OSError as error:
             raise _unwritable(self.path, error) from error
         self._lock = lock(self.path / ".lock")
+
+    def note_stop(self) -> None:
+        """Note that the server was told to end. A crash or a kill leaves no such note."""
+        with suppress(OSError):
+            (self.path / _STOPPED).touch(mode=0o600)
+
+    def take_stop_note(self) -> bool:
+        """Return whether the server before this one was told to end, and remove the note."""
+        try:
+            (self.path / _STOPPED).unlink()
+        except OSError:
+            return False
+        return True
 
     def empty_scratch(self) -> Path:
         """Folder for clones and local sandboxes, without what a killed server left in it."""

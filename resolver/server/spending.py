@@ -4,8 +4,6 @@ Money is set aside when a run begins and given back when it ends, so that runs a
 don't pass a bound together. Days and months are those of UTC, in which the run began.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,25 +13,21 @@ from sqlalchemy import (
     URL,
     Column,
     Connection,
-    Engine,
     Float,
     Integer,
     MetaData,
     String,
     Table,
     case,
-    create_engine,
     func,
     insert,
-    inspect,
     select,
     text,
     update,
 )
-from sqlalchemy import event as hooks
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from resolver.errors import OverBudget, ResolverError, UsageError
+from resolver.errors import OverBudget
+from resolver.server.database import ServerDatabase
 
 SPENDING = Table(
     "resolver_spending",
@@ -51,8 +45,6 @@ aside for the run until the time `until` (seconds since 1970); 0 when it has end
 
 LEAST = 0.01
 """US dollars without which a run is not begun: it could ask nothing."""
-
-_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 
 @dataclass(frozen=True)
@@ -101,13 +93,7 @@ class Ledger:
     """
 
     def __init__(self, url: URL) -> None:
-        self._name = url.render_as_string(hide_password=True)
-        self._engine = _open(url)
-        try:
-            with self._connect() as connection:
-                _make_table(connection)
-        except ResolverError as error:
-            raise UsageError(error.what, error.next_step) from error
+        self._database = ServerDatabase(url, SPENDING)
 
     def reserve(
         self, run: str, repository: str, wanted: float, bounds: Bounds, now: datetime, hours: float
@@ -120,7 +106,7 @@ class Ledger:
         repository = repository.lower()
         day = f"{now:%Y-%m-%d}"
         others = SPENDING.c.run != run
-        with self._connect() as connection:
+        with self._database.writing() as connection:
             _lock(connection)
             known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
             month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
@@ -147,7 +133,7 @@ class Ledger:
             "reserved": 0.0,
             "until": 0.0,
         }
-        with self._connect() as connection:
+        with self._database.writing() as connection:
             _lock(connection)
             known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
             if known is None and not cost and not unpriced:
@@ -176,57 +162,17 @@ class Ledger:
             found = found.where(table.repository == repository.lower())
         if month:
             found = found.where(table.day.like(f"{month}-%"))
-        with self._connect() as connection:
+        with self._database.reading() as connection:
             return tuple(Total(*row) for row in connection.execute(found).all())
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
-        """One transaction, committed at the end."""
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            reason = str(error.orig if isinstance(error, DBAPIError) else error)
-            raise ResolverError(
-                f"the database {self._name} can't be used: {reason.strip().splitlines()[0]}",
-                "check RESOLVER_DATABASE_URL, and that the database runs",
-            ) from error
+        self._database.close()
 
 
 def is_kept(url: URL) -> bool:
     """Whether the database is there: a file of SQLite that is not is not made by looking."""
     return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
-
-
-def _open(url: URL) -> Engine:
-    kind = url.get_backend_name()
-    engine = create_engine(
-        url.set(drivername=_DRIVERS[kind]),
-        pool_pre_ping=True,
-        connect_args={"timeout": 30} if kind == "sqlite" else {},
-    )
-    if kind == "sqlite":
-        # Source: https://docs.sqlalchemy.org/en/20/dialects/sqlite.html (serializable isolation)
-        def by_hand(connection: Any, _record: object) -> None:
-            connection.isolation_level = None
-
-        hooks.listen(engine, "connect", by_hand)
-        hooks.listen(engine, "begin", lambda each: each.exec_driver_sql("BEGIN IMMEDIATE"))
-    return engine
-
-
-def _make_table(connection: Connection) -> None:
-    try:
-        with connection.begin_nested():
-            SPENDING.metadata.create_all(connection)
-    except DBAPIError:
-        # Two processes that make it at the same time: one of them fails, and the table is there.
-        if not inspect(connection).has_table(SPENDING.name):
-            raise
 
 
 def _lock(connection: Connection) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from resolver.assembly.sandbox import Host
@@ -10,6 +9,7 @@ from resolver.doors import github_forge, run_id
 from resolver.errors import Refused, ResolverError
 from resolver.forge.progress import Progress
 from resolver.model import Trigger
+from resolver.server.request_queue import MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
 from resolver.templates import render
 from resolver.triggers.permission import authorize
@@ -45,17 +45,14 @@ class Waiting:
     def announce(
         self,
         trigger: Trigger,
-        unfinished: Collection[Trigger],
+        ahead: RequestsAhead,
         settings: Settings,
         host: Host,
         now: datetime,
     ) -> None:
-        """Say that it waits, where another run of its repository comes first. Never raises.
-
-        unfinished: what the runs are for that wait or are at work.
-        """
-        ahead = runs_ahead(unfinished, trigger)
-        if not ahead or not settings.progress_comments or trigger.number is None:
+        """Say that it waits for the runs before it, of its repository or of others: by a comment,
+        and where the settings want none, by the reaction alone. Never raises."""
+        if trigger.number is None:
             return
         with self._changed:
             if trigger.key in self._begun:
@@ -70,7 +67,7 @@ class Waiting:
 
 
 def _announce(
-    trigger: Trigger, ahead: Collection[Trigger], settings: Settings, host: Host, now: datetime
+    trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: Host, now: datetime
 ) -> None:
     progress = Progress(
         trigger=trigger,
@@ -83,24 +80,18 @@ def _announce(
     try:
         forge = github_forge(settings, trigger.repository, host)
         authorize(trigger, forge, settings.who_may)
-        forge.apart().begin(progress)
+        forge.acknowledge(trigger)
+        # a question in a conversation on lines is answered there, and in no second place
+        if settings.progress_comments and not trigger.in_thread:
+            forge.apart().begin(progress)
     except Refused:
         return  # the run is refused, and says so
     except ResolverError as error:
         logger.warning("that a run waits could not be told: %s", error.what)
 
 
-def runs_ahead(unfinished: Collection[Trigger], trigger: Trigger) -> list[Trigger]:
-    """Return what comes before `trigger` on its repository, each request once: one event may have
-    been delivered, and stored, several times."""
-    return list({each.key: each for each in unfinished if _comes_first(each, trigger)}.values())
-
-
-def _comes_first(run: Trigger, trigger: Trigger) -> bool:
-    same = run.repository.casefold() == trigger.repository.casefold()
-    return same and run.key != trigger.key and trigger.came_after(run)
-
-
-def _why(ahead: Collection[Trigger]) -> str:
-    numbers = list(dict.fromkeys(each.number for each in ahead if each.number is not None))
-    return render("run/waits.md.j2", numbers=numbers, count=len(ahead)).strip()
+def _why(ahead: RequestsAhead) -> str:
+    limited = ahead.count >= MAX_LISTED
+    return render(
+        "run/waits.md.j2", numbers=ahead.numbers, count=ahead.count, limited=limited
+    ).strip()

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
+from resolver.errors import ResolverError
 from resolver.server.pages import Pages, add_pages
 
 logger = logging.getLogger("resolver.server")
@@ -28,7 +30,10 @@ MAX_BODY = 25 * 1024 * 1024
 ANSWER_SECONDS = 9.0
 """GitHub waits 10 seconds for an answer."""
 
-_IN_MEMORY = 1024 * 1024
+HEALTH_SECONDS = 5.0
+"""How long the database may take to answer when the server's health is asked for."""
+
+_IN_MEMORY = 128 * 1024
 """What is longer and not yet known to be GitHub's waits in a file."""
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
@@ -42,6 +47,8 @@ _HANG_UP = {"Connection": "close"}
 Accept = Callable[[str, str, dict[str, Any]], str]
 """(delivery id, event name, payload) -> what was done with it, for the answer."""
 
+Check = Callable[[], None]
+
 
 def signature(secret: str, body: bytes) -> str:
     """The `X-Hub-Signature-256` of `body`."""
@@ -49,26 +56,29 @@ def signature(secret: str, body: bytes) -> str:
 
 
 def create_app(
-    secret: str, accept: Accept, seconds: float = ANSWER_SECONDS, pages: Pages | None = None
+    secret: str,
+    accept: Accept,
+    seconds: float = ANSWER_SECONDS,
+    pages: Pages | None = None,
+    check: Check | None = None,
 ) -> FastAPI:
     """The web application.
 
-    accept: must be durable when it returns, and idempotent; called in a thread.
+    accept: must be durable when it returns, and idempotent; called in a thread. Raises
+    ResolverError where the delivery can't be stored.
     seconds: for reading a body, and again for storing a delivery. pages: of runs, where there are
-    any to look at.
+    any to look at. check: raises ResolverError where no delivery could be stored.
     """
     app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/healthz")
-    def healthz() -> dict[str, str]:
-        return {"status": "ok"}
+    add_health(app, check)
 
     @app.post("/webhook")
     async def webhook(request: Request) -> JSONResponse:
         body = await _signed_body(request, secret, seconds)
         event = request.headers.get("x-github-event", "")
         delivery = request.headers.get("x-github-delivery", "")
-        if not _EVENT.fullmatch(event) or not _DELIVERY.fullmatch(delivery):
+        if not is_identified(delivery, event):
             raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
 
         def take() -> str | None:
@@ -78,6 +88,9 @@ def create_app(
         try:
             async with asyncio.timeout(seconds):
                 done = await run_sync(take, abandon_on_cancel=True)
+        except ResolverError as error:
+            logger.error("delivery %s could not be stored: %s", delivery, error.what)
+            raise HTTPException(503, "the delivery could not be stored; send it again") from None
         except TimeoutError:
             logger.error("delivery %s could not be stored in time", delivery)
             raise HTTPException(503, "the delivery could not be stored in time") from None
@@ -88,6 +101,30 @@ def create_app(
     if pages is not None:
         add_pages(app, pages)
     return app
+
+
+def add_health(app: FastAPI, check: Check | None) -> None:
+    """Have `app` answer `GET /healthz`. check: raises ResolverError where no delivery could be
+    stored; one runs at a time."""
+    checking = CapacityLimiter(1)
+
+    @app.get("/healthz")
+    async def healthz() -> JSONResponse:
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                if check is not None:
+                    await run_sync(check, abandon_on_cancel=True, limiter=checking)
+        except TimeoutError:
+            return JSONResponse({"status": "the database does not answer"}, status_code=503)
+        except ResolverError as error:
+            logger.error("unhealthy: %s", error.what)
+            return JSONResponse({"status": "the database can't be used"}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+
+def is_identified(delivery: str, event: str) -> bool:
+    """Whether a delivery's id and the name of its event look like those of GitHub."""
+    return bool(_EVENT.fullmatch(event) and _DELIVERY.fullmatch(delivery))
 
 
 def parse_payload(body: bytes) -> dict[str, Any] | None:
@@ -123,6 +160,9 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
                     spool.write(chunk)
         except TimeoutError:
             raise HTTPException(408, "the body came too slowly", _HANG_UP) from None
+        except OSError as error:
+            logger.error("a body could not be kept until it was whole: %s", error)
+            raise HTTPException(503, "the server has no room for the body", _HANG_UP) from None
         except ClientDisconnect:
             raise HTTPException(400, "the body did not come whole") from None
         if not hmac.compare_digest(f"sha256={digest.hexdigest()}", given):

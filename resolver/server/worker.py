@@ -1,116 +1,131 @@
-"""The durable queue behind the webhook: one DBOS workflow a delivery, one run a repository.
+"""Works on the queue of requests: hands over what can start to DBOS, which runs it.
 
-The delivery's id is the workflow's id, so a redelivery finds the earlier one and does nothing.
-After a kill the same executor's unfinished workflows go on when the server starts again.
+A dispatcher thread claims requests and enqueues a DBOS workflow for each; no more of them than can
+run at once, so that the cost of DBOS's own queue does not grow with what waits. After a crash all
+claims are taken back: the workflows that DBOS recovers find their claim ended and do nothing.
 Source: https://docs.dbos.dev/python/reference/contexts
 """
 
 import hashlib
 import logging
-import os
-from collections.abc import Callable, Collection
-from pathlib import Path
-from typing import Any
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
 
-from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos import error as dbos_error
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from resolver.errors import UsageError
+from resolver.causes import OUTAGES
+from resolver.errors import ResolverError, UsageError
+from resolver.events.stream import Clock, utc_now
 from resolver.model import Trigger, TriggerKind
+from resolver.server.database import DatabaseError
+from resolver.server.outages import next_try
+from resolver.server.request_queue import (
+    NewRequest,
+    QueuedRequest,
+    RequestKind,
+    RequestQueue,
+    RequestsAhead,
+    StartedRequest,
+)
 from resolver.thread.steering import STARTS
 
 logger = logging.getLogger("resolver.server")
 
-QUEUE = "runs"
-COMMANDS = "commands"
-"""Comments for a run at work don't wait behind it."""
+QUEUE = "requests"
 
-UNDECIDED = "undecided"
-"""Requests of which it is not known yet whether they are for us."""
+EARLIER_QUEUES = ("runs", "commands", "undecided")
+"""DBOS queues of earlier releases, which kept waiting requests there."""
 
-COMMANDS_AT_A_TIME = 4
-UNDECIDED_AT_A_TIME = 8
-"""They do nothing but wait for GitHub."""
+AT_A_TIME: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
+"""How many are worked on at a time; of runs the operator says it. The undecided only wait for
+GitHub."""
 
 EXECUTOR = "resolver"
 """One server process, one executor: what it left unfinished is its own to go on with."""
 
 STORED_FORM = "1"
 """What DBOS calls the application's version: it takes up stored work of the same one only. A new
-release must go on with the deliveries of the last, so this changes with their stored form alone."""
+release must go on with the requests of the last, so this changes with their stored form alone."""
 
 POLL_SECONDS = 0.25
-"""Between two looks at the queue: the person who asked waits for a sign."""
+"""Between two looks at DBOS's queue: the person who asked waits for a sign."""
+
+EARLIER_POLL_SECONDS = 5.0
+"""Between two looks at the queues of earlier releases."""
+
+DISPATCH_SECONDS = 1.0
+"""Between two looks for requests whose time has come; new ones are looked for at once."""
+
+PAUSE_SECONDS = 0.1
+"""Before a look for new requests: those that come close together are found by one."""
+
+RETRY_SECONDS = 5.0
+"""Before a database that could not be used is tried again."""
+
+ANNOUNCED_AT_A_TIME = 4
 
 LEFT = "left"
 """Field of a run's result: triggers, as JSON, that are to be done after it."""
 
-Work = Callable[[Trigger, int], dict[str, Any]]
-"""(trigger, attempt from 1) -> what came of it, as JSON. Must be idempotent."""
+Work = Callable[[StartedRequest], dict[str, Any]]
+"""Does a run and returns its result, as JSON. Must be idempotent. An error with one of the causes
+`OUTAGES` lets the request wait, and be done again later."""
 
-Announce = Callable[[Trigger, Collection[Trigger]], None]
-"""(what a run is for, the runs that wait or are at work). Must be idempotent."""
+Unfinished = Callable[[Trigger], Collection[Trigger]]
+"""Returns what the runs are for that wait or are at work on the same issue or pull request."""
 
-Obey = Callable[[Trigger, Collection[Trigger]], Trigger | None]
-"""(command, the runs that wait or are at work) -> the run that it asks for, if any."""
+Announce = Callable[[Trigger, RequestsAhead], None]
+"""Says that a run waits. Must be idempotent and never raise."""
+
+Obey = Callable[[Trigger, Unfinished], Trigger | None]
+"""Obeys a command; returns the run that it asks for, if any. Errors are as those of `Work`."""
 
 Ours = Callable[[Trigger, str], bool]
 """(request, login) -> whether that is our own login, however long it takes to know."""
 
 
-def database(url: str, to_write: bool = True) -> URL:
-    """The address of the database; a SQLite file's is made absolute.
+_Stored = TypeVar("_Stored")
 
-    to_write: make the file, and its folder, where they are missing. Raises UsageError when it is
-    no address, or the file can't be written.
-    """
-    advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
-    try:
-        parsed = make_url(url)
-    except (SQLAlchemyError, ValueError):
-        raise UsageError("the database's address can't be read", advice) from None
-    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise UsageError(f"{parsed.drivername} is not a database that can be used", advice)
-    if parsed.get_backend_name() != "sqlite":
-        return parsed
-    if not parsed.database or parsed.database == ":memory:":
-        raise UsageError("a database in memory would forget what it was sent", advice)
-    file = Path(parsed.database).absolute()
-    if not to_write:
-        return parsed.set(database=str(file))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # What people wrote in private repositories is in there.
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise UsageError(
-            f"the database {file} can't be written: {error.strerror}", advice
-        ) from error
-    return parsed.set(database=str(file))
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the worker calls. outage_retry: for how long a request is tried again in an outage."""
+
+    work: Work
+    obey: Obey
+    announce: Announce
+    ours: Ours
+    outage_retry: timedelta = timedelta(0)
 
 
 class Worker:
     """Owns the DBOS instance of the process.
 
-    url: as `database` gives it.
-    work: does one delivery; called in a thread of DBOS. obey: does one command. announce: says of
-        a run that it waits, where it does. ours: decides whether a request is for us.
-    concurrency: runs at a time over all repositories.
+    url: as `database` gives it. concurrency: runs at a time over all repositories.
     """
 
     def __init__(
         self,
         url: URL,
-        work: Work,
-        obey: Obey,
-        announce: Announce,
-        ours: Ours,
+        queue: RequestQueue,
+        handlers: Handlers,
         concurrency: int = 2,
+        now: Clock = utc_now,
     ) -> None:
-        self._concurrency = concurrency
-        self._url = url
+        self._url, self._queue, self._handlers, self._now = url, queue, handlers, now
+        self._limits = {**AT_A_TIME, RequestKind.RUN: concurrency}
+        self._wake = threading.Event()
+        self._announcing: set[int] = set()
+        self._announcers = ThreadPoolExecutor(ANNOUNCED_AT_A_TIME, "announce")
         # DBOS adds a handler of its own where there is none, past the one that redacts.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
         config: DBOSConfig = {
@@ -122,79 +137,46 @@ class Worker:
         }
         DBOS(config=config)
 
-        @DBOS.step(name="resolve")
-        def resolve(trigger: str) -> dict[str, Any]:
-            return work(Trigger.model_validate_json(trigger), _attempt())
+        @DBOS.step(name="process")
+        def processed(id: str, claim: int) -> None:
+            self._process(id, claim)
+
+        @DBOS.workflow(name="request", max_recovery_attempts=None)
+        def request(id: str, claim: int) -> None:
+            processed(id, claim)
+
+        self._request = request
+        self._register_earlier_workflows()
+
+    def _register_earlier_workflows(self) -> None:
+        """Those of earlier releases: they move their request into the queue."""
 
         @DBOS.workflow(name="delivery", max_recovery_attempts=None)
-        def deliver(trigger: str) -> dict[str, Any]:
-            done = resolve(trigger)
-            for number, left in enumerate(done.get(LEFT, [])):
-                self._enqueue_run(f"{DBOS.workflow_id}.{number}", left)
-            return done
-
-        @DBOS.step(name="obey")
-        def obeyed(trigger: str) -> str | None:
-            left = obey(Trigger.model_validate_json(trigger), self._unfinished())
-            return left.model_dump_json() if left else None
+        def deliver(trigger: str) -> None:
+            self._add(str(DBOS.workflow_id), RequestKind.RUN, trigger)
 
         @DBOS.workflow(name="command", max_recovery_attempts=None)
-        def command(trigger: str) -> bool:
-            left = obeyed(trigger)
-            if left is not None:
-                self._enqueue_run(f"{DBOS.workflow_id}.run", left)
-            return left is None
-
-        @DBOS.step(name="announced")
-        def announced(trigger: str) -> None:
-            announce(Trigger.model_validate_json(trigger), self._unfinished())
+        def command(trigger: str) -> None:
+            self._add(str(DBOS.workflow_id), RequestKind.COMMAND, trigger)
 
         @DBOS.workflow(name="announce", max_recovery_attempts=None)
-        def announcing(trigger: str) -> None:
-            announced(trigger)
-
-        self._deliver, self._command, self._announce = deliver, command, announcing
-        self._undecided = self._deciding(ours)
-
-    def _deciding(self, ours: Ours) -> Callable[[str, str, str], bool]:
-        """The workflow for what may not be for us; (id of the run's, request, login)."""
-
-        @DBOS.step(name="ours")
-        def decided(trigger: str, login: str) -> bool:
-            return ours(Trigger.model_validate_json(trigger), login)
+        def announce(trigger: str) -> None:
+            """Requests in the queue are announced anyway."""
 
         @DBOS.workflow(name="undecided", max_recovery_attempts=None)
-        def undecided(id: str, trigger: str, login: str) -> bool:
-            for_us = decided(trigger, login)
-            if for_us:
-                self._enqueue_run(id, trigger)
-            return for_us
-
-        return undecided
+        def undecided(id: str, trigger: str, login: str) -> None:
+            self._add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)
 
     def start(self) -> None:
-        """Go on with what an earlier process left, and take new deliveries.
+        """Take what waits, and new requests. The queue's claims have been taken back before.
 
         Raises UsageError when the database can't be used.
         """
         try:
             DBOS.launch()
-            DBOS.register_queue(
-                QUEUE,
-                worker_concurrency=self._concurrency,
-                partition_concurrency=1,
-                polling_interval_sec=POLL_SECONDS,
-            )
-            DBOS.register_queue(
-                COMMANDS,
-                worker_concurrency=COMMANDS_AT_A_TIME,
-                polling_interval_sec=POLL_SECONDS,
-            )
-            DBOS.register_queue(
-                UNDECIDED,
-                worker_concurrency=UNDECIDED_AT_A_TIME,
-                polling_interval_sec=POLL_SECONDS,
-            )
+            DBOS.register_queue(QUEUE, polling_interval_sec=POLL_SECONDS)
+            for name in EARLIER_QUEUES:
+                DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
         except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
             raise UsageError(
@@ -202,38 +184,132 @@ class Worker:
                 "check RESOLVER_DATABASE_URL, and that the database runs",
             ) from error
         logging.getLogger("dbos").setLevel(logging.WARNING)
+        self._wake.set()
+        threading.Thread(target=self._dispatch, name="dispatcher", daemon=True).start()
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery. Durable when it returns; a known delivery id changes nothing, and
-        neither does another event of what is one request by its nature."""
-        id = _id_of_request(trigger) or delivery
-        if trigger.command in STARTS:
-            self._enqueue_run(id, trigger.model_dump_json())
-        else:
-            with SetWorkflowID(id):
-                DBOS.enqueue_workflow(COMMANDS, self._command, trigger.model_dump_json())
+        neither does another event of what is one request by its nature. Raises DatabaseError."""
+        kind = RequestKind.RUN if trigger.command in STARTS else RequestKind.COMMAND
+        self._queue.add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
+        self._wake.set()
 
     def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
         """As `enqueue`, of a request to start work that is for us if the login is ours."""
-        with SetWorkflowID(f"{delivery}.ours"):
-            DBOS.enqueue_workflow(
-                UNDECIDED, self._undecided, delivery, trigger.model_dump_json(), login
-            )
+        kind = RequestKind.UNDECIDED
+        self._queue.add(NewRequest(f"{delivery}.ours", kind, trigger, login))
+        self._wake.set()
 
-    def _enqueue_run(self, id: str, trigger: str) -> None:
-        repository = Trigger.model_validate_json(trigger).repository.lower()
-        with SetWorkflowID(id), SetEnqueueOptions(queue_partition_key=repository):
-            DBOS.enqueue_workflow(QUEUE, self._deliver, trigger)
-        with SetWorkflowID(f"{id}.waits"):
-            DBOS.enqueue_workflow(COMMANDS, self._announce, trigger)
+    def _add(self, id: str, kind: RequestKind, trigger: str, login: str = "") -> None:
+        self._queue.add(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
+        self._wake.set()
 
-    def _unfinished(self) -> list[Trigger]:
-        """What the runs are for that wait, or are at work."""
-        listed = DBOS.list_workflows(
-            status=["ENQUEUED", "PENDING"], name="delivery", load_output=False
-        )
-        inputs = [status.input["args"][0] for status in listed if status.input]
-        return [Trigger.model_validate_json(each) for each in inputs]
+    def _dispatch(self) -> None:
+        failing = False
+        while True:
+            self._wake.wait(DISPATCH_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+            self._wake.clear()
+            try:
+                self._hand_over()
+                self._announce_waiting()
+                failing = False
+            except (DatabaseError, SQLAlchemyError, dbos_error.DBOSException) as error:
+                if not failing:
+                    logger.error("waiting requests can't be started for now: %s", _said(error))
+                failing = True
+                time.sleep(RETRY_SECONDS)
+
+    def _hand_over(self) -> None:
+        """Enqueue a workflow for each request that can start."""
+        for kind, limit in self._limits.items():
+            for request in self._queue.claim(kind, limit, self._now()):
+                try:
+                    with SetWorkflowID(f"{request.id}#{request.claim}"):
+                        DBOS.enqueue_workflow(QUEUE, self._request, request.id, request.claim)
+                except (SQLAlchemyError, dbos_error.DBOSException):
+                    self._persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
+                    raise
+
+    def _announce_waiting(self) -> None:
+        """Have those told that they wait whose run could not be started at once."""
+        free = 2 * ANNOUNCED_AT_A_TIME - len(self._announcing)
+        if free <= 0:
+            return
+        for request in self._queue.unannounced(2 * ANNOUNCED_AT_A_TIME):
+            if request.position not in self._announcing:
+                self._announcing.add(request.position)
+                self._announcers.submit(self._announce, request)
+
+    def _announce(self, request: QueuedRequest) -> None:
+        try:
+            ahead = self._queue.requests_ahead(request)
+            self._handlers.announce(request.trigger, ahead)
+            self._queue.mark_announced([request])
+        except DatabaseError as error:
+            logger.error("that a run waits could not be told: %s", error.what)
+        finally:
+            self._announcing.discard(request.position)
+            self._wake.set()
+
+    def _process(self, id: str, claim: int) -> None:
+        """Do what a claimed request asks for, unless the claim has ended."""
+        started = self._persist(partial(self._queue.start, id, claim))
+        if started is None:
+            return
+        request = started.request
+        settle = partial(self._queue.finish, id, claim)
+        # By the moment of the start, as the run itself decides whether people are told of a retry.
+        wait = next_try(started, self._handlers.outage_retry, self._now())
+        try:
+            self._do(started)
+        except ResolverError as error:
+            what = f"{request.kind.value} {request.id}"
+            if isinstance(error, DatabaseError):
+                settle = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
+            elif error.cause in OUTAGES and wait is not None:
+                logger.warning("%s is tried again in %s: %s", what, wait, error.what)
+                settle = partial(self._defer, request, wait, True)
+            else:
+                logger.error("%s is given up: %s", what, error.what)
+        finally:
+            self._persist(settle)
+            self._wake.set()
+
+    def _do(self, started: StartedRequest) -> None:
+        request, handlers = started.request, self._handlers
+        if request.kind is RequestKind.RUN:
+            for number, left in enumerate(handlers.work(started).get(LEFT, [])):
+                self._persist(partial(self._add, f"{request.id}.{number}", RequestKind.RUN, left))
+        elif request.kind is RequestKind.COMMAND:
+            run = handlers.obey(request.trigger, self._unfinished)
+            if run is not None:
+                self._queue.add(NewRequest(f"{request.id}.run", RequestKind.RUN, run))
+        elif handlers.ours(request.trigger, request.login):
+            id = request.id.removesuffix(".ours")
+            self._queue.add(NewRequest(id, RequestKind.RUN, request.trigger))
+
+    def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:
+        return self._queue.unfinished_runs(trigger.repository, trigger.subject)
+
+    def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
+        now = self._now()
+        self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
+
+    @staticmethod
+    def _persist(change: Callable[[], _Stored]) -> _Stored:
+        """Make the change, however long the database is gone: nobody else would."""
+        while True:
+            try:
+                return change()
+            except DatabaseError as error:
+                logger.error("the state of a request can't be stored for now: %s", error.what)
+                time.sleep(RETRY_SECONDS)
+
+
+def _said(error: Exception) -> str:
+    said = error.what if isinstance(error, ResolverError) else str(error)
+    return (said.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _id_of_request(trigger: Trigger) -> str:
@@ -243,10 +319,3 @@ def _id_of_request(trigger: Trigger) -> str:
         return ""
     named = f"{trigger.repository.lower()} {trigger.key}"
     return f"request-{hashlib.sha256(named.encode()).hexdigest()[:40]}"
-
-
-def _attempt() -> int:
-    """How often the workflow around the running step was started, this time included."""
-    workflow = DBOS.workflow_id
-    status = DBOS.get_workflow_status(workflow) if workflow else None
-    return (status.recovery_attempts or 1) if status else 1

@@ -70,7 +70,7 @@ def tell(record: Record, forge: Forge) -> None:
         if failure_of(error).cause in NO_ROOM:
             record.warnings.append(told)
             return
-        record.untold = True
+        record.untold, record.untold_cause = True, failure_of(error).cause
         if record.publication.pull_request is None and record.publication.review is None:
             record.fail(failure_of(error), error.exit_code)
             return

@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, cast
 
 from git.cmd import Git
 
-from resolver.causes import of_push
+from resolver.causes import of_network, of_push
 from resolver.errors import WorkspaceError
 
 TIMEOUT = 900.0
@@ -80,7 +80,7 @@ _SETTINGS = (
 
 _ADVICE = (
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
-    (r"Could not resolve|Failed to connect|Connection (refused|reset|timed out)|unable to access",
+    (r"unable to access",
      "check the network and the proxy settings, then run it again"),
     (r"No space left", "free some disk space and run it again"),
 )  # fmt: skip
@@ -226,7 +226,7 @@ def failure(args: Sequence[str], done: Finished, doing: str = "") -> WorkspaceEr
     ]
     words = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
     what = f"{doing or f'git {args[0]}'} failed: {words or f'exit code {done.status}'}"
-    known = of_push(done.stderr)
+    known = of_push(done.stderr) or of_network(done.stderr)
     if known is not None:
         return WorkspaceError(what, known.next_step, known.cause)
     advice = [step for pattern, step in _ADVICE if re.search(pattern, done.stderr)]

@@ -22,7 +22,7 @@ from tests.parts.github_server.state import App, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import MODEL_KEY, bash, finish
 from tests.parts.waiting import until
-from tests.server.serving import Forge, Plans, Server
+from tests.server.serving import Forge, Plans, Server, started
 
 NAME, TWIN = "octo/calc", "evil/calc"
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
@@ -166,7 +166,7 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
     runs = Runs(environment, {}, tmp_path / "runs", now=github.world.now)
-    done = runs.work_on(asked, 1)
+    done = runs.work_on(started(asked, 1))
     assert done["exit_code"] == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []
     used = {token for token, each in shown(github) if f"/{NAME}" in each.path}

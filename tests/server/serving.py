@@ -13,9 +13,12 @@ import threading
 import time
 import uuid
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from resolver.model import Trigger
+from resolver.server.request_queue import QueuedRequest, RequestKind, StartedRequest
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
@@ -225,6 +228,14 @@ class Server:
             assert self.environment[name].encode() not in everything, name
         for word in ("Traceback", "Warning", "WARNING", "CRITICAL"):
             assert word not in self.log, self.log
+
+
+def started(
+    trigger: Trigger, attempt: int = 1, crashes: int = 0, outage_began: datetime | None = None
+) -> StartedRequest:
+    """The request of a run, as its work begins."""
+    request = QueuedRequest("delivery", RequestKind.RUN, trigger, "", 1, attempt)
+    return StartedRequest(request, attempt, crashes, attempt - 1, outage_began)
 
 
 def plan_of_a_fix(delay: float = 0.0) -> tuple[Answer, ...]:

@@ -10,15 +10,16 @@ from resolver.cli import run as run_command
 from resolver.doors import run_id, trigger_of
 from resolver.events.stream import utc_now
 from resolver.model import Trigger
-from resolver.server.deliveries import MOST_ATTEMPTS, Runs
+from resolver.server.database import database
+from resolver.server.deliveries import Runs
+from resolver.server.request_queue import MAX_CRASHES
 from resolver.server.spending import Ledger
-from resolver.server.worker import database
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint, Usage
 from tests.parts.runs import MODEL_KEY, finish
-from tests.server.serving import FIX, SUMMARY, Forge, Plans
+from tests.server.serving import FIX, SUMMARY, Forge, Plans, started
 
 PRICE = "0.00002"
 """US dollars a token of input. A call has about 5,000, as the estimate before it says too."""
@@ -74,8 +75,8 @@ def scene(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -
 
 def test_a_run_is_counted_once_with_what_its_log_says(scene: Scene) -> None:
     runs, trigger = scene.runs(), scene.request(scene.issue())
-    assert runs.work_on(trigger, 1)["exit_code"] == 0
-    assert runs.work_on(trigger, 2)["state"] == "repeated"
+    assert runs.work_on(started(trigger, 1))["exit_code"] == 0
+    assert runs.work_on(started(trigger, 2))["state"] == "repeated"
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     outcome = json.loads((scene.log_of(trigger).parent / "outcome.json").read_text())
@@ -87,18 +88,18 @@ def test_a_run_is_counted_once_with_what_its_log_says(scene: Scene) -> None:
 
 def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> None:
     runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.204")
-    runs.work_on(scene.request(scene.issue()), 1)
+    runs.work_on(started(scene.request(scene.issue()), 1))
     issue = scene.issue()
     trigger = scene.request(issue)
     for attempt in (1, 2):
-        done = runs.work_on(trigger, attempt)
+        done = runs.work_on(started(trigger, attempt))
         assert (done["exit_code"], done["state"]) == (5, "refused")
     [told] = scene.forge.told(issue)
     assert "mona, I did not start work on this" in told.body
     assert r"have cost \$0.20 of the \$0.20 that a month may cost" in told.body
     assert "Ask again from" in told.body
     again = scene.request(issue)
-    runs.work_on(again, 1)
+    runs.work_on(started(again, 1))
     assert len(scene.forge.told(issue)) == 2, "who asks again is answered again"
     assert runs.ledger is not None
     assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
@@ -107,19 +108,19 @@ def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> 
 def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scene: Scene) -> None:
     scene.forge.github.add_user("eve")
     runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.2")
-    runs.work_on(scene.request(scene.issue()), 1)
+    runs.work_on(started(scene.request(scene.issue()), 1))
     issue = scene.issue()
-    runs.work_on(scene.request(issue, "eve"), 1)
+    runs.work_on(started(scene.request(issue, "eve"), 1))
     assert not any("$" in told.body for told in scene.forge.told(issue))
 
 
 def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
     runs = scene.runs(RESOLVER_MAX_DAILY_BUDGET="0.55")
-    runs.work_on(scene.request(scene.issue()), 1)
+    runs.work_on(started(scene.request(scene.issue()), 1))
     scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scene.issue("long")
     trigger = scene.request(issue)
-    runs.work_on(trigger, 1)
+    runs.work_on(started(trigger, 1))
     opening = json.loads(scene.log_of(trigger).read_text().splitlines()[0])
     assert opening["limits"]["max_budget"] == pytest.approx(0.35)
     [told] = scene.forge.told(issue)
@@ -131,12 +132,12 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
     runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.5", RESOLVER_MAX_BUDGET="0.25")
     scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scene.issue("long")
-    assert runs.work_on(scene.request(issue), 1)["state"] == "limit"
+    assert runs.work_on(started(scene.request(issue), 1))["state"] == "limit"
     comment = scene.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
     payload = scene.forge.github.event_issue_comment(comment)
     again = trigger_of(Settings(), "issue_comment", payload)
     assert isinstance(again, Trigger)
-    runs.work_on(again, 1)
+    runs.work_on(started(again, 1))
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     assert 0.3 < total.cost <= 0.5
@@ -146,7 +147,7 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
 def test_a_failed_run_is_counted(scene: Scene) -> None:
     runs = scene.runs()
     scene.plans.add("breaks", FIX)  # the endpoint then refuses
-    assert runs.work_on(scene.request(scene.issue("breaks")), 1)["exit_code"] == 1
+    assert runs.work_on(started(scene.request(scene.issue("breaks")), 1))["exit_code"] == 1
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     assert (total.cost, total.at_work) == (pytest.approx(0.1), 0)
@@ -154,12 +155,12 @@ def test_a_failed_run_is_counted(scene: Scene) -> None:
 
 def test_a_run_that_is_given_up_is_counted_from_its_log(scene: Scene) -> None:
     runs, trigger = scene.runs(), scene.request(scene.issue())
-    runs.work_on(trigger, 1)
+    runs.work_on(started(trigger, 1))
     (scene.log_of(trigger).parent / "outcome.json").unlink()
     assert runs.ledger is not None
     run = run_id(trigger.key, trigger.at)
     runs.ledger.settle(run, "octo/calc", 0.0, 0, utc_now())
-    assert runs.work_on(trigger, MOST_ATTEMPTS + 1)["state"] == "error"
+    assert runs.work_on(started(trigger, crashes=MAX_CRASHES))["state"] == "error"
     (total,) = runs.ledger.totals(utc_now())
     assert total.cost == pytest.approx(0.2)
 
@@ -168,7 +169,7 @@ def test_replies_without_a_price_are_said_to_be_unknown(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = scene.runs(RESOLVER_INPUT_COST_PER_TOKEN="")
-    runs.work_on(scene.request(scene.issue()), 1)
+    runs.work_on(started(scene.request(scene.issue()), 1))
     assert run_command(["costs"], scene.environment) == 0
     assert "unknown, 2 replies of unknown price" in capsys.readouterr().out
     assert run_command(["costs", "--json"], scene.environment) == 0

@@ -14,8 +14,8 @@ from resolver.events.reading import read_log
 from resolver.events.state import State
 from resolver.events.stream import utc_now
 from resolver.runtime.engine import RUN_LABEL
+from resolver.server.database import database
 from resolver.server.spending import Ledger
-from resolver.server.worker import database
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.doors import run_id, trigger_of
-from resolver.model import Command, Trigger
-from resolver.server.deliveries import MOST_ATTEMPTS, Runs
+from resolver.model import Actor, Command, Trigger, TriggerKind
+from resolver.server.deliveries import Runs, measure_progress
 from resolver.server.pages import Pages
+from resolver.server.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.server.serving import Forge
+from tests.server.serving import Forge, started
 
 
 class Scene:
@@ -46,12 +48,27 @@ def scene(github: GitHubServer, tmp_path: Path) -> Scene:
 
 
 def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: Scene) -> None:
-    done = scene.runs.work_on(scene.request(), attempt=MOST_ATTEMPTS + 1)
+    done = scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))
     assert done["state"] == "error"
     [told] = scene.forge.told(scene.issue)
-    assert "the server ended 5 times in the middle of this run" in told.body
+    assert "the server crashed 5 times while it worked on this run" in told.body
     assert "ask again" in told.body
     assert not scene.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (RequestsAhead((7, 8), 3), "3 runs are before this one"),
+        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} runs are before this one"),
+        (RequestsAhead(), "all places for runs on this server are taken by other repositories"),
+    ],
+)
+def test_who_waits_is_told_for_what(scene: Scene, ahead: RequestsAhead, words: str) -> None:
+    scene.runs.announce(scene.request(), ahead)
+    [told] = scene.forge.written(scene.issue)
+    assert f"**wait**: {words}" in told.body
+    assert [each.content for each in scene.issue.comments[0].reactions] == ["eyes"]
 
 
 def page_of(scene: Scene, trigger: Trigger) -> str:
@@ -66,7 +83,7 @@ def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scene: Scene
     trigger = scene.request()
     (scene.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
     assert "The run has begun" in page_of(scene, trigger)
-    scene.runs.work_on(trigger, attempt=MOST_ATTEMPTS + 1)
+    scene.runs.work_on(started(trigger, crashes=MAX_CRASHES))
     page = page_of(scene, trigger)
     assert '"refresh"' not in page
     assert "The run ended before its first step" in page
@@ -81,7 +98,7 @@ def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_
     scene.forge.github.advance(5)
     stop = scene.request().model_copy(update={"command": Command.STOP})
     scene.runs.threads.stopped(stop)
-    assert scene.runs.work_on(trigger, attempt=2)["state"] == "stopped"
+    assert scene.runs.work_on(started(trigger, 2))["state"] == "stopped"
     assert "The run ended before its first step" in page_of(scene, trigger)
     outcome = json.loads((folder / "outcome.json").read_text())
     assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
@@ -91,7 +108,7 @@ def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_
 def test_giving_up_twice_is_told_once(scene: Scene) -> None:
     trigger = scene.request()
     for attempt in (6, 7):
-        scene.runs.work_on(trigger, attempt)
+        scene.runs.work_on(started(trigger, attempt, crashes=MAX_CRASHES))
     assert len(scene.forge.told(scene.issue)) == 1
 
 
@@ -99,13 +116,13 @@ def test_somebody_without_write_access_is_told_nothing_of_the_servers_troubles(
     scene: Scene,
 ) -> None:
     scene.forge.github.add_user("eve")
-    scene.runs.work_on(scene.request("eve"), attempt=6)
+    scene.runs.work_on(started(scene.request("eve"), crashes=MAX_CRASHES))
     assert not scene.forge.told(scene.issue)
 
 
 def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scene: Scene) -> None:
     scene.folder.write_text("a file stands where the folder should be")
-    done = scene.runs.work_on(scene.request(), attempt=1)
+    done = scene.runs.work_on(started(scene.request(), 1))
     assert done["state"] == "error"
     [told] = scene.forge.told(scene.issue)
     assert "could not open the log" in told.body
@@ -114,7 +131,7 @@ def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scene: S
 
 def test_a_forge_that_can_not_be_reached_is_no_exception(scene: Scene) -> None:
     scene.forge.github.revoke(scene.forge.token)
-    assert scene.runs.work_on(scene.request(), attempt=6)["state"] == "error"
+    assert scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))["state"] == "error"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -152,3 +169,23 @@ def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
         assert run_id(found.key, found.at)
     else:
         assert found.reason.encode()
+
+
+def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
+    trigger = Trigger(
+        key="k",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="octo/calc",
+        number=1,
+        actor=Actor(login="mona"),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert measure_progress(tmp_path, trigger) == 0
+    folder = tmp_path / run_id(trigger.key, trigger.at)
+    folder.mkdir()
+    assert measure_progress(tmp_path, trigger) == 0
+    (folder / "events.jsonl").write_text("{torn")
+    assert measure_progress(tmp_path, trigger) == 0
+    recorded = Path("resolver/demo/recording.jsonl").read_bytes()
+    (folder / "events.jsonl").write_bytes(recorded)
+    assert measure_progress(tmp_path, trigger) > 0

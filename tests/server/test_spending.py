@@ -10,8 +10,8 @@ from sqlalchemy import URL, make_url, text
 from sqlalchemy.engine import create_engine
 
 from resolver.errors import OverBudget, ResolverError
+from resolver.server.database import database
 from resolver.server.spending import Bounds, Ledger
-from resolver.server.worker import database
 from tests.parts.postgres import PASSWORD, Postgres
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -2,14 +2,11 @@
 
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from resolver.server.waiting import runs_ahead
-from tests.forge import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
@@ -71,15 +68,6 @@ def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scene: Sce
         until(partial(forge.told, issue))
         assert len(forge.written(issue)) == 1 and "I opened" in scene.first(issue)
     assert len(forge.pulls(waiting.repository)) == 2
-
-
-def test_one_event_that_was_stored_several_times_is_one_run_ahead() -> None:
-    asked = reports.trigger(key="issue_comment:9", at=reports.WHEN + timedelta(seconds=5))
-    ahead = [reports.trigger(key=f"issue_comment:{n}") for n in (1, 1, 2, 2)]
-    assert [each.key for each in runs_ahead([*ahead, asked], asked)] == [
-        "issue_comment:1",
-        "issue_comment:2",
-    ]
 
 
 def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scene: Scene) -> None:

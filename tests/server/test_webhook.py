@@ -13,6 +13,8 @@ import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from resolver.errors import ResolverError
+from resolver.server.database import DatabaseError
 from resolver.server.webhook import MAX_BODY, create_app, parse_payload, signature
 
 SECRET = "webhook-canary-2f8e6d4c1b0a9758"
@@ -24,10 +26,11 @@ class App:
     def __init__(self, seconds: float = 9.0) -> None:
         self.taken: list[tuple[str, str, dict[str, Any]]] = []
         self.pause = 0.0
+        self.trouble: ResolverError | None = None
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listening.getsockname()[1]
         config = uvicorn.Config(
-            create_app(SECRET, self._accept, seconds),
+            create_app(SECRET, self._accept, seconds, check=self._check),
             log_config=None,
             http="h11",
             ws="none",
@@ -39,8 +42,13 @@ class App:
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         time.sleep(self.pause)
+        self._check()
         self.taken.append((delivery, event, payload))
         return "stored"
+
+    def _check(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
 
     def send(self, body: bytes, headers: dict[str, Any], method: str = "POST") -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
@@ -287,3 +295,30 @@ def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
 def test_any_bytes_are_a_payload_or_none(body: bytes) -> None:
     found = parse_payload(body)
     assert found is None or isinstance(found, dict)
+
+
+def health(app: App) -> tuple[int, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_a_database_in_trouble_is_answered_503_and_logged_without_a_traceback(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert health(app) == (200, {"status": "ok"})
+    app.trouble = DatabaseError("the database x can't be used: database or disk is full")
+    try:
+        status, _ = app.deliver(b'{"a": 1}')
+        assert status == 503
+        assert health(app) == (503, {"status": "the database can't be used"})
+    finally:
+        app.trouble = None
+    told = [record for record in caplog.records if "disk is full" in record.getMessage()]
+    assert len(told) == 2
+    assert not any(record.exc_info for record in caplog.records)
+    assert app.deliver(b'{"a": 1}')[0] == 202

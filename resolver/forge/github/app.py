@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
+from resolver.forge.github.hook_deliveries import HookDeliveries
 from resolver.forge.github.tokens import hide
 
 logger = logging.getLogger("resolver.forge")
@@ -176,6 +177,10 @@ class AppAccess:
         with self._access.asking("read the webhook of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app/hook/config")
             return AppHook.model_validate(answer)
+
+    def deliveries(self) -> HookDeliveries:
+        """Those of the App's webhook."""
+        return HookDeliveries(self._access, "/app/hook")
 
     def installation(self, repository: str) -> Installation:
         """The one that reaches the repository. Raises ForgeError."""

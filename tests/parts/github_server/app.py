@@ -21,6 +21,7 @@ from tests.parts.github_server import (
     routes_asking,
     routes_checks,
     routes_git_data,
+    routes_hooks,
     routes_issues,
     routes_pulls,
     routes_repository,
@@ -75,7 +76,7 @@ class GitHubApp:
         self._git = git_http_app(world.root, GitGate(world))
         self._routes = Routes()
         rooms = (
-            *(routes_apps, routes_setup, routes_checks, routes_teams),
+            *(routes_hooks, routes_apps, routes_setup, routes_checks, routes_teams),
             *(routes_git_data, routes_asking),
             *(routes_issues, routes_reviews, routes_pulls, routes_activity, routes_repository),
         )

@@ -32,6 +32,8 @@ from tests.parts.github_server.state import (
     App,
     CheckRun,
     Comment,
+    Hook,
+    HookDelivery,
     Issue,
     Repository,
     Review,
@@ -133,6 +135,28 @@ class Stage:
         return app
 
     # Repositories
+
+    def add_hook(self, repository: str, url: str) -> Hook:
+        """A webhook of the repository."""
+        made = Hook(next(self.world.ids), url)
+        self.repository(repository).hooks.append(made)
+        return made
+
+    def note_delivery(
+        self,
+        hook: App | Hook,
+        guid: str,
+        payload: dict[str, Any],
+        status_code: int = 0,
+        event: str = "issue_comment",
+    ) -> HookDelivery:
+        """An attempt to deliver it, as it ended."""
+        again = any(each.guid == guid for each in hook.deliveries)
+        made = HookDelivery(
+            next(self.world.ids), guid, event, payload, status_code, self.world.now(), again
+        )
+        hook.deliveries.append(made)
+        return made
 
     def create_repository(
         self,

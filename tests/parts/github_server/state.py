@@ -47,6 +47,28 @@ class Token:
 
 
 @dataclass
+class HookDelivery:
+    """An attempt to deliver an event to a webhook. status_code: 0 where nobody answered."""
+
+    id: int
+    guid: str
+    event: str
+    payload: dict[str, Any]
+    status_code: int
+    delivered_at: datetime
+    redelivery: bool = False
+
+
+@dataclass
+class Hook:
+    """A webhook of a repository. deliveries: oldest first."""
+
+    id: int
+    url: str
+    deliveries: list[HookDelivery] = field(default_factory=list)
+
+
+@dataclass
 class App:
     """A GitHub App, installed once. The private key is PEM text."""
 
@@ -63,6 +85,8 @@ class App:
     installations: dict[str, int] = field(default_factory=dict)
     """Of each owner, in small letters; the first that is asked for is `installation_id`."""
     suspended: bool = False
+    deliveries: list[HookDelivery] = field(default_factory=list)
+    """Of its webhook, oldest first."""
     hook: dict[str, str] = field(
         default_factory=lambda: {
             "url": "https://agent.example/webhook",
@@ -276,6 +300,7 @@ class Repository:
     check_runs: list[CheckRun] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
     workflow_token_writes: bool = False
     rules: list[tuple[str, str]] = field(default_factory=list)
     """Pattern of branches, and the type of a rule that holds there ("creation", ...)."""

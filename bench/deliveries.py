@@ -1,0 +1,247 @@
+"""A webhook under load: `resolver serve` and a bare FastAPI with one insert, side by side.
+
+    python bench/deliveries.py [RATE] [SECONDS] [WAITING]
+
+Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connection of its own, to
+both in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and their
+times from the moment at which the delivery was due, and the server's processor time for each.
+Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
+so that all wait. The last line is the start of a server with WAITING (10,000) waiting runs.
+"""
+
+import asyncio
+import collections
+import hashlib
+import hmac
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import psycopg
+from sqlalchemy import create_engine, make_url
+
+from resolver.server.request_table import REQUESTS
+from tests.parts.postgres import running_postgres
+
+RESOLVER = str(Path(sys.executable).parent / "resolver")
+PEER = str(Path(__file__).parent / "peers" / "bare_webhook.py")
+SECRET = "bench"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def payload(number: int) -> bytes:
+    """A comment that asks for work, of about the size that GitHub sends."""
+    name = f"octo/calc{number % 20}"
+    user = {"login": "mona", "id": 1, "type": "User", "filler": "x" * 700}
+    return json.dumps(
+        {
+            "action": "created",
+            "issue": {
+                "id": number,
+                "number": number,
+                "title": "2 + 2 gives 0",
+                "body": "It should be 4. " * 100,
+                "user": user,
+                "labels": [],
+                "state": "open",
+                "created_at": "2026-01-01T00:00:00Z",
+                "updated_at": "2026-01-01T00:00:00Z",
+            },
+            "comment": {
+                "id": number,
+                "body": "@agent please fix this",
+                "user": user,
+                "created_at": "2026-01-01T00:00:00Z",
+                "updated_at": "2026-01-01T00:00:00Z",
+                "author_association": "OWNER",
+            },
+            "repository": {"id": 1, "full_name": name, "default_branch": "main", "f": "y" * 6000},
+            "sender": user,
+        }
+    ).encode()
+
+
+async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
+    """The answer's status (0 for none), and seconds since the delivery was due."""
+    digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    head = (
+        f"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: application/json\r\nX-GitHub-Event: issue_comment\r\n"
+        f"X-GitHub-Delivery: {uuid.uuid4()}\r\nX-Hub-Signature-256: sha256={digest}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + body)
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        status = int(answer.split(b" ", 2)[1])
+    except (OSError, ValueError, IndexError, TimeoutError):
+        status = 0
+    return status, time.monotonic() - due
+
+
+async def load(port: int, rate: int, seconds: int) -> list[tuple[int, float]]:
+    """All answers."""
+    bodies = [payload(number + 1) for number in range(rate * seconds)]
+    begin = time.monotonic()
+    sent = []
+    for number, body in enumerate(bodies):
+        due = begin + number / rate
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        sent.append(asyncio.create_task(deliver(port, body, due)))
+    return list(await asyncio.gather(*sent))
+
+
+def processor_seconds(pid: int) -> float:
+    """Of a process, by the kernel."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def measured(
+    name: str, process: "subprocess.Popen[bytes]", port: int, rate: int, seconds: int
+) -> None:
+    asyncio.run(load(port, rate, 1))  # warm
+    before = processor_seconds(process.pid)
+    answers = asyncio.run(load(port, rate, seconds))
+    spent = processor_seconds(process.pid) - before
+    times = sorted(took * 1000 for _, took in answers)
+    row: dict[str, Any] = {
+        "server": name,
+        "answers": dict(collections.Counter(status for status, _ in answers)),
+        "p50_ms": round(statistics.median(times), 1),
+        "p99_ms": round(times[int(len(times) * 0.99)], 1),
+        "max_ms": round(times[-1], 1),
+        "cpu_ms_each": round(spent * 1000 / len(answers), 2),
+        "load": os.getloadavg()[0],
+    }
+    print(json.dumps(row), flush=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def bare(where: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, PEER, where, str(port)])
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield process, port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def resolver(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """A server whose GitHub takes connections and never answers."""
+    log = folder / f"log-{uuid.uuid4().hex}"
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as silent, log.open("wb") as stderr:
+        github = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "LLM_MODEL": "openai/none",
+            "LLM_API_KEY": "none-none-none",
+            "LLM_BASE_URL": github,
+            "GITHUB_TOKEN": "none-none-none-none",
+            "RESOLVER_BOT_LOGIN": "resolver-bot",
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": github,
+            "GITHUB_SERVER_URL": github,
+            "GITHUB_GRAPHQL_URL": github,
+            "RESOLVER_RUNTIME": "local",
+            "RESOLVER_DATABASE_URL": url,
+        }
+        process = subprocess.Popen(
+            [RESOLVER, "serve", "--port", "0"], env=environment, cwd=folder, stderr=stderr
+        )
+        try:
+            while not (found := re.search(r"127\.0\.0\.1:(\d+)/webhook", log.read_text())):
+                if process.poll() is not None:
+                    raise SystemExit(log.read_text())
+                time.sleep(0.02)
+            yield process, int(found[1])
+        finally:
+            process.kill()
+            process.wait()
+
+
+def fill(url: str, count: int) -> None:
+    """As many more waiting runs."""
+    made = make_url(url)
+    engine = create_engine(made.set(drivername="postgresql+psycopg") if "postg" in url else made)
+    with engine.begin() as connection:
+        row = connection.execute(REQUESTS.select().where(REQUESTS.c.state == "waiting")).first()
+        assert row is not None
+        values = {k: v for k, v in row._mapping.items() if k != "position"}
+        connection.execute(
+            REQUESTS.insert(),
+            [{**values, "id": f"filled-{n}", "repository": f"o/r{n % 100}"} for n in range(count)],
+        )
+    engine.dispose()
+
+
+def started(folder: Path, url: str, waiting: int, name: str) -> None:
+    fill(url, waiting)
+    begin = time.monotonic()
+    with resolver(folder, url):
+        took = time.monotonic() - begin
+    begin = time.monotonic()
+    subprocess.run([RESOLVER, "serve", "--help"], check=True, capture_output=True)
+    row = {
+        "server": name,
+        "waiting": waiting,
+        "start_s": round(took, 2),
+        "help_s": round(time.monotonic() - begin, 2),
+    }
+    print(json.dumps(row), flush=True)
+
+
+def main() -> None:
+    given = [int(each) for each in sys.argv[1:]]
+    rate, seconds, waiting = (*given, *(200, 10, 10_000)[len(given) :])
+    with tempfile.TemporaryDirectory() as name, running_postgres() as server:
+        folder = Path(name)
+        own = {}
+        for each in ("bare", "resolver"):
+            with psycopg.connect(server.url, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {each}")
+            own[each] = server.url.replace("/postgres?", f"/{each}?")
+        with bare(own["bare"]) as (process, port):
+            measured("FastAPI + psycopg", process, port, rate, seconds)
+        with resolver(folder, own["resolver"]) as (process, port):
+            measured("resolver, PostgreSQL", process, port, rate, seconds)
+        with bare(str(folder / "bare.db")) as (process, port):
+            measured("FastAPI + sqlite3", process, port, rate, seconds)
+        url = f"sqlite:///{folder}/resolver.db"
+        with resolver(folder, url) as (process, port):
+            measured("resolver, SQLite", process, port, rate, seconds)
+        started(folder, own["resolver"], waiting, "resolver, PostgreSQL")
+        started(folder, url, waiting, "resolver, SQLite")
+
+
+if __name__ == "__main__":
+    main()

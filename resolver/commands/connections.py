@@ -1,0 +1,86 @@
+"""The HTTP protocol of our servers: uvicorn's, with a bound on how long a connection may take to
+send the head of a request, and on how many connections may be open.
+"""
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10.0
+"""How long a connection may take from its first byte, or from being opened, to a whole head."""
+
+
+class BoundedConnection(H11Protocol):
+    """Closes connections that don't send a request, so that they keep nobody else out.
+
+    uvicorn bounds how long a connection may idle after an answer, but not how long the first
+    request, or one that is sent byte by byte, may take. Where half as many connections are open as
+    may be (`limit_concurrency`), the oldest one without a request makes room for the new one.
+    """
+
+    head_seconds = HEAD_SECONDS
+    replaceable: frozenset[Any] = frozenset({h11.IDLE})
+    """States of the client in which its connection may be closed to make room for another one."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._opened_at = 0.0
+
+    @property
+    def is_replaceable(self) -> bool:
+        """Whether the connection may be closed to make room for another one."""
+        return self.conn.their_state in self.replaceable
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._opened_at = self.loop.time()
+        self._bound_head()
+        self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._bound_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # it may go on with a request that was sent meanwhile
+        self._bound_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unset_head_timer()
+        super().connection_lost(exc)
+
+    def _bound_head(self) -> None:
+        """Set the timer while a head is awaited, unless it is set or uvicorn's own for idle
+        connections is."""
+        awaits_head = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if not awaits_head or self.timeout_keep_alive_task is not None:
+            self._unset_head_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _unset_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _make_room(self) -> None:
+        # uvicorn counts the tasks of closed connections as well, until they have ended: at half of
+        # its limit there is time for that
+        limit = (self.limit_concurrency or 0) // 2
+        while limit and len(self.connections) > limit:
+            others = (c for c in self.connections if c is not self)
+            waiting = [c for c in others if isinstance(c, BoundedConnection) and c.is_replaceable]
+            if not waiting:
+                return
+            oldest = min(waiting, key=lambda each: each._opened_at)
+            self.connections.discard(oldest)
+            oldest.transport.close()
+
+
+class ShortRequestConnection(BoundedConnection):
+    """For a server whose requests are short: one whose body is incomplete makes room as well."""
+
+    replaceable = frozenset({h11.IDLE, h11.SEND_BODY})

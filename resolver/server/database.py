@@ -1,0 +1,152 @@
+"""The server's database, SQLite or PostgreSQL: its connections, and its errors in words."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
+from sqlalchemy import event as hooks
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.schema import Table
+
+from resolver.errors import ResolverError, UsageError
+
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+
+BUSY_SECONDS = 30
+"""How long connecting to PostgreSQL may take, and how long SQLite waits for another writer."""
+
+READS = {"resolver_reads": True}
+"""Execution options of a transaction that only reads: on SQLite it waits for no writer."""
+
+
+def database(url: str, to_write: bool = True) -> URL:
+    """The address of the database; a SQLite file's is made absolute.
+
+    to_write: make the file, and its folder, where they are missing. Raises UsageError when it is
+    no address, or the file can't be written.
+    """
+    advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise UsageError("the database's address can't be read", advice) from None
+    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise UsageError(f"{parsed.drivername} is not a database that can be used", advice)
+    if parsed.get_backend_name() != "sqlite":
+        return parsed
+    if not parsed.database or parsed.database == ":memory:":
+        raise UsageError("a database in memory would forget what it was sent", advice)
+    file = Path(parsed.database).absolute()
+    if not to_write:
+        return parsed.set(database=str(file))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # What people wrote in private repositories is in there.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise UsageError(
+            f"the database {file} can't be written: {error.strerror}", advice
+        ) from error
+    return parsed.set(database=str(file))
+
+
+class DatabaseError(ResolverError):
+    """The database can't be used now: it is gone, full, or refuses what is asked of it."""
+
+
+class ServerDatabase:
+    """Transactions on one database. Safe to use from several threads.
+
+    url: as `database` gives it. Raises UsageError when it can't be used; DatabaseError
+    when that is so later. Its password is in no error.
+    """
+
+    def __init__(self, url: URL, table: Table) -> None:
+        self._url = url
+        self._engine = _open(url)
+        self._reading = self._engine.execution_options(**READS)
+        try:
+            with self.writing() as connection:
+                _make_table(connection, table)
+        except DatabaseError as error:
+            raise UsageError(error.what, error.next_step) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, committed at the end. On SQLite no other writes meanwhile."""
+        with self._told(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One transaction that only reads."""
+        with self._told(), self._reading.begin() as connection:
+            yield connection
+
+    def check(self, table: Table) -> None:
+        """Raise DatabaseError unless the table can be read."""
+        file = self._url.database
+        if self._url.get_backend_name() == "sqlite" and not Path(str(file)).is_file():
+            # An open connection would go on with the file that was removed.
+            raise self._error("its file is gone")
+        with self.reading() as connection:
+            connection.execute(table.select().limit(1)).first()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            reason = str(error.orig if isinstance(error, DBAPIError) else error)
+            raise self._error((reason.strip().splitlines() or ["no reason is given"])[0]) from error
+
+    def _error(self, reason: str) -> DatabaseError:
+        name = self._url.render_as_string(hide_password=True)
+        return DatabaseError(
+            f"the database {name} can't be used: {reason}",
+            "check RESOLVER_DATABASE_URL, that the database runs, and that its disk has room",
+        )
+
+
+def _open(url: URL) -> Engine:
+    kind = url.get_backend_name()
+    engine = create_engine(
+        url.set(drivername=_DRIVERS[kind]),
+        pool_pre_ping=True,
+        connect_args={"timeout" if kind == "sqlite" else "connect_timeout": BUSY_SECONDS},
+    )
+    if kind == "sqlite":
+        # Source: https://docs.sqlalchemy.org/en/20/dialects/sqlite.html (serializable isolation)
+        hooks.listen(engine, "connect", _set_up_sqlite)
+        hooks.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    # Readers and the writer don't wait for each other. The file keeps the mode, so that it holds
+    # for the connections of DBOS as well. Source: https://www.sqlite.org/wal.html
+    connection.execute("PRAGMA journal_mode=WAL").close()
+    connection.execute("PRAGMA synchronous=FULL").close()
+
+
+def _begin(connection: Connection) -> None:
+    reads = connection.get_execution_options().get("resolver_reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _make_table(connection: Connection, table: Table) -> None:
+    try:
+        with connection.begin_nested():
+            table.metadata.create_all(connection)
+    except DBAPIError:
+        # Two processes that make it at the same time: one of them fails, and the table is there.
+        if not inspect(connection).has_table(table.name):
+            raise

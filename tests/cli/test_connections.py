@@ -1,0 +1,114 @@
+"""The bounds of a connection: how long a head may take, and who makes room."""
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from resolver.commands.connections import BoundedConnection, ShortRequestConnection
+from resolver.commands.listening import listen, server_settings
+
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+WAITED_FOR = HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+"""A head after which the server says that it waits for the body."""
+
+LIMIT = 8
+
+
+class Impatient(BoundedConnection):
+    head_seconds = 0.05
+
+
+async def answer(_scope: Any, receive: Any, send: Any) -> None:
+    """Answer 200 once the body is whole."""
+    while (message := await receive()).get("more_body"):
+        pass
+    if message["type"] == "http.request":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Served:
+    """The application behind such connections."""
+
+    def __init__(self, protocol: type[BoundedConnection], connections: int = 100) -> None:
+        self._listening = listen("127.0.0.1", 0)
+        self._server = uvicorn.Server(server_settings(answer, connections, protocol))
+        self._thread = threading.Thread(target=self._server.run, args=([self._listening],))
+        self._thread.start()
+
+    def connect(self, said: bytes = b"") -> socket.socket:
+        made = socket.create_connection(self._listening.getsockname(), timeout=30)
+        made.sendall(said)
+        return made
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(30)
+
+
+def status(connection: socket.socket) -> int:
+    """Of the answer; 0 where the connection was closed without one."""
+    found = http.client.HTTPResponse(connection)
+    try:
+        found.begin()
+    except (http.client.RemoteDisconnected, ConnectionError):
+        return 0
+    found.read()
+    return found.status
+
+
+@pytest.fixture
+def impatient() -> Iterator[Served]:
+    served = Served(Impatient)
+    yield served
+    served.close()
+
+
+@pytest.mark.parametrize("said", [b"", HEAD[:20]])
+def test_a_connection_without_a_whole_head_is_closed(impatient: Served, said: bytes) -> None:
+    with impatient.connect(said) as connection:
+        assert connection.recv(1) == b""
+
+
+def test_a_second_head_that_does_not_end_is_bounded_as_well(impatient: Served) -> None:
+    with impatient.connect(HEAD + b"{}") as connection:
+        assert status(connection) == 200
+        connection.sendall(HEAD[:20])
+        assert connection.recv(1) == b""
+
+
+def test_a_body_may_take_longer_than_a_head(impatient: Served) -> None:
+    with impatient.connect(HEAD) as slow, impatient.connect() as silent:
+        assert silent.recv(1) == b""
+        slow.sendall(b"{}")
+        assert status(slow) == 200
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said", "held", "expected"),
+    [
+        (BoundedConnection, b"", 3 * LIMIT, 200),
+        (BoundedConnection, WAITED_FOR, LIMIT - 1, 503),
+        (ShortRequestConnection, WAITED_FOR, LIMIT - 1, 200),
+    ],
+)
+def test_connections_without_a_request_make_room_and_bodies_where_requests_are_short(
+    protocol: type[BoundedConnection], said: bytes, held: int, expected: int
+) -> None:
+    served = Served(protocol, LIMIT)
+    try:
+        others = []
+        for _ in range(held):
+            others.append(served.connect(said))
+            assert not said or others[-1].recv(100).startswith(b"HTTP/1.1 100")
+        with served.connect(HEAD + b"{}") as connection:
+            assert status(connection) == expected
+        for each in others:
+            each.close()
+    finally:
+        served.close()

@@ -1,0 +1,109 @@
+"""REST endpoints of webhooks: those of a repository, and what came of deliveries."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.parts.github_server import documents_core as core
+from tests.parts.github_server.access import ROLES, repository_of, role
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
+from tests.parts.github_server.state import Hook, HookDelivery
+
+
+def _app_deliveries(call: Call) -> list[HookDelivery]:
+    if call.caller.app is None:
+        raise ApiError(401, "A JSON web token could not be decoded")
+    return call.caller.app.deliveries
+
+
+def _hooks(call: Call) -> list[Hook]:
+    repository = repository_of(call)
+    if ROLES.index(role(call.caller.token, repository)) < ROLES.index("admin"):
+        raise not_found()
+    return repository.hooks
+
+
+def _hook_deliveries(call: Call) -> list[HookDelivery]:
+    found = [hook for hook in _hooks(call) if hook.id == call.number("hook_id")]
+    if not found:
+        raise not_found()
+    return found[0].deliveries
+
+
+def _item(delivery: HookDelivery) -> dict[str, Any]:
+    return {
+        "id": delivery.id,
+        "guid": delivery.guid,
+        "delivered_at": core.stamp(delivery.delivered_at),
+        "redelivery": delivery.redelivery,
+        "duration": 0.1,
+        "status": "OK" if 200 <= delivery.status_code < 300 else "failed to connect to host",
+        "status_code": delivery.status_code,
+        "event": delivery.event,
+        "action": delivery.payload.get("action"),
+        "installation_id": None,
+        "repository_id": None,
+    }
+
+
+def _page(call: Call, deliveries: list[HookDelivery]) -> Answer:
+    """The newest first; the cursor is the id of the last one shown."""
+    size = int(call.query.get("per_page", 30))
+    before = call.query.get("cursor", "")
+    older = [d for d in reversed(deliveries) if not before or d.id < int(before)]
+    shown = older[:size]
+    links = {}
+    if len(older) > size:
+        query = urlencode({**call.query, "cursor": shown[-1].id})
+        links["Link"] = f'<{call.site.api_url}{call.exchange.path}?{query}>; rel="next"'
+    return Answer(200, [_item(each) for each in shown], links)
+
+
+def _whole(call: Call, deliveries: list[HookDelivery]) -> Answer:
+    for each in deliveries:
+        if each.id == call.number("delivery_id"):
+            headers = {"X-GitHub-Event": each.event, "X-GitHub-Delivery": each.guid}
+            return Answer(
+                200,
+                {
+                    **_item(each),
+                    "request": {"headers": headers, "payload": each.payload},
+                    "response": {"headers": {}, "payload": ""},
+                },
+            )
+    raise not_found()
+
+
+def _hook_document(call: Call, hook: Hook) -> dict[str, Any]:
+    url = f"{call.site.api_url}{call.exchange.path}/{hook.id}"
+    now = core.stamp(call.world.now())
+    return {
+        "type": "Repository",
+        "id": hook.id,
+        "name": "web",
+        "active": True,
+        "events": ["issue_comment"],
+        "config": {"content_type": "json", "insecure_ssl": "0", "url": hook.url},
+        "updated_at": now,
+        "created_at": now,
+        "url": url,
+        "test_url": f"{url}/tests",
+        "ping_url": f"{url}/pings",
+        "deliveries_url": f"{url}/deliveries",
+        "last_response": {"code": None, "status": "unused", "message": None},
+    }
+
+
+def _list_hooks(call: Call) -> Answer:
+    return call.page(_hooks(call), lambda hook: _hook_document(call, hook))
+
+
+def add_routes(routes: Routes) -> None:
+    app, hook = "/app/hook/deliveries", "/repos/{owner}/{repo}/hooks"
+    own = f"{hook}/{{hook_id}}/deliveries"
+    routes.add(f"GET {app}", lambda call: _page(call, _app_deliveries(call)))
+    routes.add(f"GET {app}/{{delivery_id}}", lambda call: _whole(call, _app_deliveries(call)))
+    routes.add(
+        f"GET {hook}", lambda call: call.page(_hooks(call), lambda h: _hook_document(call, h))
+    )
+    routes.add(f"GET {own}", lambda call: _page(call, _hook_deliveries(call)))
+    routes.add(f"GET {own}/{{delivery_id}}", lambda call: _whole(call, _hook_deliveries(call)))
