@@ -33,10 +33,10 @@ from resolver.forge.wording import comment_body
 from resolver.model import Trigger, TriggerKind
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
-from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.scratch import scratch_folder
 from resolver.settings import HEARING, Settings, load_settings
+from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.thread.commands import (
     about_issue,
@@ -101,7 +101,7 @@ def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
             write_outputs(environment, {"state": answered.state})
             return answered.exit_code
     groups = Groups(console)
-    job = Job(
+    job = RunRequest(
         trigger=trigger,
         run=run,
         output=output_in(workspace),
@@ -115,14 +115,14 @@ def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
     with stop_on_signals(), filtered_log(settings, host), groups.during():
         job = go_on_from_archive(job, settings)
         with watched(watch_of(job, settings)):
-            record = resolve(job, forge)
-        archive(record, settings)
-    print_result(record, console)
-    console.print(Text(annotation(record)), soft_wrap=True)
-    write_outputs(environment, outputs_of(record))
-    write_summary(environment, record)
+            result = resolve(job, forge)
+        archive(result, settings)
+    print_result(result, console)
+    console.print(Text(annotation(result)), soft_wrap=True)
+    write_outputs(environment, outputs_of(result))
+    write_summary(environment, result)
     hand_over(workspace / OUTPUT, workspace)
-    return record.exit_code
+    return result.exit_code
 
 
 def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageError) -> None:
@@ -141,7 +141,7 @@ def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageErro
             output = output_in(workspace)
         except UsageError:
             output = Output(elsewhere / OUTPUT)
-        job = Job(
+        job = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=output,
@@ -150,14 +150,14 @@ def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageErro
             log_url=job_url(environment, trigger),
             actions_run=actions_run(environment),
         )
-        record = give_up(job, settings, forge, error)
+        result = give_up(job, settings, forge, error)
         left = {}
         if output.folder == elsewhere / OUTPUT:
             left = {"output": "", "outcome": "", "events": ""}
         else:
             hand_over(output.folder, workspace)
-        write_outputs(environment, {**outputs_of(record), **left})
-        write_summary(environment, record)
+        write_outputs(environment, {**outputs_of(result), **left})
+        write_summary(environment, result)
 
 
 def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> Trigger | Ignored:
@@ -225,14 +225,13 @@ def actions_run(environment: Mapping[str, str]) -> str:
     return ".".join([run, attempt, *(told if all(names) else [])])
 
 
-def outputs_of(record: Record) -> dict[str, str]:
+def outputs_of(result: RunResult) -> dict[str, str]:
     """The Action's outputs, as action.yml names them."""
-    publication, outcome = record.publication, record.outcome
+    publication, outcome = result.publication, result.outcome
     pull = publication.pull_request
-    summary = record.summary()
     return {
         # where the thread could not be told, the job `close` is to see to it
-        "state": "" if record.untold else summary["state"],
+        "state": "" if result.comment_failed else result.outcome_file.state.value,
         "branch": publication.branch or "",
         "pull-request-number": str(pull.number) if pull and pull.number else "",
         "pull-request-url": (pull.url or "") if pull else "",
@@ -240,7 +239,7 @@ def outputs_of(record: Record) -> dict[str, str]:
         "iterations": str(outcome.iterations if outcome else 0),
         "output": OUTPUT,
         "outcome": f"{OUTPUT}/{OUTCOME}",
-        "events": f"{OUTPUT}/{EVENTS}" if record.log else "",
+        "events": f"{OUTPUT}/{EVENTS}" if result.log else "",
     }
 
 
@@ -252,35 +251,35 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
             file.writelines(f"{n}={' '.join(v.split())}\n" for n, v in outputs.items())
 
 
-def write_summary(environment: Mapping[str, str], record: Record) -> None:
+def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
     """Append what the issue was told to the runner's GITHUB_STEP_SUMMARY, which takes 1 MiB."""
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
         # Without the link to the job's page: there the summary stands.
-        told = comment_body(record.report().model_copy(update={"log_url": ""}))
+        told = comment_body(result.report.model_copy(update={"log_url": ""}))
         text = render(
             "run/summary.md.j2",
-            trigger=record.job.trigger,
+            trigger=result.request.trigger,
             server=environment.get("GITHUB_SERVER_URL", ""),
-            state=record.summary()["state"],
-            publication=record.publication,
+            state=result.outcome_file.state.value,
+            publication=result.publication,
             told=told,
         )
         with open(path, "a", encoding="utf-8") as file:
             file.write(text)
 
 
-def annotation(record: Record) -> str:
+def annotation(result: RunResult) -> str:
     """The workflow command that says on the job's page, in one line, how it ended."""
     told = render(
         "run/annotation.j2",
-        failure=record.failure,
-        publication=record.publication,
-        outcome=record.outcome,
-        exit_code=record.exit_code,
-        untold=record.untold,
+        failure=result.failure,
+        publication=result.publication,
+        outcome=result.outcome,
+        exit_code=result.exit_code,
+        untold=result.comment_failed,
     )
-    return annotated("error" if record.exit_code else "notice", told)
+    return annotated("error" if result.exit_code else "notice", told)
 
 
 def annotated(level: str, told: str) -> str:

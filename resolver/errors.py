@@ -58,6 +58,9 @@ class ResolverError(Exception):
         self.what = what
         self.next_step = next_step
         self.cause = cause
+        self.is_silent = False
+        """True when the conversation is not told of it: it was today already, or the operator wants
+        it so."""
 
 
 class UsageError(ResolverError):

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from resolver.errors import UsageError
 from resolver.events.log import Event, stored_line
 from resolver.model import Continuation, ExportedChange, Noun, PullRequest, Trigger
+from resolver.summary import OutcomeFile
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 
@@ -165,9 +166,10 @@ class Output:
         (self.folder / "trace.md").write_text(render_markdown(events))
         self.trace_html.write_text(render_html(events))
 
-    def write_outcome(self, outcome: dict[str, Any]) -> None:
+    def write_outcome(self, outcome: OutcomeFile) -> None:
         """outcome.json, last and in one piece: where it is, the run is over."""
-        self._write(OUTCOME, json.dumps(outcome, indent=2, ensure_ascii=False))
+        text = json.dumps(outcome.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        self._write(OUTCOME, text)
 
     def begin_with(self, events: Iterable[Event]) -> None:
         """Let the log begin with the events of another one."""

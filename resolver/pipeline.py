@@ -1,10 +1,14 @@
-"""The straight line, from a trigger to a publication. No step reaches back.
+"""The pipeline of one run: its stages in order, from a request to a result.
 
-A step that fails leaves a clear word on the issue, the patch as far as there is one, and the event
-log. `resolve` is the one door: it never raises.
+    request -> accept -> read -> clone -> configure -> execute -> verify -> publish -> conclude
+
+Each stage is a function of the values before it and returns a frozen value (`resolver.stages`). No
+stage calls back into an earlier one. A stage that fails leaves the values of those before it, from
+which the conversation is told what happened. `resolve` never raises.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,264 +18,267 @@ from resolver.assembly.agents import denied_models
 from resolver.assembly.knowledge import note_store
 from resolver.assembly.models import preload_models, recording_of
 from resolver.controller.outcome import outcome_of
+from resolver.earlier_work import find_finished_work, find_pushed_work
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, Stopped
 from resolver.events.actions import Delegate
 from resolver.events.lifecycle import roots_of
 from resolver.forge.base import Forge
-from resolver.forge.report import Failure, failure_of
-from resolver.guards.admission import admit, settle
+from resolver.forge.report import Failure, Report, failure_of
+from resolver.guards.admission import admit
 from resolver.guards.stopping import heeding_stops
 from resolver.memory.notes import notes_of
 from resolver.model import (
+    Command,
+    Evidence,
     ExportedChange,
     Outcome,
     Patch,
     Publication,
     RunState,
-    Task,
-    TriggerKind,
 )
 from resolver.output import Request
-from resolver.preparing import (
-    clone,
-    cut_budget,
-    read_repository,
-    read_round,
-    start_elsewhere,
-)
-from resolver.publishing.change import publish
+from resolver.prepare import clone, configure, open_log, read_task
+from resolver.publishing.change import describe_unpublished, propose, publish
 from resolver.publishing.checks import told_of_checks
 from resolver.publishing.links import linker
-from resolver.publishing.making import policy_of
+from resolver.publishing.making import Making, policy_of
 from resolver.publishing.notes import NOTES_FILE, told_of_change, told_of_notes
-from resolver.publishing.review import publish_review, with_remarks
-from resolver.publishing.threads import answer_threads
-from resolver.publishing.updating import begin_on_pull, settled_paths
-from resolver.record import Job, Record
-from resolver.resuming.resume import change_limits, decide, go_on, take_up
+from resolver.publishing.request import PublishRequest
+from resolver.publishing.review import build_review, publish_review, with_remarks
+from resolver.publishing.threads import RepliesPosted, answer_threads
+from resolver.publishing.updating import (
+    publish_clean_merge,
+    require_update_way,
+    settled_paths,
+    unchanged_patch,
+    update_outcome,
+)
+from resolver.pull import reviewed
+from resolver.reporting import (
+    build_report,
+    extension_ceiling,
+    is_answer_run,
+    is_merge,
+    is_review_run,
+)
+from resolver.resuming.resume import change_limits, decide, go_on
 from resolver.runlog import RunLog
 from resolver.scratch import scratch_folder
 from resolver.settings import Settings
+from resolver.stages import (
+    ExecutedRun,
+    OpenedLog,
+    PreparedRun,
+    PublishedRun,
+    ReportedRun,
+    RunRequest,
+    RunResult,
+    StageValues,
+)
 from resolver.templates import render
 from resolver.thread.asking import waiting
-from resolver.thread.beginning import begin_telling, show
-from resolver.thread.ending import failure_of_machine, tell, write
+from resolver.thread.beginning import begin_telling
+from resolver.thread.ending import Conclusion, conclude, failure_of_machine
 from resolver.triggers.permission import authorize
 from resolver.verify.claims import claimed_evidence
+from resolver.verify.course import course_of
 from resolver.verify.tried import tried
-from resolver.workspace.naming import branches_of_issue
 from resolver.workspace.policy import check, is_protected
 from resolver.workspace.secrecy import withhold_secrets
-from resolver.workspace.workspace import Workspace
 
 logger = logging.getLogger("resolver.pipeline")
+
 
 Preload = Callable[[Settings], None]
 """Starts to load what the settings' model needs."""
 
 
-def resolve(job: Job, forge: Forge, preload: Preload = preload_models) -> Record:
-    """Do one delivery from end to end. Never raises; the record says how it ended.
+def resolve(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
+    """Do one delivery from end to end. Never raises; the result says how it ended.
 
     preload: called once it is known that the run may start; it must not wait.
     """
-    record = Record(job, job.load({}))
+    values = StageValues(request, request.load({}))
+    conclusion = Conclusion()
     try:
-        if not _done_before(record, forge):
-            _travel(record, forge, preload)
+        for reached in _stages(values, forge, preload):
+            values = reached
+        conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, Stopped) as error:
-        record.fail(failure_of(error), error.exit_code)
+        silent = isinstance(error, ResolverError) and error.is_silent
+        conclusion = Conclusion(values.redact(failure_of(error)), error.exit_code, silent)
     except OSError as error:
-        logger.exception("run %s failed", job.run)
-        record.fail(failure_of_machine(error), 1)
+        logger.exception("run %s failed", request.run)
+        conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
     except Exception as error:
-        logger.exception("run %s failed", job.run)
-        record.fail(Failure(kind="error", what=f"a fault of Resolver itself: {error!r}"), 1)
-    if record.outcome is None and record.log is not None:
-        record.outcome = outcome_of(record.log.state)
-    tell(record, forge)
-    settle(record, forge)
-    write(record)
-    return record
+        logger.exception("run %s failed", request.run)
+        what = f"a fault of Resolver itself: {error!r}"
+        conclusion = Conclusion(values.redact(Failure(kind="error", what=what)), 1)
+    if values.executed is None and values.log is not None:
+        values = replace(values, interrupted=outcome_of(values.log.state))
+    return conclude(values, conclusion, forge)
 
 
-def _done_before(record: Record, forge: Forge) -> bool:
-    """Whether an earlier run of this key has published; what it left untold is told now."""
-    if not record.job.publish:
-        return False
-    earlier = forge.find_publication(record.job.trigger)
-    return earlier is not None and _repeats(record, earlier)
+def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
+    """Run the stages. Yield what is known after each, so that nothing of it is lost when the next
+    one fails."""
+    request, settings = values.request, values.settings
+    if finished := find_finished_work(request, forge):
+        yield (values := values.with_value(finished))
+        if finished.is_earlier:
+            return
+    _write_request(request, settings)
+    _authorize(request, settings, forge)
+    preload(settings)
+    if finished is None and (pushed := find_pushed_work(request, forge)):
+        yield (values := values.with_value(pushed))
+        if pushed.is_earlier:
+            return
+    accepted = admit(request, settings, forge)
+    yield (values := values.with_value(accepted))
+    progress = begin_telling(request, settings, values.publication, forge)
+    yield (values := values.with_value(ReportedRun(progress)))
+    read = read_task(request, settings, forge, progress)
+    yield (values := values.with_value(read))
+    _show(values, read=True)
+    with scratch_folder() as folder, heeding_stops(request, settings, accepted, forge):
+        cloned = clone(read, settings, folder / "clone.git")
+        yield (values := values.with_value(cloned))
+        _show(values, base=cloned.workspace.base)
+        prepared = configure(accepted, read, cloned, forge, folder)
+        yield (values := values.with_value(prepared))
+        if prepared.update != "agent":
+            yield from _update(values, prepared, forge)
+        else:
+            yield from _work_and_publish(values, prepared, forge, folder)
 
 
-def _pushed_before(record: Record, forge: Forge) -> bool:
-    """Whether an earlier attempt of this run has pushed, where none has told of anything. It takes
-    some asking, which nobody but those who may start work can make us do."""
-    job = record.job
-    if not job.publish or record.publication != Publication():
-        return False
-    prefix = branches_of_issue(job.trigger.subject or 0)
-    earlier = forge.heads().pushed(job.trigger, job.run, prefix)
-    return earlier is not None and _repeats(record, earlier)
+def _show(values: StageValues, **known: object) -> None:
+    """Show in the run's comment what is known of it now; fields of Progress."""
+    if values.progress is not None:
+        values.progress.show(**known)
 
 
-def _repeats(record: Record, earlier: Publication) -> bool:
-    """Whether there is no more to do than to tell of it. A run that is resumed has its log to tell
-    more of, and publishes only what is not there."""
-    job = record.job
-    resumes = job.resume and job.output.has_events
-    if resumes and earlier.how == "added":
-        return False  # a commit of its own is found again where it is added
-    record.publication = earlier.model_copy(update={"repeated": not resumes})
-    in_review = job.trigger.kind is TriggerKind.REVIEW_COMMENT or job.trigger.review_id is not None
-    if in_review and not resumes and earlier.comment_url is None:
-        record.warnings.append(render("run/answers_lost.md.j2").strip())
-    return not resumes
-
-
-def _travel(record: Record, forge: Forge, preload: Preload) -> None:
-    """The line itself."""
-    job = record.job
-    job.output.write_request(
-        record.redactor().redact_model(
-            Request(
-                run=job.run,
-                trigger=job.trigger,
-                publish=job.publish,
-                issue=job.issue,
-                continuation=job.continuation,
-                source=job.source,
-            )
-        )
+def _write_request(request: RunRequest, settings: Settings) -> None:
+    asked = Request(
+        run=request.run,
+        trigger=request.trigger,
+        publish=request.publish,
+        issue=request.issue,
+        continuation=request.continuation,
+        source=request.source,
     )
-    _authorize(record, forge)
-    preload(record.settings)
-    if _pushed_before(record, forge):
-        return
-    admit(record, forge)
-    task = _task(record, forge)
-    show(record, read=True)
-    with scratch_folder() as folder, heeding_stops(record, forge):
-        workspace = clone(record, task, folder / "clone.git")
-        show(record, base=workspace.base)
-        read_repository(record, forge, workspace, folder)
-        workspace = start_elsewhere(record, forge, workspace)
-        cut_budget(record)
-        begun = begin_on_pull(record, forge, workspace)
-        if begun is None:
-            return
-        assert record.task is not None
-        workspace, task = begun, record.task
-        _work(record, forge, task, workspace, folder)
-        record.exit_code = _exit_code(record)
-        if record.exit_code == 0 and record.reviews:
-            publish_review(record, forge, workspace)
-        if record.answers:
-            answer_threads(record, forge)
-            return
-        if record.exit_code == 0 and record.publication.pull_request is None:
-            _check(record, workspace)
-            publish(record, forge, task, workspace)
-            told_of_checks(record, forge)
-        answer_threads(record, forge)
+    request.output.write_request(request.redactor(settings).redact_model(asked))
 
 
-def _authorize(record: Record, forge: Forge) -> None:
-    """Raises NotAllowed, of which the thread hears nothing where the operator wants it so."""
+def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
+    """Raise NotAllowed, which is silent where the operator wants it so."""
     try:
-        authorize(record.job.trigger, forge, record.settings.who_may)
+        authorize(request.trigger, forge, settings.who_may)
     except NotAllowed as refused:
-        record.silent = record.settings.refusals == "silent"
-        if record.silent:
-            logger.warning("run %s is refused: %s", record.job.run, refused.what)
+        refused.is_silent = settings.refusals == "silent"
+        if refused.is_silent:
+            logger.warning("run %s is refused: %s", request.run, refused.what)
         raise
 
 
-def _task(record: Record, forge: Forge) -> Task:
-    """What is to be done: as the log says where there is one to go on from, else as the forge."""
-    job = record.job
-    begin_telling(record, forge)
-    if (job.resume or job.continuation) and job.output.has_events:
-        record.log = log = _open_log(record)
-        opening = log.opening
-        assert opening is not None
-        take_up(log, job.run, job.continuation, ended=job.output.outcome is not None)
-        job.output.withdraw_outcome()
-        record.base = opening.base
-        source = job.source or opening.task.source
-        record.task = opening.task.model_copy(update={"source": source})
-        if opening.task.trigger.key == job.trigger.key:
-            record.job = replace(job, trigger=opening.task.trigger)
-        return record.task
-    record.task = record.redactor().redact_model(read_round(record, forge.read(job.trigger)))
-    return record.task
+def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterator[StageValues]:
+    """Bring a pull request up to date that needs no agent for it."""
+    workspace = prepared.workspace
+    assert workspace.pull is not None  # plan_update says "agent" without one
+    publishes = prepared.request.publish and prepared.update == "clean_merge"
+    executed = ExecutedRun(
+        update_outcome(prepared.update, workspace.pull), unchanged_patch(workspace)
+    )
+    making = _making(values, prepared, executed, forge)
+    if publishes:
+        require_update_way(making)
+    yield (values := values.with_value(executed))
+    if not publishes:
+        return
+    started = time.monotonic()
+    pushed = publish_clean_merge(making)
+    if pushed.publication.how == "unchanged":
+        outcome = update_outcome("up_to_date", workspace.pull)
+        values = values.with_value(replace(executed, outcome=outcome))
+    for publication in propose(making, pushed, started, describes=False):
+        yield (values := values.with_value(_published(publication, making)))
 
 
-def _open_log(record: Record) -> RunLog:
-    job = record.job
-    log = RunLog(job.output.log, record.redactor(), job.now)
-    if job.progress:
-        log.stream.subscribe("progress", job.progress)
-    if record.telling:
-        log.stream.subscribe("forge", record.telling.follow(log.state))
-    return log
+def _work_and_publish(
+    values: StageValues, prepared: PreparedRun, forge: Forge, folder: Path
+) -> Iterator[StageValues]:
+    if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
+        empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
+        require_update_way(_making(values, prepared, empty, forge))
+    log = values.log or open_log(prepared.request, prepared.settings, values.progress)
+    yield (values := values.with_value(OpenedLog(log)))
+    executed = _execute(values, prepared, log, forge, folder)
+    yield (values := values.with_value(executed))
+    yield (values := values.with_value(_evidence(executed, log)))
+    yield from _publish(values, prepared, executed, log, forge)
 
 
-def _work(record: Record, forge: Forge, task: Task, workspace: Workspace, folder: Path) -> None:
-    job = record.job
-    settings = record.settings
-    recording = recording_of(settings)
-    redactor = record.redactor()
-    if record.log is None:
-        record.log = _open_log(record)
-    else:
-        change_limits(record.log, _bounds(record, record.log))
-        go_on(record.log, job.run, job.continuation, record.ceiling)
-        decide(record.log, job.run, job.continuation, job.control)
-    kept = job.output.change if record.log.is_done else None
+def _execute(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge, folder: Path
+) -> ExecutedRun:
+    """Let the agent work, and take its change out of the sandbox."""
+    request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
+    recording, ceiling = recording_of(settings), extension_ceiling(prepared)
+    if values.read is not None and values.read.log is not None:
+        change_limits(log, _bounds(prepared, log))
+        go_on(log, request.run, request.continuation, ceiling)
+        decide(log, request.run, request.continuation, request.control)
+    kept = request.output.change if log.is_done else None
     if kept is None:
-        job.output.withdraw_change()
+        request.output.withdraw_change()
     worked = work.work(
         work.Job(
-            run=job.run,
-            task=task,
+            run=request.run,
+            task=prepared.task,
             settings=settings,
             recording=recording,
-            host=job.host,
+            host=request.host,
             folder=folder,
-            now=job.now,
-            control=job.control,
-            most=record.ceiling,
-            agents=record.agents.agents,
-            knowledge=record.knowledge,
-            waiting=waiting(record, forge),
+            now=request.now,
+            control=request.control,
+            most=ceiling,
+            agents=prepared.agents.agents,
+            knowledge=prepared.knowledge,
+            waiting=waiting(values, forge),
             change=kept,
         ),
         workspace,
-        record.log,
+        log,
     )
-    record.outcome = worked.outcome
-    change = worked.patch
-    if record.answers:
-        record.outcome = _with_links(record, workspace, with_remarks(record, worked.outcome))
-        change = Patch(base=workspace.base, tree=workspace.tree(workspace.base))
-    record.patch, record.leaking = withhold_secrets(
-        workspace, change, redactor, settings.max_patch_bytes
+    outcome, change = worked.outcome, worked.patch
+    is_answer = is_answer_run(values)
+    if is_answer:
+        outcome = _with_links(prepared, with_remarks(outcome, log))
+        change = unchanged_patch(workspace)
+    patch, leaking = withhold_secrets(
+        workspace, change, prepared.redactor, settings.max_patch_bytes
     )
-    if not (record.answers or record.leaking):
-        job.output.keep_change(worked.change)
-    declined = record.patch.is_empty and worked.outcome.declined != ""
-    roots = roots_of(record.log.state.events if record.log else ())
-    record.evidence = tried(worked.commands, roots) if declined else claimed_evidence(record.course)
-    record.warnings.extend(worked.warnings)
-    record.warnings.extend(_left_for_later(record, record.log))
-    if not record.answers:
-        record.warnings.extend(_left_out(worked.change))
-    handed = (e.agent for e in record.log.state.events if isinstance(e, Delegate))
-    record.warnings.extend(denied_models(record.agents, {settings.agent, *handed}))
-    divergences = record.log.state.divergences
-    if divergences:
-        words = "run/diverged.md.j2" if recording else "run/rebuilt.md.j2"
-        record.warnings.append(render(words, divergences=divergences).strip())
+    if not (is_answer or leaking):
+        request.output.keep_change(worked.change)
+    executed = ExecutedRun(outcome, patch, worked.commands, worked.change, leaking)
+    warnings = (*worked.warnings, *_execution_warnings(prepared, executed, log, is_answer))
+    return replace(executed, warnings=warnings)
+
+
+def _execution_warnings(
+    prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
+) -> Iterator[str]:
+    """What people should know of the work: notes, what was left out, agents, replay."""
+    settings = prepared.settings
+    yield from _left_for_later(prepared, executed.patch, log, is_answer)
+    if executed.change is not None and not is_answer:
+        yield from _left_out(executed.change)
+    handed = (e.agent for e in log.state.events if isinstance(e, Delegate))
+    yield from denied_models(prepared.agents, {settings.agent, *handed})
+    if divergences := log.state.divergences:
+        words = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
+        yield render(words, divergences=divergences).strip()
 
 
 def _left_out(change: ExportedChange) -> Iterator[str]:
@@ -282,56 +289,153 @@ def _left_out(change: ExportedChange) -> Iterator[str]:
         yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
-def _left_for_later(record: Record, log: RunLog) -> Iterator[str]:
+def _left_for_later(
+    prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
+) -> Iterator[str]:
     """What a person is told of the run's notes, and of a change to what agents are told."""
-    job, patch, settings = record.job, record.patch, record.settings
+    request, settings = prepared.request, prepared.settings
     notes = notes_of(log.state.events)
     proposable = not is_protected(NOTES_FILE, settings.protected_paths)
     if settings.notes == "store" or (settings.notes == "propose" and not proposable):
-        store = note_store(settings, job.host)
-        at = log.state.last_at or job.now()
-        yield from filter(None, [told_of_notes(notes, store, job.trigger.repository, job.run, at)])
-    if patch is not None and not record.answers:
+        store = note_store(settings, request.host)
+        at = log.state.last_at or request.now()
+        repository = request.trigger.repository
+        yield from filter(None, [told_of_notes(notes, store, repository, request.run, at)])
+    if not is_answer:
         yield from filter(None, [told_of_change(patch, notes)])
 
 
-def _bounds(record: Record, log: RunLog) -> Mapping[str, float]:
-    """The bounds that are set anew for a run that goes on."""
-    budget = record.job.bounds.get("max_budget", log.state.limits.max_budget)
-    cut = {"max_budget": record.most_money} if budget > record.most_money else {}
-    return {**record.job.bounds, **cut}
+def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
+    """The bounds that are set anew for a resumed run."""
+    bounds, most = prepared.request.bounds, prepared.max_cost
+    budget = bounds.get("max_budget", log.state.limits.max_budget)
+    cut = {"max_budget": most} if budget > most else {}
+    return {**bounds, **cut}
 
 
-def _with_links(record: Record, workspace: Workspace, outcome: Outcome) -> Outcome:
+def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     """The answer with links to the lines it names, where the forge has pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
     told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
-    message = linker(record, workspace)(told)
-    return outcome.model_copy(update={"message": message, "reason": reason})
+    link = linker(prepared.request.trigger, prepared.settings, prepared.workspace)
+    return outcome.model_copy(update={"message": link(told), "reason": reason})
 
 
-def _exit_code(record: Record) -> int:
-    """What the agent's end means for the command line."""
-    assert record.outcome is not None
-    assert record.patch is not None
-    match record.outcome.state:
+def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
+    """What is known about the change, from the run's log."""
+    if executed.patch.is_empty and executed.outcome.declined != "":
+        return tried(executed.commands, roots_of(log.state.events))
+    return claimed_evidence(course_of(log.state.events))
+
+
+def _publish(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, log: RunLog, forge: Forge
+) -> Iterator[StageValues]:
+    """Publish what the work is: a review, an answer, a change."""
+    is_done = _exit_code(values) == 0
+    if is_done and is_review_run(log):
+        yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
+    if is_done and not is_answer_run(values) and values.publication.pull_request is None:
+        _check(prepared, executed)
+        for published in _publish_change(values, prepared, executed, forge):
+            yield (values := values.with_value(published))
+    yield values.with_value(_answer_threads(values, prepared, log, forge))
+
+
+def _publish_review(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+) -> PublishedRun:
+    report = build_report(values)
+    noted = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    before = values.published or PublishedRun(values.publication)
+    if noted is None:
+        return before
+    if prepared.request.publish:
+        done = publish_review(report, noted, forge, log)
+    else:
+        done = reviewed(noted.review)
+    prepared.request.output.write_review(noted.text)
+    return replace(before, publication=before.publication.model_copy(update={"review": done}))
+
+
+def _publish_change(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+) -> Iterator[PublishedRun]:
+    making = _making(values, prepared, executed, forge)
+    if not prepared.request.publish:
+        yield PublishedRun(describe_unpublished(making.request))
+        return
+    published = PublishedRun(Publication())
+    for publication in publish(making):
+        published = _published(publication, making)
+        yield published
+    told = told_of_checks(published.publication, forge)
+    yield replace(published, warnings=(*published.warnings, *told))
+
+
+def _answer_threads(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+) -> RepliesPosted:
+    if not prepared.request.publish:
+        return RepliesPosted()
+    resolve_threads = prepared.settings.resolve_threads == "addressed"
+    report: Report = build_report(values)
+    return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
+
+
+def _published(publication: Publication, making: Making) -> PublishedRun:
+    return PublishedRun(publication, tuple(making.request.notices))
+
+
+def _making(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+) -> Making:
+    """What the run's commits are made of, and where they are published."""
+    request, log = prepared.request, values.log
+    return Making(
+        PublishRequest(
+            run=request.run,
+            trigger=request.trigger,
+            task=prepared.task,
+            patch=executed.patch,
+            settings=prepared.settings,
+            committed_at=log.ended_at if log else request.trigger.at,
+            credential=prepared.credential,
+            report=build_report(values.with_value(executed)),
+            continuation=request.continuation,
+            log=log,
+        ),
+        forge,
+        prepared.workspace,
+    )
+
+
+def _exit_code(values: StageValues) -> int:
+    """What the end of the work means for the command line."""
+    prepared, executed = values.prepared, values.executed
+    if prepared is None or executed is None:
+        return 0  # an earlier run did it
+    if values.publication.how == "unchanged" or prepared.update == "up_to_date":
+        return 3
+    if prepared.update == "clean_merge":
+        return 0
+    match executed.outcome.state:
         case RunState.FINISHED | RunState.REJECTED:
-            empty = record.patch.is_empty and not record.merges
-            return 3 if empty and not record.answers else 0
+            empty = executed.patch.is_empty and not is_merge(prepared)
+            return 3 if empty and not is_answer_run(values) else 0
         case RunState.LIMIT | RunState.AWAITING_USER_INPUT | RunState.AWAITING_CONFIRMATION:
             return 4
         case _:
             return 1
 
 
-def _check(record: Record, workspace: Workspace) -> None:
+def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
     """The deterministic gate before anything is made public. Raises PolicyViolation."""
-    assert record.patch is not None
-    if record.leaking:
+    if executed.leaking:
         raise PolicyViolation(
-            f"the change holds a secret of this run, in {', '.join(record.leaking[:10])}, "
+            f"the change holds a secret of this run, in {', '.join(executed.leaking[:10])}, "
             "so it was not published",
             "rotate the secret, and look in the event log for how it got there",
         )
-    settled = settled_paths(record, workspace)
-    check(workspace, record.patch, policy_of(record), settled)
+    settled = settled_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(prepared.workspace, executed.patch, policy_of(prepared.settings), settled)

@@ -3,25 +3,25 @@
 from rich.console import Console
 from rich.text import Text
 
-from resolver.record import Record
+from resolver.stages import RunResult
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
 
 
-def print_result(record: Record, console: Console, resume_command: str = "") -> None:
+def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
     """Print how the run ended. Text from outside can't control the terminal.
 
-    resume_command: what a person types to go on with the run, "" where there is nothing to type.
+    resume_command: what a person types to resume the run, "" where there is nothing to type.
     """
-    output = record.job.output
+    output = result.request.output
     text = render(
         "run/result.txt.j2",
-        record=record,
-        outcome=record.outcome,
-        publication=record.publication,
-        failure=record.failure,
+        result=result,
+        outcome=result.outcome,
+        publication=result.publication,
+        failure=result.failure,
         output=output,
-        dry=not record.job.publish,
+        dry=not result.request.publish,
         resume_command=resume_command,
     )
     for line in text.strip().splitlines():

@@ -1,16 +1,26 @@
 """outcome.json: the result of a run for programs. Field names are stable."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.state import ModelMetrics, State
 from resolver.forge.report import Failure
-from resolver.model import Evidence, Outcome, Patch, Publication, RunState, Trigger
+from resolver.model import (
+    Evidence,
+    FileChange,
+    Noun,
+    Outcome,
+    Patch,
+    Place,
+    Publication,
+    PullRequest,
+    RunState,
+    Tokens,
+    Trigger,
+)
+from resolver.pull import PublishedReview
 
 FORMAT = 1
-
-_EARLIER = {"branch", "commit", "tree", "pull_request"}
 
 _STATES = {
     "refused": RunState.REFUSED,
@@ -22,7 +32,77 @@ _STATES = {
 }
 
 
-def outcome_json(
+class EarlierPublication(Noun):
+    """What was public already of the work that the run continued."""
+
+    branch: str | None = None
+    commit: str | None = None
+    tree: str = ""
+    pull_request: PullRequest | None = None
+
+
+class ModelCosts(Noun):
+    """What one model or one service was asked, and what it cost.
+
+    cost: null when the price of one of the replies is not known. priced: the sum of the others.
+    """
+
+    calls: int
+    cost: float | None
+    priced: float
+    tokens: Tokens
+    seconds: float
+
+
+class RecordedDifference(Noun):
+    """Where a replay differed from its recording."""
+
+    recorded_id: int
+    field: str
+    recorded: str
+    found: str
+
+
+class OutcomeFile(Noun):
+    """The content of outcome.json. Every field is always there; null or empty where a run did not
+    come so far."""
+
+    format: int = FORMAT
+    run: str
+    state: RunState
+    reason: str
+    next_step: str
+    limit: str | None
+    exit_code: int
+    key: str
+    repository: str
+    number: int | None
+    issue: int | None
+    model: str
+    base: str | None
+    commit: str | None
+    tree: str | None
+    branch: str | None
+    pull_request: PullRequest | None
+    comment_url: str | None
+    review: PublishedReview | None
+    repeated: bool
+    earlier: EarlierPublication
+    iterations: int
+    cost: float | None
+    tokens: Tokens
+    models: dict[str, ModelCosts]
+    services: dict[str, ModelCosts]
+    seconds: float
+    task_completed: bool
+    message: str
+    places: tuple[Place, ...]
+    files: tuple[FileChange, ...]
+    evidence: Evidence
+    divergences: tuple[RecordedDifference, ...]
+
+
+def build_outcome_file(
     *,
     run: str,
     trigger: Trigger,
@@ -37,63 +117,73 @@ def outcome_json(
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
     spent: State | None,
-) -> dict[str, Any]:
-    """Every field is always there; null or empty where a run did not come so far.
+) -> OutcomeFile:
+    """Return the content of outcome.json.
 
-    earlier: what was public already of the work that the run went on with.
-    spent: for what each model and each service cost.
+    earlier: what was public already of the work that the run continued. spent: the state that says
+    what each model and each service cost.
     """
     state, reason = _state(outcome, failure, publication)
-    published = publication.model_dump(mode="json")
-    return {
-        "format": FORMAT,
-        "run": run,
-        "state": state.value,
-        "reason": reason,
-        "next_step": failure.next_step if failure else outcome.next_step if outcome else "",
-        "limit": outcome.limit if outcome else None,
-        "exit_code": exit_code,
-        "key": trigger.key,
-        "repository": trigger.repository,
-        "number": trigger.number,
-        "issue": trigger.subject,
-        "model": model,
-        "base": base,
-        "commit": publication.commit,
-        "tree": patch.tree if patch else None,
-        "branch": publication.branch,
-        "pull_request": published["pull_request"],
-        "comment_url": publication.comment_url,
-        "review": published["review"],
-        "repeated": publication.repeated,
-        "earlier": earlier.model_dump(mode="json", include=_EARLIER),
-        "iterations": outcome.iterations if outcome else 0,
-        "cost": outcome.cost if outcome else 0.0,
-        "tokens": (outcome.tokens if outcome else Outcome(state=state).tokens).model_dump(),
-        "models": _metrics(spent.metrics if spent else {}),
-        "services": _metrics(spent.services if spent else {}),
-        "seconds": outcome.seconds if outcome else 0.0,
-        "task_completed": outcome.task_completed if outcome else False,
-        "message": outcome.message if outcome else "",
-        "places": [p.model_dump() for p in outcome.places] if outcome else [],
-        "files": [f.model_dump() for f in patch.files] if patch else [],
-        "evidence": evidence.model_dump(mode="json"),
-        "divergences": [
-            d.model_dump(include={"recorded_id", "field", "recorded", "found"}) for d in divergences
-        ],
-    }
+    told = outcome or Outcome(state=state, cost=0.0)
+    return OutcomeFile(
+        run=run,
+        state=state,
+        reason=reason,
+        next_step=failure.next_step if failure else told.next_step,
+        limit=told.limit,
+        exit_code=exit_code,
+        key=trigger.key,
+        repository=trigger.repository,
+        number=trigger.number,
+        issue=trigger.subject,
+        model=model,
+        base=base,
+        commit=publication.commit,
+        tree=patch.tree if patch else None,
+        branch=publication.branch,
+        pull_request=publication.pull_request,
+        comment_url=publication.comment_url,
+        review=publication.review,
+        repeated=publication.repeated,
+        earlier=EarlierPublication(
+            branch=earlier.branch,
+            commit=earlier.commit,
+            tree=earlier.tree,
+            pull_request=earlier.pull_request,
+        ),
+        iterations=told.iterations,
+        cost=told.cost,
+        tokens=told.tokens,
+        models=_costs(spent.metrics if spent else {}),
+        services=_costs(spent.services if spent else {}),
+        seconds=told.seconds,
+        task_completed=told.task_completed,
+        message=told.message,
+        places=tuple(told.places),
+        files=tuple(patch.files) if patch else (),
+        evidence=evidence,
+        divergences=tuple(_difference(each) for each in divergences),
+    )
 
 
-def _metrics(metrics: Mapping[str, ModelMetrics]) -> dict[str, dict[str, Any]]:
-    """By name; `cost` is null when the price of one of the replies is not known."""
+def _difference(event: ReplayDiverged) -> RecordedDifference:
+    return RecordedDifference(
+        recorded_id=event.recorded_id,
+        field=event.field,
+        recorded=event.recorded,
+        found=event.found,
+    )
+
+
+def _costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
     return {
-        name: {
-            "calls": each.calls,
-            "cost": None if each.unpriced else each.priced,
-            "priced": each.priced,
-            "tokens": each.tokens.model_dump(),
-            "seconds": each.seconds,
-        }
+        name: ModelCosts(
+            calls=each.calls,
+            cost=None if each.unpriced else each.priced,
+            priced=each.priced,
+            tokens=each.tokens,
+            seconds=each.seconds,
+        )
         for name, each in metrics.items()
     }
 
@@ -101,7 +191,7 @@ def _metrics(metrics: Mapping[str, ModelMetrics]) -> dict[str, dict[str, Any]]:
 def _state(
     outcome: Outcome | None, failure: Failure | None, publication: Publication
 ) -> tuple[RunState, str]:
-    """State and reason; a failure outweighs how the agent ended."""
+    """Return state and reason; a failure outweighs how the agent ended."""
     if failure is not None:
         return _STATES.get(failure.kind, RunState.ERROR), failure.what
     if outcome is None:

@@ -21,9 +21,9 @@ from resolver.forge.github.labelled import LabelledIssue, LabelledIssues, Labell
 from resolver.model import Publication, Trigger
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job, Record
 from resolver.runlog import spent_by
 from resolver.settings import Settings
+from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.thread.commands import archive, watch_of
 from resolver.thread.watching import watched
@@ -108,7 +108,7 @@ class Sweep:
     actions_run: str = ""
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
-    ended: Callable[[Record], None] = lambda _: None
+    ended: Callable[[RunResult], None] = lambda _: None
     rows: list[Row] = field(default_factory=list)
     begun: int = 0
 
@@ -224,7 +224,7 @@ class Sweep:
 
     def _begin(self, trigger: Trigger, issue: LabelledIssue) -> None:
         left = self.left
-        job = Job(
+        job = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=Output(self.folder / f"issue-{issue.number}"),
@@ -234,36 +234,35 @@ class Sweep:
             log_url=self.log_url,
             actions_run=self.actions_run,
             continues=self.settings.keep_log,
-            purse=lambda _: left,
+            budget=lambda _: left,
         )
         with watched(watch_of(job, self.settings)):
-            record = resolve(job, self.forge)
-        row = self._ended(record, issue)
+            result = resolve(job, self.forge)
+        row = self._ended(result, issue)
         self.begun += row.fate in {Fate.DONE, Fate.FAILED}
         self._add(row)  # before a signal can come in what follows
-        archive(record, self.settings)
-        self.ended(record)
+        archive(result, self.settings)
+        self.ended(result)
 
-    def _ended(self, record: Record, issue: LabelledIssue) -> Row:
-        fate, why = _fate(record)
+    def _ended(self, result: RunResult, issue: LabelledIssue) -> Row:
+        fate, why = _fate(result)
         cost, unpriced = 0.0, 0
-        if record.log is not None:
-            cost, unpriced = spent_by(record.log.state.events, record.job.run)
-        url = _page(record.publication)
+        if result.log is not None:
+            cost, unpriced = spent_by(result.log.state.events, result.request.run)
+        url = _page(result.publication)
         return Row(issue.number, issue.title, fate, why, url, cost, unpriced)
 
 
-def _fate(record: Record) -> tuple[Fate, str]:
+def _fate(result: RunResult) -> tuple[Fate, str]:
     """What became of it, and why. A refusal is no failure: nothing was begun."""
-    if record.publication.repeated and record.failure is None:
+    if result.publication.repeated and result.failure is None:
         return Fate.DONE_BEFORE, ""
-    if record.failure is not None:
-        refused = record.failure.kind in {"refused", "ceiling"}
-        return Fate.SKIPPED if refused else Fate.FAILED, record.failure.what
-    summary = record.summary()
-    if record.exit_code == 0:
+    if result.failure is not None:
+        refused = result.failure.kind in {"refused", "ceiling"}
+        return Fate.SKIPPED if refused else Fate.FAILED, result.failure.what
+    if result.exit_code == 0:
         return Fate.DONE, ""
-    return (Fate.DONE if record.exit_code == 3 else Fate.FAILED), summary["reason"]
+    return (Fate.DONE if result.exit_code == 3 else Fate.FAILED), result.outcome_file.reason
 
 
 def _page(publication: Publication) -> str:

@@ -1,6 +1,7 @@
 """`resolver demo`: the main job on a bundled repository, with recorded replies or a live model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from resolver.forge.local import LocalForge, local_trigger
 from resolver.forge.report import failure_of
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.runtime.engine import has_image
 from resolver.settings import Settings, load_settings
+from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.trace.plain import one_line
 from resolver.trace.progress import Progress
@@ -61,7 +62,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
     console = Console()
     console.print(_opening(settings, live, repository), markup=False, highlight=False)
-    job = Job(
+    request = RunRequest(
         trigger=trigger,
         run=run_id(trigger.key, now),
         output=Output(folder / "output"),
@@ -69,20 +70,20 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         host=host,
         progress=Progress(console),
     )
-    with stop_on_signals(), filtered_log(settings, job.host):
-        record = resolve(job, LocalForge(issue, "main"))
-    failed = None if live else _failure_of_replay(record)
+    with stop_on_signals(), filtered_log(settings, request.host):
+        result = resolve(request, LocalForge(issue, "main"))
+    failed = None if live else _failure_of_replay(result)
     if failed is not None:
-        record.fail(failure_of(failed), failed.exit_code)
+        result = replace(result, failure=failure_of(failed), exit_code=failed.exit_code)
     console.print()
-    print_result(record, console)
-    return record.exit_code
+    print_result(result, console)
+    return result.exit_code
 
 
-def _failure_of_replay(record: Record) -> SandboxError | None:
+def _failure_of_replay(result: RunResult) -> SandboxError | None:
     """The error for actions that did not run as recorded; None where all did. Their output may
     differ: other versions of Python word it otherwise."""
-    divergences = record.log.state.divergences if record.log else []
+    divergences = result.log.state.divergences if result.log else []
     failed = [each for each in divergences if each.field != "content"]
     if not failed:
         return None

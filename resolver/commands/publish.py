@@ -14,10 +14,10 @@ from resolver.events.reading import read_log
 from resolver.events.state import State
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job
 from resolver.result import print_result
 from resolver.runlog import DONE
 from resolver.settings import load_settings
+from resolver.stages import RunRequest
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
 
@@ -40,7 +40,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         console.print(Text(for_terminal(done_words(output))), soft_wrap=True)
         return 0
     _check_finished(output)
-    job = Job(
+    job = RunRequest(
         trigger=request.trigger,
         run=request.run,
         output=output,
@@ -53,9 +53,9 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         progress=Progress(console),
     )
     with stop_on_signals(), filtered_log(settings, job.host):
-        record = resolve(job, forge_of(request, settings, job.host))
-    print_result(record, console)
-    return record.exit_code
+        result = resolve(job, forge_of(request, settings, job.host))
+    print_result(result, console)
+    return result.exit_code
 
 
 def _is_published(output: Output) -> bool:

@@ -34,12 +34,12 @@ from resolver.memory.text import cut_middle
 from resolver.model import Continuation, Trigger
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job
 from resolver.result import print_result
 from resolver.resuming.rebuild import Redone, Relocated, redo
 from resolver.runlog import RunLog, current_run, opening_of
 from resolver.scratch import scratch_folder
 from resolver.settings import Settings, load_settings
+from resolver.stages import RunRequest
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
 from resolver.trace.progress import Progress
@@ -194,7 +194,7 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     run = run_id(trigger.key, trigger.at)
     output = Output(fork.output or default_output(environment, run))
     output.begin_with(fork.events)
-    job = Job(
+    job = RunRequest(
         trigger=trigger,
         run=run,
         output=output,
@@ -207,9 +207,9 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         progress=Progress(Console(stderr=True)),
     )
     with stop_on_signals(), filtered_log(settings, job.host):
-        record = resolve(job, forge)
-    print_result(record, Console(stderr=True))
-    return record.exit_code
+        result = resolve(job, forge)
+    print_result(result, Console(stderr=True))
+    return result.exit_code
 
 
 def _asked(fork: Fork, settings: Settings, host: Host) -> tuple[Trigger, Forge]:

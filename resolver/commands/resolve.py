@@ -34,10 +34,10 @@ from resolver.forge.local import LocalForge, local_trigger, read_issue_file
 from resolver.model import Command, RunState, TriggerKind
 from resolver.output import EVENTS, REQUEST, Output, Request
 from resolver.pipeline import resolve
-from resolver.record import Job, Record
 from resolver.result import print_result
 from resolver.runlog import current_run, opening_of
 from resolver.settings import Settings, load_settings
+from resolver.stages import RunRequest, RunResult
 from resolver.thread.commands import watch_of
 from resolver.thread.watching import watched
 from resolver.trace.plain import for_terminal
@@ -107,7 +107,7 @@ def command(
         request = new_request(target, issue, settings)
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
-    job = Job(
+    job = RunRequest(
         trigger=request.trigger,
         run=request.run,
         output=folder,
@@ -123,9 +123,9 @@ def command(
     )
     forge = forge_of(request, settings, job.host)
     with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
-        record = resolve(job, forge)
-    print_result(record, console, resume_command(record, options))
-    return record.exit_code
+        result = resolve(job, forge)
+    print_result(result, console, resume_command(result, options))
+    return result.exit_code
 
 
 def new_request(target: str | None, issue: Path | None, settings: Settings) -> Request:
@@ -168,16 +168,16 @@ def taken_up(folder: Path) -> tuple[Output, Request]:
     return output, request
 
 
-def resume_command(record: Record, options: Mapping[str, Any]) -> str:
+def resume_command(result: RunResult, options: Mapping[str, Any]) -> str:
     """Return the command that goes on with a run that was cut off, "" for any other.
 
     options: those of this command line, which the next one needs again. A limit that was reached
     is doubled: it counts over the whole run.
     """
-    if record.summary()["state"] not in RESUMABLE or record.can_be_published:
+    if result.outcome_file.state not in RESUMABLE or result.publishable:
         return ""
     given = {name: value for name, value in options.items() if name not in BOUNDS}
-    state, outcome = record.log and record.log.state, record.outcome
+    state, outcome = result.log and result.log.state, result.outcome
     if state and outcome and outcome.limit:
         name = f"max_{outcome.limit}"
         used = {
@@ -185,7 +185,7 @@ def resume_command(record: Record, options: Mapping[str, Any]) -> str:
         }[outcome.limit]  # fmt: skip
         raised = 2 * max(getattr(state.limits, name), used)
         given[name] = f"{raised:g}" if outcome.limit == "budget" else str(ceil(raised))
-    words = ["resolver", "resolve", "--resume", str(record.job.output.folder)]
+    words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
     for name, value in given.items():
         words += _as_option(name.replace("_", "-"), value)
     return shlex.join(words)

@@ -109,7 +109,7 @@ def sweep(
             actions_run=actions_run(environment),
             log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
             stopping=stopping,
-            ended=lambda record: print_result(record, console),
+            ended=lambda result: print_result(result, console),
         )
         rows = doing.run()
     for line in told(doing, "sweep.txt.j2", "").strip().splitlines():

@@ -5,17 +5,19 @@ has ended. The ledger never costs a run its life; what it can't do is said in th
 import hashlib
 import logging
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.errors import CeilingReached, ForgeError, ResolverError, Stopped, WorkspaceError
 from resolver.forge.base import Forge
 from resolver.forge.board import Board, Voice
+from resolver.forge.report import Ending, Report
 from resolver.guards.dashboard import Dashboard, show
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Trigger, TriggerKind
-from resolver.record import Job, Record
 from resolver.runlog import spent_by
 from resolver.settings import Settings
+from resolver.stages import AcceptedRun, RunRequest, StageValues
 from resolver.triggers.guard import Admitted, Asked, Bound, Ceilings, TooMuch, decide
 from resolver.triggers.ledger import Ledger, Refusal, Run, day_of, login_in_ledger
 
@@ -46,11 +48,11 @@ def ceilings_of(settings: Settings) -> Ceilings:
     )
 
 
-def ledger_of(record: Record) -> LedgerRef:
-    """The ledger of the repository that a run works on."""
-    server = record.settings.github_server_url.rstrip("/")
-    url = f"{server}/{record.job.trigger.repository}.git"
-    return LedgerRef(url, record.credential, record.job.now)
+def ledger_of(request: RunRequest, settings: Settings) -> LedgerRef:
+    """Return the ledger of the repository that a run works on."""
+    server = settings.github_server_url.rstrip("/")
+    url = f"{server}/{request.trigger.repository}.git"
+    return LedgerRef(url, lambda: request.credential(settings), request.now)
 
 
 def digest(key: str) -> str:
@@ -58,107 +60,126 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def admit(record: Record, forge: Forge) -> None:
-    """Book the run. Raises CeilingReached, with the record silent where the thread was told
-    today already."""
-    board = forge.board() if _is_booked(record.job) else None
-    ceilings = ceilings_of(record.settings)
-    if board is None or (ceilings == Ceilings() and not record.settings.dashboard):
-        return
-    now = record.job.now()
-    asked = _asked(record, board)
-    keep = ledger_of(record)
+def admit(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
+    """Reserve the run's quota. Raises CeilingReached, which is silent where the conversation was
+    told today already."""
+    board = forge.board() if _is_booked(request) else None
+    ceilings = ceilings_of(settings)
+    if board is None or (ceilings == Ceilings() and not settings.dashboard):
+        return AcceptedRun()
+    now = request.now()
+    asked = _asked(request, settings, board)
+    keep = ledger_of(request, settings)
 
-    def book(ledger: Ledger) -> tuple[Ledger | None, tuple[Ledger, Admitted | TooMuch]]:
+    def book(ledger: Ledger) -> tuple[Ledger | None, _Decided]:
         decision = decide(ledger, asked, ceilings, now)
         if isinstance(decision, Admitted):
-            # Noted before it is pushed: a signal may come in between, and the end settles it.
-            record.booked = _entry(record, asked, decision, ledger, now)
-            booked = ledger.with_run(record.booked)
-            return booked, (booked, decision)
-        record.booked = None
+            entry = _entry(request, settings, asked, decision, ledger, now)
+            booked = ledger.with_run(entry)
+            return booked, _Decided(booked, decision, entry)
         if not decision.first or decision.ceiling == "unreadable":
-            return None, (ledger, decision)
-        refused = ledger.with_refusal(_refusal(record, asked, decision, now))
-        return refused, (refused, decision)
+            return None, _Decided(ledger, decision)
+        refused = ledger.with_refusal(_refusal(request, asked, decision, now))
+        return refused, _Decided(refused, decision)
 
+    told, kept = False, None
     try:
-        (ledger, decision), kept = keep.change_from(None, book)
-        record.booked_ledger = kept if record.booked else None
+        decided, kept = keep.change_from(None, book)
     except (WorkspaceError, ForgeError) as error:
         logger.warning("the ledger of runs could not be kept: %s", error.what)
-        record.booked = None
         ledger = _as_read(keep)
-        decision = decide(ledger, asked, ceilings, now)
-        if isinstance(decision, TooMuch) and _told_today(record, board, now):
-            record.silent = True
+        decided = _Decided(ledger, decide(ledger, asked, ceilings, now))
+        if isinstance(decided.decision, TooMuch):
+            told = _told_today(request, board, now)
+    decision = decided.decision
     if isinstance(decision, TooMuch):
-        record.silent = record.silent or not decision.first
-        if not record.silent and ledger.readable:  # to show it is to write it
-            _show(record, board, keep, ledger)
-        raise CeilingReached(decision.what, decision.next_step)
-    record.ceilings_left = decision.left
+        reached = CeilingReached(decision.what, decision.next_step)
+        reached.is_silent = told or not decision.first
+        if not reached.is_silent and decided.ledger.readable:  # to show it is to write it
+            _show(request, settings, board, keep, decided.ledger)
+        raise reached
+    return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None)
 
 
-def show_at_work(record: Record, forge: Forge) -> None:
+@dataclass(frozen=True)
+class _Decided:
+    """The ledger with a decision. entry: the run's, where it is admitted and written."""
+
+    ledger: Ledger
+    decision: Admitted | TooMuch
+    entry: Run | None = None
+
+
+def show_at_work(
+    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
+) -> None:
     """Show the dashboard with the run on it. What goes wrong is a warning."""
-    board = forge.board() if record.settings.dashboard and record.booked else None
+    board = forge.board() if settings.dashboard and accepted.reservation else None
     if board is not None:
-        keep = ledger_of(record)
+        keep = ledger_of(request, settings)
         ledger = _as_read(keep)
         if ledger.readable:
-            _show(record, board, keep, ledger)
+            _show(request, settings, board, keep, ledger)
 
 
-def settle(record: Record, forge: Forge) -> None:
+def settle(values: StageValues, report: Report, forge: Forge) -> None:
     """Write down what the run has cost and how it ended. Never raises."""
-    booked = record.booked
-    if booked is None:
+    request, settings = values.request, values.settings
+    reserved = values.accepted.reservation if values.accepted else None
+    # A signal may have come between the writing of the reservation and its return.
+    interrupted = values.accepted is None and report.ending is Ending.STOPPED
+    if reserved is None and not (interrupted and _is_booked(request)):
         return
-    ending = record.report().ending.value
+    key = reserved.key if reserved else digest(request.trigger.key)
     cost, unpriced = 0.0, 0
-    if record.log is not None:
-        cost, unpriced = spent_by(record.log.state.events, record.job.run)
-    pull = record.publication.pull_request
-    now = record.job.now()
+    if values.log is not None:
+        cost, unpriced = spent_by(values.log.state.events, request.run)
+    pull = values.publication.pull_request
+    now = request.now()
 
-    def close(ledger: Ledger) -> tuple[Ledger, Ledger]:
-        known = ledger.run_of(booked.key) or booked
+    def close(ledger: Ledger) -> tuple[Ledger | None, Ledger]:
+        known = ledger.run_of(key) or reserved
+        if known is None or (reserved is None and known.run != request.run):
+            return None, ledger
+        before = reserved or known
         settled = known.model_copy(
             update={
-                "ending": ending,
-                "cost": min(booked.cost + cost, 1_000_000.0),
-                "unpriced": booked.unpriced + unpriced,
+                "ending": report.ending.value,
+                "cost": min(before.cost + cost, 1_000_000.0),
+                "unpriced": before.unpriced + unpriced,
                 "reserved": 0.0,
-                "seconds": max(0.0, round((now - booked.at).total_seconds(), 1)),
+                "seconds": max(0.0, round((now - before.at).total_seconds(), 1)),
                 "opened": (pull.number or 0) if pull else 0,
             }
         )
         after = ledger.with_run(settled)
         return after, after
 
-    keep = ledger_of(record)
+    keep = ledger_of(request, settings)
     try:
-        ledger, _ = keep.change_from(record.booked_ledger, close)
+        before = values.accepted.ledger if values.accepted else None
+        ledger, _ = keep.change_from(before, close)
         board = forge.board()
         if board is not None:
-            _show(record, board, keep, ledger)
+            _show(request, settings, board, keep, ledger)
     except (ResolverError, Stopped) as error:
-        logger.warning("the cost of run %s could not be booked: %s", record.job.run, error.what)
+        logger.warning("the cost of run %s could not be booked: %s", request.run, error.what)
 
 
-def _show(record: Record, board: Board, keep: LedgerRef, ledger: Ledger) -> None:
-    if record.settings.dashboard:
-        show(Dashboard(board, keep, record.job.run, record.settings.mention), ledger)
+def _show(
+    request: RunRequest, settings: Settings, board: Board, keep: LedgerRef, ledger: Ledger
+) -> None:
+    if settings.dashboard:
+        show(Dashboard(board, keep, request.run, settings.mention), ledger)
 
 
-def _is_booked(job: Job) -> bool:
-    trigger = job.trigger
-    return job.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
+def _is_booked(request: RunRequest) -> bool:
+    trigger = request.trigger
+    return request.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
 
 
-def _asked(record: Record, board: Board) -> Asked:
-    trigger, settings = record.job.trigger, record.settings
+def _asked(request: RunRequest, settings: Settings, board: Board) -> Asked:
+    trigger = request.trigger
     since, exchanges = None, 0
     if trigger.actor.is_bot and trigger.number is not None and settings.max_bot_chain:
         since, exchanges = _chain(trigger, board)
@@ -184,19 +205,25 @@ def _chain(trigger: Trigger, board: Board) -> tuple[datetime | None, int]:
     return None, exchanges
 
 
-def _entry(record: Record, asked: Asked, decision: Admitted, ledger: Ledger, now: datetime) -> Run:
+def _entry(
+    request: RunRequest,
+    settings: Settings,
+    asked: Asked,
+    decision: Admitted,
+    ledger: Ledger,
+    now: datetime,
+) -> Run:
     """The run's entry; begun again, it keeps what it has cost before."""
-    job, settings = record.job, record.settings
     known = ledger.run_of(asked.key)
-    again = known is not None and not (known.run == job.run and job.resume)
+    again = known is not None and not (known.run == request.run and request.resume)
     # A request that is begun again on another day counts for that day.
     began = known.at if known and day_of(known.at) == day_of(now) else now
     return Run(
         key=asked.key,
-        run=job.run,
+        run=request.run,
         thread=asked.thread,
-        number=job.trigger.number or 0,
-        pull_request=job.trigger.is_pull_request,
+        number=request.trigger.number or 0,
+        pull_request=request.trigger.is_pull_request,
         user=asked.user,
         bot=asked.bot,
         at=began,
@@ -205,15 +232,15 @@ def _entry(record: Record, asked: Asked, decision: Admitted, ledger: Ledger, now
         cost=known.cost if known and again else 0.0,
         unpriced=known.unpriced if known and again else 0,
         attempts=min(known.attempts + 1, 10**6) if known else 1,
-        job=int(job.actions_run.partition(".")[0] or 0),
+        job=int(request.actions_run.partition(".")[0] or 0),
     )
 
 
-def _refusal(record: Record, asked: Asked, decision: TooMuch, now: datetime) -> Refusal:
+def _refusal(request: RunRequest, asked: Asked, decision: TooMuch, now: datetime) -> Refusal:
     return Refusal(
         key=asked.key,
         thread=asked.thread,
-        number=record.job.trigger.number or 0,
+        number=request.trigger.number or 0,
         user=asked.user,
         at=now,
         ceiling=decision.ceiling,
@@ -229,9 +256,9 @@ def _as_read(keep: LedgerRef) -> Ledger:
         return Ledger(readable=False)
 
 
-def _told_today(record: Record, board: Board, now: datetime) -> bool:
+def _told_today(request: RunRequest, board: Board, now: datetime) -> bool:
     """Whether the thread was told of a ceiling today, by its comments."""
-    number = record.job.trigger.number
+    number = request.trigger.number
 
     def told(voice: Voice) -> bool:
         today = day_of(voice.at) == day_of(now)

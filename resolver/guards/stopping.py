@@ -11,7 +11,8 @@ from resolver.errors import ResolverError
 from resolver.forge.base import Forge
 from resolver.guards.admission import ledger_of, show_at_work
 from resolver.guards.keeping import LedgerRef
-from resolver.record import Record
+from resolver.settings import Settings
+from resolver.stages import AcceptedRun, RunRequest
 from resolver.watcher import watching
 
 logger = logging.getLogger("resolver.guards")
@@ -46,14 +47,16 @@ class StopWatch:
 
 
 @contextmanager
-def heeding_stops(record: Record, forge: Forge) -> Iterator[None]:
+def heeding_stops(
+    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
+) -> Iterator[None]:
     """Show the run on the dashboard, and watch for its box while the block runs."""
-    settings = record.settings
-    show_at_work(record, forge)
-    if record.booked is None or not settings.dashboard or not settings.control_poll:
+    show_at_work(request, settings, accepted, forge)
+    if accepted.reservation is None or not settings.dashboard or not settings.control_poll:
         yield
         return
     seconds = max(settings.control_poll, LEAST_SECONDS)
-    watch = StopWatch(ledger_of(record), record.booked.key, record.job.control, seconds)
+    keep = ledger_of(request, settings)
+    watch = StopWatch(keep, accepted.reservation.key, request.control, seconds)
     with watching(watch.run, "stops"):
         yield

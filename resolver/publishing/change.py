@@ -1,106 +1,116 @@
-"""The change made public: commit, branch, pull request."""
+"""Publishes a change: commit, branch, pull request."""
 
 import time
+from collections.abc import Iterator
 
 from resolver.errors import ForgeError, PushRefused
-from resolver.forge.base import Forge
 from resolver.forge.pull_words import pull_request_body, pull_request_title
-from resolver.model import Publication, PullRequest, Task, TriggerKind
+from resolver.model import Publication, PullRequest, TriggerKind
 from resolver.publishing.landing import change_since, land
 from resolver.publishing.making import Change, Making
 from resolver.publishing.onto import Missed, publish_on_pull
 from resolver.publishing.placing import move_on, new_branch
+from resolver.publishing.request import PublishRequest, PushedChange
 from resolver.publishing.updating import publish_merge
-from resolver.record import Record
 from resolver.templates import render
 from resolver.workspace.merging import is_ancestor
 from resolver.workspace.naming import PREFIX
 from resolver.workspace.pushing import fetch_tip
-from resolver.workspace.workspace import Workspace
 
 
-def publish(record: Record, forge: Forge, task: Task, workspace: Workspace) -> None:
-    """Commit, push, open. Each part finds what an earlier attempt has already done."""
-    assert record.patch is not None
-    if not record.job.publish:
-        report = record.report()
-        title, body = pull_request_title(report), pull_request_body(report)
-        record.publication = Publication(pull_request=PullRequest(title=title, body=body))
-        return
+def describe_unpublished(request: PublishRequest) -> Publication:
+    """Return the text that the pull request would have, for a run that publishes nothing."""
+    title, body = pull_request_title(request.report), pull_request_body(request.report)
+    return Publication(pull_request=PullRequest(title=title, body=body))
+
+
+def publish(making: Making) -> Iterator[Publication]:
+    """Commit, push, open the pull request. Yield what is public after each step, so that nothing of
+    it is lost when the next one fails. Each step finds what an earlier attempt has already done.
+    """
     started = time.monotonic()
-    making = Making(record, forge, task, workspace)
-    if workspace.pull is None:
-        _propose(making)
+    if making.workspace.pull is None:
+        pushed = _add(making) or _new(making)
+    elif making.workspace.pull.conflicts:
+        pushed = publish_merge(making)
     else:
-        on_pull = publish_merge if workspace.pull.conflicts else publish_on_pull
-        record.publication = on_pull(making)
-        if record.publication.how in {"pushed", "updated"}:
-            record.publication = _told_there(making, record.publication)
-    added = record.publication
-    if added.commit:
-        record.patch = record.patch.model_copy(update={"commit": added.commit})
-    if added.how == "unchanged":
-        record.exit_code = 3
+        pushed = publish_on_pull(making)
+    yield from propose(making, pushed, started)
+
+
+def propose(
+    making: Making, pushed: PushedChange, started: float, *, describes: bool = True
+) -> Iterator[Publication]:
+    """Open the pull request of a pushed change, or bring the text of the one it was added to up to
+    date. started: when publishing did, on the monotonic clock. describes: whether the text of the
+    pull request says what is new."""
+    publication = pushed.publication
+    yield publication
+    if publication.how == "unchanged":
         return
-    if record.log:
-        where = added.pull_request.url if added.pull_request else ""
-        record.log.stage("published", where or added.branch or "", time.monotonic() - started)
+    if pushed.propose_onto:
+        publication = _opened(making, pushed)
+        yield publication
+    elif describes and publication.how in {"pushed", "updated"}:
+        publication = _described(making, publication)
+        yield publication
+    if making.request.log:
+        pull = publication.pull_request
+        where = (pull.url if pull else "") or publication.branch or ""
+        making.request.log.stage("published", where, time.monotonic() - started)
 
 
-def _told_there(making: Making, added: Publication) -> Publication:
+def _opened(making: Making, pushed: PushedChange) -> Publication:
+    request, publication = making.request, pushed.publication
+    report = request.report_with(publication)
+    task = request.task.model_copy(update={"base_branch": pushed.propose_onto})
+    proposed = report.model_copy(update={"task": task})
+    opened = making.forge.open_pull_request(proposed, publication.branch or "")
+    return publication.model_copy(update={"pull_request": opened})
+
+
+def _described(making: Making, publication: Publication) -> Publication:
     """With the text of the pull request that the change was pushed to, where that is ours: it says
-    what is new. That it can't be written is told, and undoes nothing."""
-    making.record.publication = added
+    what is new. That it can't be written is said, and undoes nothing."""
     try:
-        pull = making.forge.bring_up(making.record.report())
+        pull = making.forge.bring_up(making.request.report_with(publication))
     except ForgeError as error:
-        making.record.warnings.append(f"{error.what}; {error.next_step}")
-        return added
-    return added.model_copy(update={"pull_request": pull}) if pull else added
+        making.request.notices.append(f"{error.what}; {error.next_step}")
+        return publication
+    return publication.model_copy(update={"pull_request": pull}) if pull else publication
 
 
-def _propose(making: Making) -> None:
-    """A branch and its pull request, or one more commit on those of an earlier run."""
-    record = making.record
-    added = _add(making) or _new(making)
-    record.publication = added
-    if record.patch:
-        record.patch = record.patch.model_copy(update={"commit": added.commit})
-    if added.how == "unchanged":
-        return
-    pull_request = making.forge.open_pull_request(record.report(), added.branch or "")
-    record.publication = added.model_copy(update={"pull_request": pull_request})
-
-
-def _new(making: Making) -> Publication:
-    record, base = making.record, making.workspace.base
-    assert record.patch is not None
-    made = making.commit(record.patch.tree, base)
-    local = record.job.trigger.kind is TriggerKind.LOCAL
-    if record.settings.base_moved != "leave" and not local and making.task.follows is None:
+def _new(making: Making) -> PushedChange:
+    request, base = making.request, making.workspace.base
+    made = making.commit(request.patch.tree, base)
+    local = request.trigger.kind is TriggerKind.LOCAL
+    if request.settings.base_moved != "leave" and not local and request.task.follows is None:
         made = _on_newest(making, base) or made
     branch, placed = new_branch(making, made)
-    return Publication(branch=branch, commit=placed)
+    return _proposed(making, Publication(branch=branch, commit=placed))
+
+
+def _proposed(making: Making, publication: Publication) -> PushedChange:
+    return PushedChange(publication, propose_onto=making.request.task.base_branch)
 
 
 def _on_newest(making: Making, base: str) -> str | None:
     """The commit together with what the base branch has got since; None where nothing is to be done
     about that, or nothing can be."""
-    task, patch = making.task, making.record.patch
-    assert patch is not None
-    credential = making.record.credential()
+    request = making.request
+    task, patch, credential = request.task, request.patch, request.credential()
     tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
     if tip is None or tip == base:
         return None
     made = making.onto(Change(base, patch.tree), tip)
     if made is None or made == tip:
         told = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
-        making.record.warnings.append(told.strip())
+        request.notices.append(told.strip())
         return None
     return made
 
 
-def _add(making: Making) -> Publication | None:
+def _add(making: Making) -> PushedChange | None:
     """One more commit on the branch of the run that this one goes on from, or of the open pull
     request that the work adds to.
 
@@ -108,7 +118,7 @@ def _add(making: Making) -> Publication | None:
     request is merged or closed, or somebody else has pushed to it what does not go together with
     the change by itself; their work is left alone.
     """
-    record, earlier = making.record, _earlier(making)
+    request, earlier = making.request, _earlier(making)
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
         return None
     if not earlier.branch.startswith(PREFIX):
@@ -116,21 +126,23 @@ def _add(making: Making) -> Publication | None:
     if making.forge.open_head(earlier.branch) is None:
         return _instead(making, earlier)
     try:
-        return _landed(making, earlier, earlier.branch, earlier.commit)
+        return _proposed(making, _landed(making, earlier, earlier.branch, earlier.commit))
     except Missed as missed:
-        return _not_added(record, earlier, missed.why)
+        _not_added(request, earlier, missed.why)
+        return None
     except PushRefused as refused:
         if not refused.of_branch:
             raise
-        return _not_added(record, earlier, "protected")
+        _not_added(request, earlier, "protected")
+        return None
 
 
 def _landed(making: Making, earlier: Publication, branch: str, known: str) -> Publication:
     """Raises Missed with the word that the template knows."""
-    git, source = making.workspace.git, making.task.source
+    git, source = making.workspace.git, making.request.task.source
 
     def tip_of() -> str:
-        tip = fetch_tip(git, source, branch, making.record.credential())
+        tip = fetch_tip(git, source, branch, making.request.credential())
         if tip is None or not is_ancestor(git, known, tip):
             raise Missed("rewritten")
         return tip
@@ -149,27 +161,29 @@ def _landed(making: Making, earlier: Publication, branch: str, known: str) -> Pu
     return Publication(branch=branch, commit=landed.commit, how="added")
 
 
-def _instead(making: Making, earlier: Publication) -> Publication | None:
+def _instead(making: Making, earlier: Publication) -> PushedChange | None:
     """What is left to be made public where the pull request is merged or closed by now: what was
     asked for by itself, on top of the base branch. None where that is to be all of the work."""
-    record, task = making.record, making.task
+    request, task = making.request, making.request.task
     if task.follows is None or earlier.commit != task.follows.head:
-        return _not_added(record, earlier, "closed")
-    credential = record.credential()
+        _not_added(request, earlier, "closed")
+        return None
+    credential = request.credential()
     tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
     made = making.replayed(task.follows.head, tip) if tip else None
     if made is None:
-        return _not_added(record, earlier, "closed")
+        _not_added(request, earlier, "closed")
+        return None
     if made == tip:
-        return earlier.model_copy(update={"how": "unchanged"})
-    _not_added(record, earlier, "left")
+        return PushedChange(earlier.model_copy(update={"how": "unchanged"}))
+    _not_added(request, earlier, "left")
     branch, placed = new_branch(making, made)
-    return Publication(branch=branch, commit=placed)
+    return _proposed(making, Publication(branch=branch, commit=placed))
 
 
 def _earlier(making: Making) -> Publication:
     """What is added to; nothing of it is set where the work stands by itself."""
-    continuation, follows = making.record.job.continuation, making.task.follows
+    continuation, follows = making.request.continuation, making.request.task.follows
     if continuation and continuation.publication.pull_request:
         return continuation.publication
     if follows is None:
@@ -179,10 +193,9 @@ def _earlier(making: Making) -> Publication:
     return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
 
 
-def _not_added(record: Record, earlier: Publication, why: str) -> Publication | None:
+def _not_added(request: PublishRequest, earlier: Publication, why: str) -> None:
     pull = earlier.pull_request
     told = render(
         "run/not_added.md.j2", why=why, number=pull.number if pull else None, branch=earlier.branch
     )
-    record.warnings.append(told.strip())
-    return None
+    request.notices.append(told.strip())

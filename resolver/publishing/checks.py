@@ -2,16 +2,16 @@
 
 from resolver.forge.base import Forge
 from resolver.forge.github.forge import ACTIONS_LOGIN
-from resolver.record import Record
+from resolver.model import Publication
 from resolver.templates import render
 
 
-def told_of_checks(record: Record, forge: Forge) -> None:
-    """Warn where no workflow starts on the change: GitHub starts none for the token of a job, so
-    that no workflow starts itself.
+def told_of_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
+    """Return a warning where no workflow starts on the change: GitHub starts none for the token of
+    a job, so that no workflow starts itself.
 
     Source: https://docs.github.com/en/actions/concepts/security/github_token
     """
-    public = record.publication
-    if public.branch and not public.repeated and forge.whoami() == ACTIONS_LOGIN:
-        record.warnings.append(render("run/no_checks.md.j2").strip())
+    if publication.branch and not publication.repeated and forge.whoami() == ACTIONS_LOGIN:
+        return (render("run/no_checks.md.j2").strip(),)
+    return ()

@@ -62,9 +62,8 @@ def change_since(making: Making, earlier: Publication) -> Change | None:
     What is public may hold what others have pushed, on which the earlier change was put: that is no
     part of the work's own tree, and stays.
     """
-    commit, patch = earlier.commit, making.record.patch
+    commit, patch = earlier.commit, making.request.patch
     assert commit is not None
-    assert patch is not None
     git, workspace = making.workspace.git, making.workspace
     start = workspace.pull.head if workspace.pull else workspace.base
     before = _tree_of(git, start, earlier)

@@ -3,16 +3,15 @@
 from collections.abc import Callable
 
 from resolver.forge.places import with_links
-from resolver.model import TriggerKind
-from resolver.record import Record
+from resolver.model import Trigger, TriggerKind
+from resolver.settings import Settings
 from resolver.workspace.workspace import Workspace
 
 
-def linker(record: Record, workspace: Workspace) -> Callable[[str], str]:
+def linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:
     """What makes links of the places in a text, where the forge has pages for them."""
-    trigger = record.job.trigger
     if trigger.kind is TriggerKind.LOCAL:
         return lambda text: text
-    server = record.settings.github_server_url.rstrip("/")
+    server = settings.github_server_url.rstrip("/")
     page = f"{server}/{trigger.repository}/blob/{workspace.base}"
     return lambda text: with_links(text, page, workspace.lines_of)

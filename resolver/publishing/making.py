@@ -10,8 +10,9 @@ from resolver.errors import PolicyViolation
 from resolver.forge.base import Forge
 from resolver.forge.escape import title
 from resolver.forge.pull_words import commit_message
-from resolver.model import Patch, Task, Trigger, TriggerKind
-from resolver.record import Record
+from resolver.model import Patch, Trigger, TriggerKind
+from resolver.publishing.request import PublishRequest
+from resolver.settings import Settings
 from resolver.templates import render
 from resolver.workspace.clone import check_commit
 from resolver.workspace.merging import Merged, is_ancestor, merge, replay
@@ -39,9 +40,8 @@ class Change:
 class Making:
     """What a run's commits are made of, and where they are made public."""
 
-    record: Record
+    request: PublishRequest
     forge: Forge
-    task: Task
     workspace: Workspace
 
     def commit(self, tree: str, parent: str, merged: str = "") -> str:
@@ -49,13 +49,13 @@ class Making:
 
         merged: a second parent: then it is a merge, and named so.
         """
-        record, patch = self.record, self._patch
+        request, patch = self.request, self.request.patch
         made = self.workspace.commit(
             patch.model_copy(update={"tree": tree}),
             message=self._merge_message(merged) if merged else self._message(),
             author=self._author,
-            at=record.log.ended_at if record.log else record.job.trigger.at,
-            co_authors=co_authors(record.job.trigger, self._server),
+            at=request.committed_at,
+            co_authors=co_authors(request.trigger, self._server),
             parent=parent,
             merged=merged,
         ).commit
@@ -69,28 +69,27 @@ class Making:
 
     @property
     def _server(self) -> str:
-        return self.record.settings.github_server_url
+        return self.request.settings.github_server_url
 
     def _message(self) -> str:
-        return commit_message(self.record.report())
+        return commit_message(self.request.report)
 
     def _merge_message(self, merged: str) -> str:
         pull = self.workspace.pull
         if pull is None or merged != pull.base:
-            return render("run/merge.j2", base="", head="", run=self.record.job.run)
+            return render("run/merge.j2", base="", head="", run=self.request.run)
         # names that people gave: a commit's message notifies and links as a comment does
         base, head = title(pull.base_branch), title(pull.head_branch)
-        return render("run/merge.j2", base=base, head=head, run=self.record.job.run)
+        return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
     @property
     def _patch(self) -> Patch:
-        assert self.record.patch is not None
-        return self.record.patch
+        return self.request.patch
 
     def own_since(self, known: str, tip: str) -> str | None:
         """The commit that this run itself has put on the branch after `known`, by an attempt that
         was cut off; None where `tip` holds none."""
-        git, run = self.workspace.git, self.record.job.run
+        git, run = self.workspace.git, self.request.run
         given = f"{check_commit(known)}..{check_commit(tip)}"
         mark = f"--grep=Resolver-Run: {run}"
         listed = git.text("log", "--fixed-strings", mark, "--format=%H %T %P", given)
@@ -103,7 +102,7 @@ class Making:
         if not 1 <= len(parents) <= 2:
             return False
         made = self.commit(tree, parents[0], *parents[1:])
-        if not self.record.settings.signed_commits:
+        if not self.request.settings.signed_commits:
             return made == id
         words = ("show", "--no-patch", "--format=%B")
         git = self.workspace.git
@@ -122,7 +121,7 @@ class Making:
             return self.commit(change.tree, tip)
         if not is_ancestor(git, known, tip):
             return None
-        merges = self.record.settings.base_moved == "merge"
+        merges = self.request.settings.base_moved == "merge"
         made = self.commit(change.tree, known) if merges else ""
         found = merge(git, tip, made) if merges else replay(git, known, change.tree, tip)
         return self._put(found, tip, made)
@@ -142,10 +141,10 @@ class Making:
 
     def _check(self, base: str, tree: str) -> None:
         """As the change was judged by itself: what it comes to elsewhere may be something else."""
-        settings = self.record.settings
+        settings = self.request.settings
         patch = read_patch(self.workspace.git, base, tree, settings.max_patch_bytes)
         try:
-            check(self.workspace, patch, policy_of(self.record))
+            check(self.workspace, patch, policy_of(settings))
         except PolicyViolation as violation:
             raise PolicyViolation(
                 f"on top of what was pushed meanwhile, {violation.what}",
@@ -154,9 +153,8 @@ class Making:
             ) from violation
 
 
-def policy_of(record: Record) -> PatchPolicy:
-    """What a change of this run may be."""
-    settings = record.settings
+def policy_of(settings: Settings) -> PatchPolicy:
+    """Return what a change of a run with these settings may be."""
     return PatchPolicy(
         protected_paths=settings.protected_paths,
         max_bytes=settings.max_patch_bytes,

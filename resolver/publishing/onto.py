@@ -10,8 +10,9 @@ from resolver.model import How, Publication, PullRequest
 from resolver.publishing.landing import change_since, land
 from resolver.publishing.making import Change, Making
 from resolver.publishing.placing import move_on, new_branch
+from resolver.publishing.request import PushedChange
 from resolver.pull import Pull, PullSource
-from resolver.record import Record
+from resolver.settings import Settings
 from resolver.templates import render
 from resolver.workspace.merging import is_ancestor, mail, merge_base
 from resolver.workspace.policy import protected_in
@@ -35,12 +36,12 @@ class Missed(Exception):
         self.is_there = is_there
 
 
-def _require_branch(record: Record, pull: Pull) -> None:
+def _require_branch(settings: Settings, pull: Pull) -> None:
     """Raise Missed for a branch that is never pushed to: what goes there is reviewed first."""
     if pull.is_fork:
         return
     kept = {
-        record.settings.base_branch: "where work is merged into, as base_branch has it",
+        settings.base_branch: "where work is merged into, as base_branch has it",
         pull.default_branch: "the default branch",
     }
     if pull.head_branch and pull.head_branch in kept:
@@ -51,7 +52,7 @@ def as_now(making: Making) -> Making:
     """With the branch that the pull request comes from by now. Raises Missed when there is none to
     push to."""
     pull = pull_of(making)
-    if pull.number != making.record.job.trigger.subject:
+    if pull.number != making.request.trigger.subject:
         raise LogError(
             f"the log is about #{pull.number}, and not about where it was asked to go on",
             "make the request anew",
@@ -66,11 +67,11 @@ def as_now(making: Making) -> Making:
     )
     if not source.is_open:
         raise Missed("it is merged or closed by now", is_there=False)
-    _require_branch(making.record, now)
+    _require_branch(making.request.settings, now)
     if source.is_protected:
         raise Missed(f"its branch {source.branch} is protected")
     if source.is_fork:
-        _require_fork(making.record, source)
+        _require_fork(making.request.settings, source)
     return replace(making, workspace=replace(making.workspace, pull=now))
 
 
@@ -81,7 +82,7 @@ def require_way(making: Making) -> None:
     pull = pull_of(making)
     if not pull.is_fork:
         return
-    git, credential = making.workspace.git, making.record.credential()
+    git, credential = making.workspace.git, making.request.credential()
     try:
         require_push(git, pull.head, pull.head_branch, url_of(making), credential)
     except PushRefused as refused:
@@ -93,10 +94,10 @@ def _not_taken(pull: Pull, refused: PushRefused) -> Missed:
     return Missed(f"GitHub did not take the push to {where}: {refused.why}")
 
 
-def _require_fork(record: Record, source: PullSource) -> None:
+def _require_fork(settings: Settings, source: PullSource) -> None:
     if not source.repository:
         raise Missed("its repository is gone", is_there=False)
-    if record.settings.fork_changes != "push":
+    if settings.fork_changes != "push":
         raise Missed("nothing is pushed to forks here")
     if not source.can_modify:
         raise Missed("its author does not let maintainers edit the fork's branch")
@@ -105,19 +106,17 @@ def _require_fork(record: Record, source: PullSource) -> None:
 def url_of(making: Making) -> str:
     """Where the branch of the pull request is fetched from and pushed to."""
     pull = pull_of(making)
-    server = making.record.settings.github_server_url.rstrip("/")
-    return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.task.source
+    server = making.request.settings.github_server_url.rstrip("/")
+    return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.request.task.source
 
 
-def publish_on_pull(making: Making) -> Publication:
+def publish_on_pull(making: Making) -> PushedChange:
     """The change, as one commit on top of what the pull request's branch holds."""
-    pull, patch = pull_of(making), making.record.patch
-    assert patch is not None
-    change = Change(pull.head, patch.tree)
+    change = Change(pull_of(making).head, making.request.patch.tree)
     try:
         making = as_now(making)
         change = change_of(making)
-        return _land(making, change)
+        return PushedChange(_land(making, change))
     except Missed as missed:
         return beside(making, making.commit(change.tree, change.parent), missed)
 
@@ -147,8 +146,8 @@ def change_of(making: Making) -> Change:
     """What is to be added to the branch: what has changed since an earlier run of the same work
     where the branch has its commit, else since what was checked out. Raises Missed where an earlier
     run's part can't be told from the rest."""
-    continuation, pull, patch = making.record.job.continuation, pull_of(making), making.record.patch
-    assert patch is not None
+    request, pull = making.request, pull_of(making)
+    continuation, patch = request.continuation, request.patch
     git, whole = making.workspace.git, Change(pull.head, patch.tree)
     public = continuation.publication if continuation else Publication()
     if not public.commit or not is_ancestor(git, public.commit, tip_of(making)):
@@ -165,7 +164,7 @@ def tip_of(making: Making) -> str:
     """What the branch holds now. Raises Missed where it is gone, or a fork can't be read."""
     pull = pull_of(making)
     try:
-        credential = making.record.credential()
+        credential = making.request.credential()
         tip = fetch_tip(making.workspace.git, url_of(making), pull.head_branch, credential)
     except WorkspaceError as error:
         if not pull.is_fork:
@@ -189,10 +188,10 @@ def push(making: Making, commit: str, tip: str) -> str:
         raise _not_taken(pull, refused) from refused
 
 
-def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False) -> Publication:
-    """The commit elsewhere: as a pull request of its own, or as a patch. merges: a patch can't say
-    what a merge is."""
-    record, task, pull = making.record, making.task, pull_of(making)
+def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False) -> PushedChange:
+    """The commit elsewhere: on a branch of its own that a pull request is to be opened from, or as
+    a patch. merges: a patch can't say what a merge is."""
+    request, pull = making.request, pull_of(making)
     if pull.is_fork and (why := why_no_branch(making, commit, missed)):
         if merges:
             raise ForgeError(
@@ -200,24 +199,21 @@ def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False)
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             )
         patch = mail(making.workspace.git, commit, MOST_PATCH)
-        return Publication(
-            pull_request=described(making),
-            how="patch",
-            patch=_shown(patch),
-            why=why,
+        return PushedChange(
+            Publication(
+                pull_request=described(making),
+                how="patch",
+                patch=_shown(patch),
+                why=why,
+            )
         )
     onto = not pull.is_fork and missed.is_there
     base = pull.head_branch if onto else pull.base_branch
     told = render("run/beside.md.j2", pull=pull, why=missed.why, base=base, onto=onto)
-    record.warnings.append(told.strip())
+    request.notices.append(told.strip())
     branch, placed = new_branch(making, commit)
-    record.publication = record.publication.model_copy(
-        update={"branch": branch, "commit": placed, "how": "beside", "why": missed.why}
-    )
-    report = record.report()
-    proposed = task.model_copy(update={"base_branch": base})
-    opened = making.forge.open_pull_request(report.model_copy(update={"task": proposed}), branch)
-    return record.publication.model_copy(update={"pull_request": opened})
+    publication = Publication(branch=branch, commit=placed, how="beside", why=missed.why)
+    return PushedChange(publication, propose_onto=base)
 
 
 def why_no_branch(making: Making, commit: str, missed: Missed) -> str:
@@ -226,7 +222,7 @@ def why_no_branch(making: Making, commit: str, missed: Missed) -> str:
     There its workflows would run with this repository's rights: all that the branch has and its
     base hasn't is held against the policy, the fork's own changes as well.
     """
-    pull, settings, workspace = pull_of(making), making.record.settings, making.workspace
+    pull, settings, workspace = pull_of(making), making.request.settings, making.workspace
     if settings.fork_changes != "branch":
         return missed.why
     base = merge_base(workspace.git, pull.base, commit) or pull.merge_base
@@ -250,9 +246,9 @@ def _shown(patch: bytes | None) -> str:
 
 def published(making: Making, commit: str, how: How) -> Publication:
     """What is told of a commit on the pull request's branch."""
-    record, pull = making.record, pull_of(making)
-    where = pull.head_repository or making.task.trigger.repository
-    server = record.settings.github_server_url.rstrip("/")
+    request, pull = making.request, pull_of(making)
+    where = pull.head_repository or request.task.trigger.repository
+    server = request.settings.github_server_url.rstrip("/")
     return Publication(
         branch=pull.head_branch,
         commit=commit,
@@ -265,7 +261,7 @@ def published(making: Making, commit: str, how: How) -> Publication:
 
 def described(making: Making) -> PullRequest:
     """The pull request that the work is on. Its own text is not ours, and is not told."""
-    task, pull = making.task, pull_of(making)
+    task, pull = making.request.task, pull_of(making)
     return PullRequest(
         title=task.title, body="", number=pull.number, url=task.url or None, draft=pull.is_draft
     )

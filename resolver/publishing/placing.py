@@ -20,23 +20,24 @@ def new_branch(making: Making, commit: str) -> tuple[str, str]:
 
     The name is in the log before anything is pushed: a killed attempt's branch is found again.
     """
-    record, forge, task = making.record, making.forge, making.task
+    request, forge = making.request, making.forge
+    task = request.task
     number, kind = task.trigger.subject, "pull" if task.pull else "issue"
     wanted = branch_name(task.title, number, of=kind)
-    intended = record.log.intended_branch(record.job.run) if record.log else None
+    intended = request.log.intended_branch(request.run) if request.log else None
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
     taken = forge.branches(wanted)
     if taken:
-        forge.discard_abandoned(wanted, record.job.run)
-        earlier = record.job.continuation
+        forge.discard_abandoned(wanted, request.run)
+        earlier = request.continuation
         if earlier is not None and earlier.publishes:
             forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
         taken = forge.branches(wanted)
     for _ in range(ATTEMPTS):
         branch = free_branch(taken, wanted)
-        if record.log:
-            record.log.stage(BRANCH_STAGE, branch, 0.0)
+        if request.log:
+            request.log.stage(BRANCH_STAGE, branch, 0.0)
         if placed := _create(making, commit, branch):
             return branch, placed
         taken = {*taken, branch}
@@ -45,15 +46,15 @@ def new_branch(making: Making, commit: str) -> tuple[str, str]:
 
 def _create(making: Making, commit: str, branch: str) -> str:
     """Make `branch` hold the commit; the one that it then holds, "" when that is something else."""
-    record, workspace, source = making.record, making.workspace, making.task.source
+    request, workspace, source = making.request, making.workspace, making.request.task.source
     try:
-        if record.job.trigger.kind is TriggerKind.LOCAL:
+        if request.trigger.kind is TriggerKind.LOCAL:
             workspace.write_branch(Path(source), branch, commit)
         elif signed := put_signed(making, commit, branch, ""):
             return signed
         else:
-            retries = RetryPolicy(record.settings.write_retry_seconds)
-            workspace.push(commit, branch, source, record.credential(), retries)
+            retries = RetryPolicy(request.settings.write_retry_seconds)
+            workspace.push(commit, branch, source, request.credential(), retries)
     except BranchTaken:
         return ""
     return commit
@@ -63,13 +64,13 @@ def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -
     """Move `branch` at `url` on from `previous` to the commit, which builds on that; the one that
     it then holds, "" when it holds something else by now. Raises PushRefused where the server does
     not take it."""
-    credential = making.record.credential()
+    credential = making.request.credential()
     try:
         # nobody but a fork's owner makes commits there by the API
-        own = url == making.task.source
+        own = url == making.request.task.source
         if own and (signed := put_signed(making, commit, branch, previous)):
             return signed
-        retries = RetryPolicy(making.record.settings.write_retry_seconds)
+        retries = RetryPolicy(making.request.settings.write_retry_seconds)
         push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
     except BranchTaken:
         return ""

@@ -13,19 +13,21 @@ from resolver.events import actions as a
 from resolver.events.log import Event
 from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
+from resolver.forge.report import Report
 from resolver.forge.review_words import remark_body, review_body
 from resolver.model import Outcome
 from resolver.publishing.links import linker
 from resolver.publishing.remarks import as_in_diff, is_placed, remark_of
 from resolver.pull import (
+    PublishedReview,
     Pull,
     Remark,
     Review,
     ReviewThread,
     Verdict,
-    reviewed,
 )
-from resolver.record import Record
+from resolver.runlog import RunLog
+from resolver.settings import Settings
 from resolver.templates import render
 from resolver.workspace.pull import MOST_MESSAGE
 from resolver.workspace.workspace import Workspace
@@ -149,45 +151,54 @@ def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
     return remark.model_copy(update={"suggestion": None}) if same else remark
 
 
-def publish_review(record: Record, forge: Forge, workspace: Workspace) -> None:
-    """Publish what the run's agent noted as one review; an earlier attempt's is found."""
-    assert record.log is not None and record.outcome is not None
+@dataclass(frozen=True)
+class NotedReview:
+    """A review that can be published. text: all of it, for a person without the forge."""
+
+    review: Review
+    text: str
+
+
+def build_review(
+    workspace: Workspace, log: RunLog, settings: Settings, report: Report, own_login: str
+) -> NotedReview | None:
+    """Return what the run's agent noted as one review; None where there is no pull request."""
     pull = workspace.pull
     if pull is None:
-        return
-    started = time.monotonic()
-    finish = record.log.state.finish
-    settings = record.settings
+        return None
+    finish = log.state.finish
     review = judged(
-        remarks(record.log.state.events),
+        remarks(log.state.events),
         pull,
         finish.verdict if finish else "",
-        forge.whoami(),
+        own_login,
         Bounds(settings.review_max_comments, settings.review_verdicts),
         lambda path: _lines(workspace, path),
     )
-    review = _linked(review, linker(record, workspace))
-    report = record.report()
-    if record.job.publish:
-        done = forge.publish_review(report, review)
-        record.log.stage("reviewed", done.url, time.monotonic() - started)
-    else:
-        done = reviewed(review)
-    number = record.job.trigger.number
+    review = _linked(review, linker(report.trigger, settings, workspace))
+    number = report.trigger.number
     told = [(each.place, remark_body(each, number)) for each in review.placed]
-    record.job.output.write_review(
-        render("run/review.md.j2", body=review_body(report, review, ""), remarks=told)
-    )
-    record.publication = record.publication.model_copy(update={"review": done})
+    body = review_body(report, review, "")
+    return NotedReview(review, render("run/review.md.j2", body=body, remarks=told))
 
 
-def with_remarks(record: Record, outcome: Outcome) -> Outcome:
-    """The outcome of a reviewer that had no pull request before it: what it noted by file and line
-    becomes part of its words."""
-    opening = record.log.opening if record.log else None
-    if record.log is None or opening is None or opening.agent != REVIEWER or record.reviews:
+def publish_review(
+    report: Report, noted: NotedReview, forge: Forge, log: RunLog
+) -> PublishedReview:
+    """Publish the review; an earlier attempt's is found."""
+    started = time.monotonic()
+    done = forge.publish_review(report, noted.review)
+    log.stage("reviewed", done.url, time.monotonic() - started)
+    return done
+
+
+def with_remarks(outcome: Outcome, log: RunLog) -> Outcome:
+    """Return the outcome of a reviewer that had no pull request before it: what it noted by file
+    and line becomes part of its message."""
+    opening = log.opening
+    if opening is None or opening.agent != REVIEWER or opening.task.pull is not None:
         return outcome
-    noted = remarks(record.log.state.events)
+    noted = remarks(log.state.events)
     message = render("run/remarks.md.j2", message=outcome.message, remarks=noted).strip()
     return outcome.model_copy(update={"message": message})
 

@@ -17,7 +17,7 @@ def put_signed(making: Making, commit: str, branch: str, previous: str) -> str |
     previous: what the branch holds now, "" for a new one. Raises as a push does, and ForgeError for
     what a push knows nothing of.
     """
-    signer = making.forge.signer() if making.record.settings.signed_commits else None
+    signer = making.forge.signer() if making.request.settings.signed_commits else None
     if signer is None:
         return None
     git = making.workspace.git
@@ -34,8 +34,8 @@ def put_signed(making: Making, commit: str, branch: str, previous: str) -> str |
         raise _as_of_a_push(error) from error
     if not placed.signed:
         told = render("run/not_signed.md.j2").strip()
-        if told not in making.record.warnings:
-            making.record.warnings.append(told)
+        if told not in making.request.notices:
+            making.request.notices.append(told)
     return placed.id
 
 

@@ -4,54 +4,65 @@ each, said there, with the commit. No other conversation is touched.
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from resolver.errors import ForgeError
 from resolver.forge.base import Forge
+from resolver.forge.report import Report
 from resolver.model import Outcome
 from resolver.pull import AskedThread, ThreadAnswer, ThreadReply
-from resolver.record import Record
-from resolver.runlog import DONE
+from resolver.runlog import DONE, RunLog
+from resolver.security.redaction import Redactor
 from resolver.templates import render
 
 ADDED = frozenset({"added", "pushed", "updated"})
 """How a change became part of the pull request that was asked about."""
 
 
-def answer_threads(record: Record, forge: Forge) -> None:
+@dataclass(frozen=True)
+class RepliesPosted:
+    """Which replies are public. comment_url: the one that answers the whole request, "" for none.
+    warnings: what could not be done."""
+
+    comment_url: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def answer_threads(
+    report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
+) -> RepliesPosted:
     """Reply where there is something to say. Nothing of a run that did not finish: only its comment
-    tells. Never raises ForgeError: what is public stays so, and the comment says what is missing.
+    says how it ended. Never raises ForgeError: what is public stays so, and a warning says what is
+    missing.
+
+    resolve: mark the threads as resolved in which something was done.
     """
-    task, outcome = record.task, record.outcome
-    if task is None or outcome is None or not task.asked or record.log is None:
-        return
-    if outcome.state not in DONE or record.failure is not None:
-        return
-    finish = record.log.state.finish
+    task, outcome, publication = report.task, report.outcome, report.publication
+    if task is None or outcome is None or not task.asked or outcome.state not in DONE:
+        return RepliesPosted()
+    finish = log.state.finish
     said = finish.threads if finish else ()
-    replies = replies_to(task.asked, said, outcome, _is_public(record))
-    if not replies or not record.job.publish:
-        return
+    replies = replies_to(task.asked, said, outcome, _is_public(report))
+    if not replies:
+        return RepliesPosted()
     # A question in one conversation is answered there, and in no second place.
-    whole = record.answers and record.job.trigger.in_thread and len(task.asked) == 1
+    whole = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
-    clean = record.redactor()
     replies = tuple(
-        clean.redact_model(each.model_copy(update={"whole": whole})) for each in replies
+        redactor.redact_model(each.model_copy(update={"whole": whole})) for each in replies
     )
-    commit = (record.publication.commit or "") if record.publication.how in ADDED else ""
-    resolve = record.settings.resolve_threads == "addressed"
+    commit = (publication.commit or "") if publication.how in ADDED else ""
     try:
-        done = forge.answer_threads(record.report(), replies, commit, resolve=resolve)
+        done = forge.answer_threads(report, replies, commit, resolve=resolve)
     except ForgeError as error:
         words = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
-        record.warnings.append(words.strip())
-        return
-    record.log.stage("answered", done.url, time.monotonic() - started)
+        return RepliesPosted(warnings=(words.strip(),))
+    log.stage("answered", done.url, time.monotonic() - started)
+    warnings: tuple[str, ...] = ()
     if done.gone or done.unresolved:
         words = render("run/answered_threads.md.j2", gone=done.gone, unresolved=done.unresolved)
-        record.warnings.append(words.strip())
-    if whole and done.url:
-        record.publication = record.publication.model_copy(update={"comment_url": done.url})
+        warnings = (words.strip(),)
+    return RepliesPosted(done.url if whole else "", warnings)
 
 
 def replies_to(
@@ -77,10 +88,10 @@ def replies_to(
     return tuple(replies)
 
 
-def _is_public(record: Record) -> bool:
-    """Whether a change of this run can be seen by the people who asked."""
-    publication = record.publication
-    if record.answers or publication.how == "unchanged":
+def _is_public(report: Report) -> bool:
+    """Return True if a change of this run can be seen by the people who asked."""
+    publication = report.publication
+    if report.answers or publication.how == "unchanged":
         return False
     if publication.how in ADDED:
         return publication.commit is not None

@@ -2,13 +2,11 @@
 else the agent gets what git made of it, and what it did about the conflicts is judged by itself.
 """
 
-import time
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from resolver.agents.registry import answers
 from resolver.errors import ForgeError, PolicyViolation, Refused
-from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
 from resolver.model import (
     Command,
@@ -34,9 +32,9 @@ from resolver.publishing.onto import (
     why_no_branch,
 )
 from resolver.publishing.placing import ATTEMPTS
+from resolver.publishing.request import PushedChange
 from resolver.publishing.review import legible
 from resolver.pull import Pull
-from resolver.record import Record
 from resolver.templates import render
 from resolver.workspace.clone import check_branch
 from resolver.workspace.merging import (
@@ -54,36 +52,53 @@ from resolver.workspace.workspace import Workspace
 _AGAIN = "ask for it again: it begins with what is there then"
 
 
-def begin_on_pull(record: Record, forge: Forge, workspace: Workspace) -> Workspace | None:
-    """The workspace to do the work in, None when there is nothing left to do. Raises Refused for a
-    merge that could not be made public."""
-    task, pull = record.task, workspace.pull
-    if task is None or pull is None or answers(record.settings.agent, record.agents.agents):
-        return workspace
+@dataclass(frozen=True)
+class BranchUpdate:
+    """How a request to bring a pull request up to date is done.
+
+    kind: "up_to_date" when nothing is to be done, "clean_merge" when git merges by itself, "agent"
+    when conflicts are left for the agent, in a workspace that holds them.
+    """
+
+    kind: Literal["agent", "up_to_date", "clean_merge"]
+    workspace: Workspace
+    task: Task
+
+
+def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
+    """Return how the pull request is brought up to date; any other work is the agent's.
+
+    Raises WorkspaceError for a branch whose name nothing can be pushed to.
+    """
+    pull, git = workspace.pull, workspace.git
+    if pull is None:
+        return BranchUpdate("agent", workspace, task)
     if not pull.is_fork:
-        check_branch(workspace.git, pull.head_branch)  # nothing could be pushed to it
+        check_branch(git, pull.head_branch)  # nothing could be pushed to it
     if task.trigger.command is not Command.UPDATE:
-        return workspace
-    git = workspace.git
+        return BranchUpdate("agent", workspace, task)
     if not pull.conflicts and is_ancestor(git, pull.base, pull.head):
-        record.patch = _nothing(workspace)
-        _end(record, render("run/up_to_date.md.j2", pull=pull).strip())
-        record.exit_code = 3
-        return None
-    if record.job.publish:
-        _require_way(Making(record, forge, task, workspace))
+        return BranchUpdate("up_to_date", workspace, task)
     merged = merge(git, pull.head, pull.base)
     if merged.conflicts:
-        return _with_conflicts(record, task, workspace, merged)
-    record.patch = _nothing(workspace)
-    _end(record, render("run/updated.md.j2", pull=pull).strip())
-    if record.job.publish:
-        _publish_clean(Making(record, forge, task, workspace))
-    return None
+        return _with_conflicts(task, workspace, pull, merged)
+    return BranchUpdate("clean_merge", workspace, task)
 
 
-def _require_way(making: Making) -> None:
-    """Raise Refused where the merge could not be made public when it is there."""
+def update_outcome(kind: str, pull: Pull) -> Outcome:
+    """Return the outcome of an update that no agent worked on."""
+    name = "up_to_date" if kind == "up_to_date" else "updated"
+    message = render(f"run/{name}.md.j2", pull=pull).strip()
+    return Outcome(state=RunState.FINISHED, reason=message, message=message, task_completed=True)
+
+
+def unchanged_patch(workspace: Workspace) -> Patch:
+    """Return the patch of a run that has changed nothing itself."""
+    return Patch(base=workspace.base, tree=workspace.tree(workspace.base))
+
+
+def require_update_way(making: Making) -> None:
+    """Raise Refused where the merge could not be published once it is made."""
     pull = pull_of(making)
     try:
         require_way(making)
@@ -95,48 +110,31 @@ def _require_way(making: Making) -> None:
             ) from missed
 
 
-def _nothing(workspace: Workspace) -> Patch:
-    """That we have changed nothing ourselves."""
-    return Patch(base=workspace.base, tree=workspace.tree(workspace.base))
-
-
-def _end(record: Record, message: str) -> None:
-    record.outcome = Outcome(
-        state=RunState.FINISHED, reason=message, message=message, task_completed=True
-    )
-
-
-def _with_conflicts(record: Record, task: Task, workspace: Workspace, merged: Merged) -> Workspace:
+def _with_conflicts(task: Task, workspace: Workspace, pull: Pull, merged: Merged) -> BranchUpdate:
     """The workspace at git's own merge, markers included, with both histories behind it."""
-    assert workspace.pull is not None
-    pull = workspace.pull.model_copy(
+    pull = pull.model_copy(
         update={
             "conflicts": tuple(with_invisible_shown(quote(p)) for p in merged.conflicts),
             "conflict_notes": tuple(with_invisible_shown(note) for note in merged.notes),
         }
     )
     commit = unfinished(workspace.git, merged, pull.head, pull.base)
-    record.base = commit
-    record.task = task.model_copy(update={"pull": legible(pull)})
-    return replace(workspace, base=commit, pull=pull)
+    return BranchUpdate(
+        "agent",
+        replace(workspace, base=commit, pull=pull),
+        task.model_copy(update={"pull": legible(pull)}),
+    )
 
 
-def _publish_clean(making: Making) -> None:
-    """The merge that git makes by itself, of what is there now."""
-    record, pull = making.record, pull_of(making)
-    started = time.monotonic()
+def publish_clean_merge(making: Making) -> PushedChange:
+    """Publish the merge that git makes by itself, of what is on the branch now."""
+    pull = pull_of(making)
     try:
-        record.publication = _push_clean(as_now(making))
+        return PushedChange(_push_clean(as_now(making)))
     except Missed as missed:
         tree = merge(making.workspace.git, pull.head, pull.base).tree
         made = making.commit(tree, pull.head, pull.base)
-        record.publication = beside(making, made, missed, merges=True)
-    if record.publication.how == "unchanged":
-        _end(record, render("run/up_to_date.md.j2", pull=pull).strip())
-        record.exit_code = 3
-        return
-    if record.log:
-        record.log.stage("published", pull.head_branch, time.monotonic() - started)
+        return beside(making, made, missed, merges=True)
 
 
 def _push_clean(making: Making) -> Publication:
@@ -161,14 +159,14 @@ def _push_clean(making: Making) -> Publication:
     raise ForgeError(f"{pull.head_branch} was pushed to again and again", _AGAIN)
 
 
-def settled_paths(record: Record, workspace: Workspace) -> Collection[bytes]:
+def settled_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
     """Paths whose conflict was ended by taking the base's own file as it is: what they hold was
     never the agent's. Empty where the work is no merge.
 
     Raises PolicyViolation when a conflict is left.
     """
-    task, pull, patch = record.task, workspace.pull, record.patch
-    if task is None or pull is None or patch is None or not pull.conflicts:
+    pull = workspace.pull
+    if pull is None or not pull.conflicts:
         return ()
     git = workspace.git
     merged = merge(git, pull.head, pull.base)
@@ -178,7 +176,7 @@ def settled_paths(record: Record, workspace: Workspace) -> Collection[bytes]:
             f"conflicts are left as git wrote them, in {', '.join(quote(p) for p in left[:10])}",
             "resolve them by hand, or say how they are to be resolved",
         )
-    if not (record.outcome and record.outcome.task_completed):
+    if not outcome.task_completed:
         raise PolicyViolation(
             "the agent says that not all conflicts are resolved, so the merge was not published",
             "resolve them by hand, or say how they are to be resolved",
@@ -186,11 +184,10 @@ def settled_paths(record: Record, workspace: Workspace) -> Collection[bytes]:
     return taken_over(git, merged, patch.tree, pull.base)
 
 
-def publish_merge(making: Making) -> Publication:
+def publish_merge(making: Making) -> PushedChange:
     """The resolved merge, on the very commit that it was made for, and how it was resolved."""
     pull, git = pull_of(making), making.workspace.git
-    assert making.record.patch is not None
-    tree = making.record.patch.tree
+    tree = making.request.patch.tree
     ended = settled(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
     conflicts = tuple(
         SettledConflict(
@@ -198,15 +195,15 @@ def publish_merge(making: Making) -> Publication:
         )
         for each in ended
     )
-    making.record.publication = Publication(conflicts=conflicts)
-    return _publish_merge(making).model_copy(update={"conflicts": conflicts})
+    pushed = _publish_merge(making)
+    publication = pushed.publication.model_copy(update={"conflicts": conflicts})
+    return replace(pushed, publication=publication)
 
 
-def _publish_merge(making: Making) -> Publication:
-    pull, patch = pull_of(making), making.record.patch
-    assert patch is not None
-    made = making.commit(patch.tree, pull.head, pull.base)
-    making.record.warnings.extend(_told_of(making, pull))
+def _publish_merge(making: Making) -> PushedChange:
+    pull = pull_of(making)
+    made = making.commit(making.request.patch.tree, pull.head, pull.base)
+    making.request.notices.extend(_told_of(making, pull))
     try:
         making = as_now(making)
         if change_of(making).parent != pull.head:
@@ -219,13 +216,12 @@ def _publish_merge(making: Making) -> Publication:
             raise Missed(f"somebody has pushed to {pull.head_branch} meanwhile")
     except Missed as missed:
         return beside(making, made, missed, merges=True)
-    return published(making, placed, "updated")
+    return PushedChange(published(making, placed, "updated"))
 
 
 def _told_of(making: Making, pull: Pull) -> list[str]:
     """What a reviewer of the merge should know: what it changes where there was no conflict."""
-    patch = making.record.patch
-    assert patch is not None
+    patch = making.request.patch
     own = read_patch(making.workspace.git, patch.base, patch.tree, 0).files
     others = [file.path for file in own if file.path not in pull.conflicts]
     if not others:

@@ -24,7 +24,6 @@ from resolver.forge.report import Failure, Report
 from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
 from resolver.pipeline import resolve
-from resolver.record import Job, bottomless
 from resolver.resuming.continuation import Earlier
 from resolver.runlog import can_go_on, spent_by
 from resolver.security.minted import Minted
@@ -39,6 +38,7 @@ from resolver.server.unfinished import leave_outcome
 from resolver.server.waiting import Waiting
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
+from resolver.stages import RunRequest, unlimited_budget
 from resolver.thread.commands import (
     TAKES_UP,
     about_kept,
@@ -169,37 +169,37 @@ class Runs:
         try:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
-            job = self._job(trigger, run, output, settings, host)
+            request = self._job(trigger, run, output, settings, host)
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
         end = retry_end(started, self.outage_retry, self.now())
-        job = replace(
-            job,
+        request = replace(
+            request,
             control=control,
             continues=True,
             retry_until=end if end > self.now() else None,
         )
-        record = resolve(job, forge)
-        pull = record.publication.pull_request
+        result = resolve(request, forge)
+        pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
-        if record.outage and job.retry_until is not None:
-            what = record.failure.what if record.failure else "the model's provider did not answer"
-            raise ResolverError(f"run {run}: {what}", cause=record.outage)
-        logger.info("run %s ended with exit code %d", run, record.exit_code)
-        return {"run": run, "exit_code": record.exit_code, "state": record.summary()["state"]}
+        if result.outage and request.retry_until is not None:
+            what = result.failure.what if result.failure else "the model's provider did not answer"
+            raise ResolverError(f"run {run}: {what}", cause=result.outage)
+        logger.info("run %s ended with exit code %d", run, result.exit_code)
+        return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
 
     def _job(
         self, trigger: Trigger, run: str, output: Output, settings: Settings, host: Host
-    ) -> Job:
+    ) -> RunRequest:
         """The job: cut off and to go on, or new, or to go on from the thread's last run."""
 
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
         page = _page_of(settings, run)
-        job = Job(trigger, run, output, self._load, host, purse=purse, page=page)
+        job = RunRequest(trigger, run, output, self._load, host, budget=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
         if can_go_on(output.log) and (begun is not None or not goes_on):
@@ -226,7 +226,7 @@ class Runs:
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
         """Set money aside for the run; what is left for it. Raises OverBudget."""
         if self.ledger is None:
-            return bottomless(settings)
+            return unlimited_budget(settings)
         bounds = Bounds(settings.max_monthly_budget, settings.max_daily_budget)
         return self.ledger.reserve(
             run,

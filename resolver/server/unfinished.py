@@ -4,7 +4,6 @@ server was down, or it was cut off too often. Its page waits for that.
 
 import logging
 from pathlib import Path
-from typing import Any
 
 from resolver.controller.outcome import outcome_of
 from resolver.errors import ResolverError
@@ -14,7 +13,7 @@ from resolver.forge.report import Report
 from resolver.model import Evidence, Publication
 from resolver.output import Output
 from resolver.runlog import can_go_on
-from resolver.summary import outcome_json
+from resolver.summary import OutcomeFile, build_outcome_file
 
 logger = logging.getLogger("resolver.server")
 
@@ -37,11 +36,11 @@ def leave_outcome(folder: Path, report: Report) -> None:
         logger.error("how run %s ended is not noted: %s", report.run, error)
 
 
-def _outcome(output: Output, report: Report) -> dict[str, Any]:
+def _outcome(output: Output, report: Report) -> OutcomeFile:
     state = State.fold(read_log(output.log)) if can_go_on(output.log) else None
     asked = output.request
     continuation = asked.continuation if asked else None
-    return outcome_json(
+    return build_outcome_file(
         run=report.run,
         trigger=report.trigger,
         model=report.model,

@@ -1,4 +1,4 @@
-"""Asks the thread about an action that waits for a person."""
+"""Asks the conversation about an action that waits for a person."""
 
 import logging
 from datetime import datetime
@@ -7,25 +7,25 @@ from resolver.assembly.confirmation import Waiting
 from resolver.consent import Wanted
 from resolver.errors import ResolverError
 from resolver.forge.base import Forge
-from resolver.model import TriggerKind
-from resolver.record import Record
+from resolver.reporting import build_report
+from resolver.stages import StageValues
 
 logger = logging.getLogger("resolver.thread.asking")
 
 
-def waiting(record: Record, forge: Forge) -> Waiting:
-    """How the run asks, and how long it waits. Where nobody can answer it does not wait."""
-    job = record.job
-    if not job.publish or job.trigger.kind is TriggerKind.LOCAL:
+def waiting(values: StageValues, forge: Forge) -> Waiting:
+    """Return how the run asks, and how long it waits. Where nobody can answer it does not wait."""
+    request = values.current_request
+    if not request.publish or request.is_local:
         return Waiting(seconds=0.0)
 
-    def tell(wanted: Wanted) -> datetime | None:
-        if record.telling is not None:
-            record.telling.hold()
+    def ask(wanted: Wanted) -> datetime | None:
+        if values.progress is not None:
+            values.progress.hold()
         try:
-            return forge.ask(record.report().model_copy(update={"wanted": wanted}))
+            return forge.ask(build_report(values, wanted=wanted))
         except ResolverError as error:
             logger.warning("nobody could be asked about an action: %s", error.what)
             return None
 
-    return Waiting(record.settings.confirmation_wait, tell)
+    return Waiting(values.current_settings.confirmation_wait, ask)

@@ -16,7 +16,6 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.forge.report import Report, failure_of
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Continuation, Trigger, TriggerKind
-from resolver.record import Job, Record
 from resolver.resuming.archive import fetch_newest_first, keep
 from resolver.resuming.continuation import (
     DECIDES,
@@ -31,6 +30,7 @@ from resolver.resuming.continuation import (
 )
 from resolver.scratch import scratch_folder
 from resolver.settings import Settings
+from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.thread.help import tell_help
 from resolver.thread.steering import authorize_steering
@@ -270,7 +270,7 @@ def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
     return render("run/no_log.md.j2", why=error.what).strip()
 
 
-def go_on_from_archive(job: Job, settings: Settings) -> Job:
+def go_on_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
     """The job, going on from the last run's log where it was asked to and the repository keeps
     one; where it keeps none it is told."""
     if job.trigger.command not in TAKES_UP:
@@ -295,7 +295,7 @@ def without_log(trigger: Trigger) -> Trigger:
     return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
 
 
-def watch_of(job: Job, settings: Settings) -> Watch:
+def watch_of(job: RunRequest, settings: Settings) -> Watch:
     """The watch for comments that steer this job: on its issue, and where else it was asked.
     Nobody watches a run that publishes nothing."""
     trigger = job.trigger
@@ -311,10 +311,10 @@ def watch_of(job: Job, settings: Settings) -> Watch:
     )
 
 
-def archive(record: Record, settings: Settings) -> None:
+def archive(result: RunResult, settings: Settings) -> None:
     """Keep the run's log with the repository. Failing to is a warning, never a failed run."""
-    job = record.job
-    if record.log is None or not settings.keep_log or job.trigger.subject is None:
+    job = result.request
+    if result.log is None or not settings.keep_log or job.trigger.subject is None:
         return
     url = source_of(settings, job.trigger.repository)
     try:

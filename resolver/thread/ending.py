@@ -4,15 +4,23 @@ raises: what goes wrong here is part of how the run ended.
 
 import errno
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from resolver.errors import NotAllowed, ResolverError, Stopped
+from resolver.errors import Cause, NotAllowed, ResolverError, Stopped
 from resolver.forge.base import Forge
 from resolver.forge.report import Failure, failure_of
-from resolver.model import TriggerKind
-from resolver.record import Job, Record
+from resolver.guards.admission import settle
+from resolver.model import Publication, TriggerKind
+from resolver.reporting import (
+    build_report,
+    can_be_published,
+    outage_of,
+    outcome_file_of,
+    publishable,
+)
 from resolver.settings import Settings
+from resolver.stages import RunRequest, RunResult, StageValues
 from resolver.templates import render
 from resolver.triggers.permission import authorize
 
@@ -25,24 +33,131 @@ and a job's summary say how it ended."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def give_up(job: Job, settings: Settings, forge: Forge, error: ResolverError) -> Record:
-    """The record of a run that could not begin, for its settings or its folder. Who may start work
-    is told on the thread; others hear nothing of what is wrong here.
+@dataclass(frozen=True)
+class Conclusion:
+    """How a run ended, before anybody is told.
+
+    is_silent: its refusal is not told in the conversation: it was told today already, or the
+    operator wants it so.
+    """
+
+    failure: Failure | None = None
+    exit_code: int = 0
+    is_silent: bool = False
+
+    def with_failure(self, failure: Failure, exit_code: int) -> "Conclusion":
+        """Return the conclusion with one more failure: the first one is what is told."""
+        return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
+
+
+@dataclass(frozen=True)
+class FinalComment:
+    """What the conversation was told. url: of the comment, None when there is none. failed: it was
+    to be told, and could not be, for this cause."""
+
+    conclusion: Conclusion
+    url: str | None = None
+    failed: bool = False
+    cause: Cause = ""
+    warnings: tuple[str, ...] = ()
+
+
+def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
+    """Tell the conversation how the run ended, note its cost, write its output folder, and return
+    its result. Never raises: what goes wrong here is part of how the run ended."""
+    comment = tell(values, conclusion, forge)
+    report = build_report(values, comment.conclusion.failure)
+    settle(values, report, forge)
+    publication = values.publication
+    if comment.url is not None:
+        publication = publication.model_copy(update={"comment_url": comment.url or None})
+    conclusion = _write_artifacts(values, publication, comment.conclusion)
+    failure, exit_code = conclusion.failure, conclusion.exit_code
+    outcome_file = outcome_file_of(values, publication, failure, exit_code)
+    try:
+        values.request.output.write_outcome(outcome_file)
+    except OSError as error:
+        failed = _unwritten(values, error)
+        failure, exit_code = failure or failed, exit_code or 1
+    values.request.output.close()
+    return RunResult(
+        request=values.current_request,
+        report=report,
+        outcome_file=outcome_file,
+        publication=publication,
+        exit_code=exit_code,
+        outcome=values.outcome,
+        failure=failure,
+        log=values.log,
+        publishable=publishable(values, failure) != "",
+        comment_failed=comment.failed,
+        outage=outage_of(values, failure, comment.cause),
+        warnings=(*values.warnings, *comment.warnings),
+    )
+
+
+def tell(values: StageValues, conclusion: Conclusion, forge: Forge) -> FinalComment:
+    """Write the one comment that says how the run ended. Failing to is itself a failure of the
+    run."""
+    try:
+        try:
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+        except Stopped as stopped:
+            # A signal stops once, and this comment is what it leaves room for.
+            failure = values.redact(failure_of(stopped))
+            conclusion = conclusion.with_failure(failure, stopped.exit_code)
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+    except (ResolverError, Stopped) as error:
+        logger.error("run %s could not be told: %s", values.request.run, error.what)
+        told = render("run/untold.md.j2", what=error.what).strip()
+        failure = values.redact(failure_of(error))
+        if failure.cause in NO_ROOM:
+            return FinalComment(conclusion, warnings=(told,))
+        publication = values.publication
+        if publication.pull_request is None and publication.review is None:
+            failed = conclusion.with_failure(failure, error.exit_code)
+            return FinalComment(failed, failed=True, cause=failure.cause)
+        # What was made public stays so, and is what the job's page has to name.
+        code = conclusion.exit_code or error.exit_code
+        conclusion = replace(conclusion, exit_code=code)
+        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(told,))
+
+
+def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
+    """Return the URL of the comment, None where there is nothing to tell."""
+    progress, request = values.progress, values.current_request
+    if progress is not None:
+        progress.close()
+    if not request.publish or values.publication.comment_url is not None:
+        return None
+    if conclusion.is_silent and not forge.has_begun(request.trigger):
+        return None  # it was told today, or nothing is to be told
+    untold = progress is None or progress.told is None
+    at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
+    if at_terminal and untold and conclusion.exit_code in {2, 5}:
+        return None  # the person at the terminal is told there, and nobody else asked
+    report = build_report(values, conclusion.failure)
+    return forge.comment(report, values.current_settings.last_word_time)
+
+
+def give_up(
+    request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
+) -> RunResult:
+    """Return the result of a run that could not start, for its settings or its folder. Who may
+    start work is told in the conversation; others learn nothing of what is wrong here.
 
     settings: as far as they can be read.
     """
-    record = Record(job, settings)
+    silent = False
     try:
-        authorize(job.trigger, forge, settings.who_may)
-        if job.publish:
-            forge.acknowledge(job.trigger)
+        authorize(request.trigger, forge, settings.who_may)
+        if request.publish:
+            forge.acknowledge(request.trigger)
     except NotAllowed as refused:
         logger.warning("%s", refused.what)
-        record.silent = True
-    record.fail(failure_of(error), error.exit_code)
-    tell(record, forge)
-    write(record)
-    return record
+        silent = True
+    values = StageValues(request, settings)
+    return conclude(values, Conclusion(failure_of(error), error.exit_code, silent), forge)
 
 
 def failure_of_machine(error: OSError) -> Failure:
@@ -55,74 +170,32 @@ def failure_of_machine(error: OSError) -> Failure:
     return Failure(kind="error", what=what, next_step="see to what is named above, then ask again")
 
 
-def tell(record: Record, forge: Forge) -> None:
-    """One comment that says how it ended. Failing to tell is itself a failure of the run."""
-    try:
-        try:
-            _last_word(record, forge)
-        except Stopped as stopped:
-            # a signal stops once, and this word is what it leaves room for
-            record.fail(failure_of(stopped), stopped.exit_code)
-            _last_word(record, forge)
-    except (ResolverError, Stopped) as error:
-        logger.error("run %s could not be told: %s", record.job.run, error.what)
-        told = render("run/untold.md.j2", what=error.what).strip()
-        if failure_of(error).cause in NO_ROOM:
-            record.warnings.append(told)
-            return
-        record.untold, record.untold_cause = True, failure_of(error).cause
-        if record.publication.pull_request is None and record.publication.review is None:
-            record.fail(failure_of(error), error.exit_code)
-            return
-        # what was made public stays so, and is what the job's page has to name
-        record.warnings.append(told)
-        record.exit_code = record.exit_code or error.exit_code
-
-
-def _last_word(record: Record, forge: Forge) -> None:
-    if record.telling is not None:
-        record.telling.close()
-    if not record.job.publish or record.publication.comment_url is not None:
-        return
-    if record.silent and not forge.has_begun(record.job.trigger):
-        return  # the thread was told of it today, or is to be told nothing
-    untold = record.telling is None or record.telling.told is None
-    at_terminal = record.job.trigger.kind is TriggerKind.COMMAND_LINE
-    if at_terminal and untold and record.exit_code in {2, 5}:
-        return  # the person at the terminal is told there, and nobody else asked
-    url = forge.comment(record.report(), record.settings.last_word_time)
-    record.publication = record.publication.model_copy(update={"comment_url": url or None})
-
-
-def write(record: Record) -> None:
-    """The output folder, whatever happened; outcome.json last. A part that can't be written leaves
-    out no other."""
-    output, log = record.job.output, record.log
-    opened = record.publication.pull_request
+def _write_artifacts(
+    values: StageValues, publication: Publication, conclusion: Conclusion
+) -> Conclusion:
+    """Write the output folder except outcome.json. A part that can't be written leaves out no
+    other; the conclusion says so."""
+    output, log, patch = values.request.output, values.log, values.patch
+    opened = publication.pull_request
+    parts: list[Callable[[], None]] = []
     if log is not None:
-        with _noted(record):
-            output.write_patch(record.patch.diff if record.patch else b"")
+        parts.append(lambda: output.write_patch(patch.diff if patch else b""))
     if opened is not None and opened.body:
-        with _noted(record):
-            output.write_pull_request(opened)
-    with _noted(record):
-        if not record.can_be_published:
-            output.withdraw_change()
+        parts.append(lambda: output.write_pull_request(opened))
+    if not can_be_published(values, conclusion.failure):
+        parts.append(output.withdraw_change)
     if log is not None:
-        with _noted(record):
-            output.write_traces(log.state.events)
-        with _noted(record):
-            log.close()
-    with _noted(record):
-        output.write_outcome(record.summary())
-    output.close()
+        parts.append(lambda: output.write_traces(log.state.events))
+        parts.append(log.close)
+    for part in parts:
+        try:
+            part()
+        except OSError as error:
+            conclusion = conclusion.with_failure(_unwritten(values, error), 1)
+    return conclusion
 
 
-@contextmanager
-def _noted(record: Record) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        failed = failure_of_machine(error)
-        logger.error("run %s could not write its output: %s", record.job.run, failed.what)
-        record.fail(failed, 1)
+def _unwritten(values: StageValues, error: OSError) -> Failure:
+    failed = values.redact(failure_of_machine(error))
+    logger.error("run %s could not write its output: %s", values.request.run, failed.what)
+    return failed

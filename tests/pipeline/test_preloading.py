@@ -11,8 +11,8 @@ from resolver.doors import command_line_trigger, host_of
 from resolver.forge.local import LocalForge
 from resolver.output import Output
 from resolver.pipeline import resolve
-from resolver.record import Job
 from resolver.settings import Settings, load_settings
+from resolver.stages import RunRequest
 
 
 class ReadOnlyForge(LocalForge):
@@ -23,10 +23,10 @@ class ReadOnlyForge(LocalForge):
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> RunRequest:
     """A run on a repository that does not exist, which ends before it asks a model."""
     environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
-    return Job(
+    return RunRequest(
         trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
         run="1",
         output=Output(tmp_path / "output"),
@@ -36,21 +36,21 @@ def job(tmp_path: Path) -> Job:
     )
 
 
-def test_a_run_that_may_start_loads_its_model(job: Job, tmp_path: Path) -> None:
+def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
     resolve(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
     assert [each.model for each in loaded] == ["gpt-4o"]
 
 
-def test_a_refused_run_loads_nothing(job: Job, tmp_path: Path) -> None:
+def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    record = resolve(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
-    assert record.exit_code == 5
+    result = resolve(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
+    assert result.exit_code == 5
     assert loaded == []
 
 
 @pytest.mark.parametrize("model", ["replay:events.jsonl", "scripted:replies.yml"])
-def test_a_recording_or_a_script_needs_no_library(job: Job, model: str) -> None:
+def test_a_recording_or_a_script_needs_no_library(job: RunRequest, model: str) -> None:
     begun: list[object] = []
     settings = job.load({}).model_copy(update={"model": model})
     preload_models(settings, begun.append)

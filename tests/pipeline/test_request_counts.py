@@ -34,13 +34,13 @@ API = (
 GIT = (
     (r"\.agents\.git/info/refs", "the organization's skills", 1),
     (r"\.github\.git/info/refs", "the organization's skills, at their other place", 1),
-    (r"calc\.git/info/refs\?service=git-upload-pack", "ledger, clone (2), kept logs", 4),
+    (r"calc\.git/info/refs\?service=git-upload-pack", "ledger, clone (3), kept logs", 5),
     (r"calc\.git/git-upload-pack", "the same, and what the clone fetches", 5),
     (r"calc\.git/info/refs\?service=git-receive-pack", "ledger (2), branch, log", 4),
     (r"calc\.git/git-receive-pack", "the same", 4),
 )
-CLONE = 5
-"""Requests of git for the clone itself: two to find the branch, three to fetch it."""
+CLONE = 6
+"""Requests of git for the clone itself: two each for the refs, the commit graph, the commits."""
 
 Table = tuple[tuple[str, str, int], ...]
 
