@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from resolver.sandbox.browser import Browser
-from resolver.sandbox.processes import Family, descendants
+from resolver.sandbox.processes import Family, descendant_pids
 
 CLICK = "<title>Click</title><button onclick=\"this.textContent='n' + Date.now()\">Go</button>"
 TREE = "".join(f"<li><a href=/{n}>link {n}</a> <b>{n}</b></li>" for n in range(1000))
@@ -43,7 +43,7 @@ def clocked(work: Callable[[], object]) -> float:
 def memory() -> float:
     """MB of all processes below this one, each shared page divided among its users."""
     total = 0
-    for pid in descendants(os.getpid()):
+    for pid in descendant_pids(os.getpid()):
         try:
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         except OSError:

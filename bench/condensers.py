@@ -43,10 +43,10 @@ from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
 from resolver.memory.condensers.asking import Asker
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, Limits, RequestedToolCall, Tokens
+from resolver.model import Completion, RequestedToolCall, RunLimits, Tokens
 
 ALL = (*(n for n in PARAMETERS if n != "browser"), "browser,masking,importance")
 """A row of its own for `browser` would be that of `none`: nothing is browsed."""
@@ -284,7 +284,7 @@ def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> Pa
             return super().complete(messages, tools)
 
     model = RecordedModel(Noting(), record)
-    return Parts(Bound(tokens), lambda: Asker(model, lambda about, what: print(about, what)))
+    return Parts(SizeBound(tokens), lambda: Asker(model, lambda about, what: print(about, what)))
 
 
 def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, object]:
@@ -292,7 +292,7 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
     with tempfile.TemporaryDirectory() as folder:
         stream, state = EventStream(JsonlStore(Path(folder) / "events.jsonl")), State()
         stream.subscribe("state", state.apply, essential=True)
-        limits = Limits(max_iterations=steps + 50, max_budget=1.0, max_time=86_400)
+        limits = RunLimits(max_iterations=steps + 50, max_budget=1.0, max_time=86_400)
         stream.add(LimitsExtended(limits=limits))
         model, asked = Agent(steps, counter), list[list[ChatMessage]]()
         after: list[int] = []
@@ -369,7 +369,7 @@ def condense_log(path: Path, name: str, bound: int, counter: Counter) -> dict[st
     sent: list[list[ChatMessage]] = []
     after: list[int] = []
     ids: dict[int, int] = {}
-    stream_free = Parts(Bound(bound), lambda: Asker(StandIn(), lambda *_: None))
+    stream_free = Parts(SizeBound(bound), lambda: Asker(StandIn(), lambda *_: None))
     condensing = Condensing(make_condenser(parse_condenser(name), stream_free))
     for event in read_log(path):
         if isinstance(event, Condensation):

@@ -32,11 +32,11 @@ from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import Importance
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, Limits, RequestedToolCall
+from resolver.model import Completion, RequestedToolCall, RunLimits
 
 SIZES = (200, 200, 500, 500, 1_000, 1_000, 2_000, 4_000, 8_000, 32_000)
 
@@ -90,7 +90,7 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
     with tempfile.TemporaryDirectory() as folder:
         stream, state = EventStream(JsonlStore(Path(folder) / "events.jsonl")), State()
         stream.subscribe("state", state.apply, essential=True)
-        limits = Limits(max_iterations=steps + 10, max_budget=1.0, max_time=86_400)
+        limits = RunLimits(max_iterations=steps + 10, max_budget=1.0, max_time=86_400)
         stream.add(LimitsExtended(limits=limits))
         model = Asking(steps, dialect)
         after: list[int] = []
@@ -102,7 +102,7 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
         stream.subscribe("telemetry", note)
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
         agent = CodeActAgent(recorded, ConversationMemory(dialect), dialect)
-        condensing = Condensing(Importance(Bound()))
+        condensing = Condensing(Importance(SizeBound()))
         controller = AgentController(agent, stream, state, Sandbox(), lambda _: condensing, utc_now)
         stream.add(agent.system_prompt())
         stream.add(Message(content="Go on until you are done.", source=Source.USER))

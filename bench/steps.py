@@ -29,11 +29,11 @@ from resolver.events.state import State
 from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import Importance
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, Limits, RequestedToolCall
+from resolver.model import Completion, RequestedToolCall, RunLimits
 from resolver.security.redaction import Redactor
 
 PEERS = Path(__file__).parent / "peers"
@@ -84,7 +84,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     store = JsonlStore(folder / "events.jsonl")
     stream, state = EventStream(store, Redactor(("a-secret-of-the-bench",))), State()
     stream.subscribe("state", state.apply, essential=True)
-    limits = Limits(max_iterations=steps + 10, max_budget=1.0, max_time=86_400)
+    limits = RunLimits(max_iterations=steps + 10, max_budget=1.0, max_time=86_400)
     stream.add(LimitsExtended(limits=limits))
 
     def record(completion: Completion) -> None:
@@ -93,7 +93,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     model = RecordedModel(ScriptedModel(steps), record)
     agent = CodeActAgent(model, ConversationMemory("tools"), "tools")
     sandbox = FreeSandbox()
-    condensing = Condensing(Importance(Bound()))
+    condensing = Condensing(Importance(SizeBound()))
     controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)
     stream.add(agent.system_prompt())
     stream.add(Message(content="Go on until you are done.", source=Source.USER))

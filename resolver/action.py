@@ -15,16 +15,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.doors import (
     app_login,
     filtered_log,
     github_forge,
-    host_of,
+    open_host,
     own_login,
     run_id,
     stop_on_signals,
-    trigger_of,
+    trigger_for_target,
 )
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
@@ -32,27 +32,27 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.forge.wording import comment_body
 from resolver.model import Trigger, TriggerKind
 from resolver.output import EVENTS, OUTCOME, Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.result import print_result
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.settings import HEARING, Settings, load_settings
 from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.thread.commands import (
-    about_issue,
     answer_in_job,
     archive,
-    go_on_from_archive,
+    continue_from_archive,
+    issue_of_command,
     watch_of,
 )
-from resolver.thread.ending import give_up
-from resolver.thread.placing import placed
+from resolver.thread.ending import abandon_run
+from resolver.thread.placing import locate_dispatch
 from resolver.thread.steering import STARTS
-from resolver.thread.watching import watched
+from resolver.thread.watching import watch_comments
 from resolver.trace.groups import Groups
 from resolver.trace.plain import for_terminal
-from resolver.triggers.dispatch import Arrival
-from resolver.triggers.ignored import Ignored, Malformed
+from resolver.triggers.dispatch import DispatchSource
+from resolver.triggers.ignored import IgnoredEvent, MalformedEvent
 
 logger = logging.getLogger("resolver.action")
 
@@ -63,7 +63,7 @@ OUTPUT = "resolver-output"
 def run_action(environment: Mapping[str, str], console: Console) -> int:
     """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up, of
     which whoever asked is told on the thread before."""
-    host = host_of(environment)
+    host = open_host(environment)
     try:
         return _run(environment, console, host)
     except UsageError as error:
@@ -75,13 +75,13 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
         raise
 
 
-def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
+def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int:
     options = app_login(load_settings({}, environment), host)
     settings = load_settings(options, environment)
-    trigger = asked_of(settings, environment, host)
-    if isinstance(trigger, Malformed):
+    trigger = event_from_environment(settings, environment, host)
+    if isinstance(trigger, MalformedEvent):
         raise UsageError(trigger.reason, "give `issue`, a number; without any input it is a sweep")
-    if isinstance(trigger, Ignored):
+    if isinstance(trigger, IgnoredEvent):
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
         return 0
@@ -94,7 +94,7 @@ def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
     console.print(Text(for_terminal(asked)), soft_wrap=True)
     if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):
-            trigger = about_issue(trigger, forge)
+            trigger = issue_of_command(trigger, forge)
             answered = answer_in_job(trigger, run, forge, settings, host)
         if answered is not None:
             console.print(Text(for_terminal(answered.said)), soft_wrap=True)
@@ -113,9 +113,9 @@ def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
         continues=settings.keep_log,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
-        job = go_on_from_archive(job, settings)
-        with watched(watch_of(job, settings)):
-            result = resolve(job, forge)
+        job = continue_from_archive(job, settings)
+        with watch_comments(watch_of(job, settings)):
+            result = run_pipeline(job, forge)
         archive(result, settings)
     print_result(result, console)
     console.print(Text(annotation(result)), soft_wrap=True)
@@ -125,18 +125,18 @@ def _run(environment: Mapping[str, str], console: Console, host: Host) -> int:
     return result.exit_code
 
 
-def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageError) -> None:
+def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
     """Say on the thread what is wrong with the settings or the workspace, where somebody who may
     has asked for work; with what is set for hearing them, whatever else is wrong."""
     settings = load_settings({}, environment, only=HEARING)
     settings = load_settings(app_login(settings, host), environment, only=HEARING)
-    trigger = asked_of(settings, environment, host)
-    if isinstance(trigger, Ignored):
+    trigger = event_from_environment(settings, environment, host)
+    if isinstance(trigger, IgnoredEvent):
         write_outputs(environment, {"state": "error"})
         return
     forge = github_forge(settings, trigger.repository, host)
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
-    with filtered_log(settings, host), scratch_folder() as elsewhere:
+    with filtered_log(settings, host), temporary_directory() as elsewhere:
         try:
             output = output_in(workspace)
         except UsageError:
@@ -150,7 +150,7 @@ def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageErro
             log_url=job_url(environment, trigger),
             actions_run=actions_run(environment),
         )
-        result = give_up(job, settings, forge, error)
+        result = abandon_run(job, settings, forge, error)
         left = {}
         if output.folder == elsewhere / OUTPUT:
             left = {"output": "", "outcome": "", "events": ""}
@@ -160,24 +160,26 @@ def _tell_of_set_up(environment: Mapping[str, str], host: Host, error: UsageErro
         write_summary(environment, result)
 
 
-def asked_of(settings: Settings, environment: Mapping[str, str], host: Host) -> Trigger | Ignored:
+def event_from_environment(
+    settings: Settings, environment: Mapping[str, str], host: RunHost
+) -> Trigger | IgnoredEvent:
     """What the job's event asks for, and where. Raises UsageError and ForgeError."""
     name, payload = read_event(environment)
-    arrival = Arrival(environment.get("GITHUB_RUN_ID", ""), utc_now())
+    arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
     own = own_login(settings, name, payload, host)
-    trigger = trigger_of(settings, name, payload, own, arrival)
-    if isinstance(trigger, Ignored):
+    trigger = trigger_for_target(settings, name, payload, own, arrival)
+    if isinstance(trigger, IgnoredEvent):
         return trigger
     with filtered_log(settings, host):
         forge = github_forge(settings, trigger.repository, host)
         trigger = _as_asked(trigger, forge, arrival.id)
         again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
-        found = placed(trigger, forge, settings, again)
+        found = locate_dispatch(trigger, forge, settings, again)
         # Each comment of a review, each check of a commit starts a job. One of them does the run,
         # whatever it came to; who wants it done again runs that job again.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
         if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
-            return Ignored("another event has asked for the same already")
+            return IgnoredEvent("another event has asked for the same already")
         return found
 
 

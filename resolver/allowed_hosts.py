@@ -46,7 +46,7 @@ _ENTRY: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))
 
 
 @dataclass(frozen=True)
-class Rule:
+class HostRule:
     """One host, or all below one (`below`), on some ports.
 
     private: its address may be one of the operator's own network, which is refused otherwise.
@@ -67,7 +67,7 @@ class Rule:
 class AllowList:
     """What a run may reach. entries: as the operator wrote them, see `parse`."""
 
-    def __init__(self, entries: tuple[str, ...], rules: tuple[Rule, ...]) -> None:
+    def __init__(self, entries: tuple[str, ...], rules: tuple[HostRule, ...]) -> None:
         self.entries = entries
         self._rules = rules
 
@@ -98,7 +98,7 @@ class AllowList:
         ]
         return ", ".join(part.removeprefix(PRIVATE) for part in parts)
 
-    def find(self, host: str, port: int) -> Rule:
+    def find(self, host: str, port: int) -> HostRule:
         """The rule that allows it. Raises ValueError that says why none does.
 
         host: as a program inside asked for it.
@@ -126,15 +126,15 @@ def is_address(host: str) -> bool:
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
-def _rules(entries: tuple[str, ...]) -> Iterable[Rule]:
+def _rules(entries: tuple[str, ...]) -> Iterable[HostRule]:
     for entry in entries:
         if entry in PRESETS:
-            yield from (Rule(host, WEB_PORTS) for host in PRESETS[entry])
+            yield from (HostRule(host, WEB_PORTS) for host in PRESETS[entry])
         else:
             yield _rule(entry)
 
 
-def _rule(entry: str) -> Rule:
+def _rule(entry: str) -> HostRule:
     private = entry.startswith(PRIVATE)
     match = _ENTRY.fullmatch(entry.removeprefix(PRIVATE))
     if match is None:
@@ -150,7 +150,7 @@ def _rule(entry: str) -> Rule:
             raise ValueError(f"{entry!r} does not name one host")
         if is_address(host) and not _is_plain_address(host):
             raise ValueError(f"{entry!r}: write the address as four numbers, or as IPv6")
-        return Rule(host, frozenset({port}), private=True)
+        return HostRule(host, frozenset({port}), private=True)
     below = host.startswith("*.")
     name = host.removeprefix("*.")
     if is_address(name):
@@ -162,7 +162,7 @@ def _rule(entry: str) -> Rule:
             f"{entry!r} is neither one of {', '.join(PRESETS)} nor a full host name; "
             "a host of your own network is `private:HOST:PORT`"
         )
-    return Rule(name, frozenset({port}) if port else WEB_PORTS, below)
+    return HostRule(name, frozenset({port}) if port else WEB_PORTS, below)
 
 
 def _is_plain_address(host: str) -> bool:

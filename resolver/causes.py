@@ -15,7 +15,7 @@ OUTAGES: frozenset[Cause] = frozenset({"forge_down", "rate_limit", "provider_dow
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFailure:
     """One cause. next_step: what a person does about it."""
 
     cause: Cause
@@ -23,8 +23,8 @@ class Known:
     next_step: str
 
 
-def _known(cause: Cause, pattern: str, next_step: str) -> Known:
-    return Known(cause, re.compile(pattern, re.IGNORECASE), next_step)
+def _known(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
+    return KnownFailure(cause, re.compile(pattern, re.IGNORECASE), next_step)
 
 
 _ANYWHERE = (
@@ -120,20 +120,20 @@ _ANSWER = (
 )
 
 
-def of_push(said: str) -> Known | None:
+def push_failure(said: str) -> KnownFailure | None:
     """Why git was refused, by the words of git and of the server; None when they don't say."""
     return _first((*_ANYWHERE, *_PUSH), said)
 
 
-def of_network(said: str) -> Known | None:
+def of_network(said: str) -> KnownFailure | None:
     """Why git has reached no server that works, by its words; None when they don't say."""
     return _first((_UNREACHABLE,), said)
 
 
-def of_answer(said: str) -> Known | None:
+def response_failure(said: str) -> KnownFailure | None:
     """Why the API refused, by the message of its answer; None when that does not say."""
     return _first((*_ANYWHERE, *_ANSWER), said)
 
 
-def _first(known: tuple[Known, ...], said: str) -> Known | None:
+def _first(known: tuple[KnownFailure, ...], said: str) -> KnownFailure | None:
     return next((each for each in known if each.pattern.search(said)), None)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from resolver import __version__
-from resolver.errors import ResolverError, Stopped
+from resolver.errors import ResolverError, RunStopped
 from resolver.trace.plain import for_terminal
 
 COMMANDS = {
@@ -101,7 +101,7 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     try:
         code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
-    except (ResolverError, Stopped) as error:
+    except (ResolverError, RunStopped) as error:
         print_error(error)
         return error.exit_code
     except click.ClickException as error:
@@ -129,7 +129,7 @@ def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: boo
             click.echo(f"resolver: warning: {line}", err=True)
 
 
-def print_error(error: ResolverError | Stopped) -> None:
+def print_error(error: ResolverError | RunStopped) -> None:
     """What went wrong, and below it what to do."""
     click.echo(for_terminal(f"resolver: {error.what}"), err=True)
     if error.next_step:

@@ -5,10 +5,10 @@ Made in `resolver.workspace.objects`, read by `resolver.forge.github.signed`.
 
 from pydantic import Field
 
-from resolver.nouns import Noun
+from resolver.nouns import FrozenModel
 
 
-class NewEntry(Noun):
+class NewEntry(FrozenModel):
     """A path of a commit that differs from its first parent's."""
 
     path: str
@@ -16,7 +16,7 @@ class NewEntry(Noun):
     id: str | None = Field(default=None, description="None where the path is gone.")
 
 
-class MadeCommit(Noun):
+class MadeCommit(FrozenModel):
     """A commit as it was made here, for a forge to make the same one."""
 
     id: str = Field(description="Here; the forge's own has another.")
@@ -28,7 +28,7 @@ class MadeCommit(Noun):
     blobs: tuple[str, ...] = Field(description="Contents that no parent has, each once.")
 
 
-class PlacedCommit(Noun):
+class PublishedCommit(FrozenModel):
     """A commit as a branch of the forge holds it."""
 
     id: str

@@ -31,16 +31,16 @@ _GIVEN = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,6})\s*")
 
 
 @dataclass(frozen=True)
-class Stage:
+class CondenserStage:
     """One condenser of a row."""
 
     name: str
     parameters: Mapping[str, int]
 
 
-def parse_condenser(text: str) -> tuple[Stage, ...]:
+def parse_condenser(text: str) -> tuple[CondenserStage, ...]:
     """The condensers that the text names, in order. Raises ValueError that says what is wrong."""
-    stages: list[Stage] = []
+    stages: list[CondenserStage] = []
     at = 0
     while at < len(text):
         found = _STAGE.match(text, at)
@@ -53,7 +53,7 @@ def parse_condenser(text: str) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _stage(name: str, given: str) -> Stage:
+def _stage(name: str, given: str) -> CondenserStage:
     known = PARAMETERS.get(name)
     if known is None:
         raise ValueError(f"there is no condenser {name!r}; they are {', '.join(PARAMETERS)}")
@@ -66,4 +66,4 @@ def _stage(name: str, given: str) -> Stage:
         if int(found.group(2)) > MOST:
             raise ValueError(f"{name}: {part.strip()} is more than {MOST}")
         parameters[found.group(1)] = int(found.group(2))
-    return Stage(name, parameters)
+    return CondenserStage(name, parameters)

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from pydantic import Field
 
-from resolver.nouns import Recorded
+from resolver.nouns import LoggedModel
 
 
 class RiskLevel(StrEnum):
@@ -46,7 +46,7 @@ def named_number(words: str) -> tuple[str, str]:
     return (found[1], words[found.end() :]) if found else ("", words)
 
 
-class Wanted(Recorded):
+class PendingApproval(LoggedModel):
     """An action that waits for a person. Made in `resolver.controller.confirmation`, shown by the
     forge."""
 
@@ -57,7 +57,7 @@ class Wanted(Recorded):
     number: str = Field(default="", description="Six digits by which a decision can name it.")
 
 
-class Decision(Recorded):
+class ApprovalDecision(LoggedModel):
     """What a person said about an action that waits, in a comment."""
 
     approved: bool = Field(description="Whether the action may be done.")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.nouns import Noun
+from resolver.nouns import FrozenModel
 
 Reviewer = Literal["requester", "codeowners"]
 
@@ -25,7 +25,7 @@ _SUFFIXES = {"", ".md", ".txt"}
 _FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
-class Conventions(Noun):
+class Conventions(FrozenModel):
     """Read at the default branch, where only people with write access have written."""
 
     template: str = Field(default="", description="Of pull requests; empty where there is none.")
@@ -35,7 +35,7 @@ class Conventions(Noun):
     )
 
 
-class Wishes(Noun):
+class PullRequestPreferences(FrozenModel):
     """Who is asked to look at a pull request, and how it is marked."""
 
     reviewers: tuple[Reviewer, ...] = ()

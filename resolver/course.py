@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.nouns import Noun
+from resolver.nouns import FrozenModel
 
 Verdict = Literal["passed", "failed", "not_run", "unfinished", "unknown"]
 """What was seen of a check's end. not_run: the program or its tests were not there. unfinished: it
@@ -21,7 +21,7 @@ _ENDED = {
 }
 
 
-class Check(Noun):
+class ObservedCheck(FrozenModel):
     """A check that the agent ran, and how it was seen to end.
 
     exit_code: its own; None where another program's stood for it (`pytest | tail`). stale: code was
@@ -48,17 +48,17 @@ class Check(Noun):
         return _ENDED[self.verdict]
 
 
-class Course(Noun):
+class CheckHistory(FrozenModel):
     """What a run's log shows of a change, in order. Nothing of it is a claim."""
 
-    reproduced: Check | None = Field(
+    reproduced: ObservedCheck | None = Field(
         default=None, description="The last test that failed before anything was edited."
     )
     edited: bool = Field(default=False, description="True once a file was changed.")
     files: int | None = Field(
         default=None, description="How many files; None where commands edit, which don't say it."
     )
-    checks: tuple[Check, ...] = Field(
+    checks: tuple[ObservedCheck, ...] = Field(
         default=(), description="The newest run of each check, in order."
     )
     unclear: bool = Field(
@@ -74,12 +74,12 @@ class Course(Noun):
     )
 
     @property
-    def fresh(self) -> tuple[Check, ...]:
+    def fresh(self) -> tuple[ObservedCheck, ...]:
         """The checks that no code was edited after."""
         return tuple(check for check in self.checks if not check.stale)
 
     @property
-    def newest(self) -> Check | None:
+    def newest(self) -> ObservedCheck | None:
         """The check that decides: of the fresh ones the newest that fails, else that has not ended,
         else that passed, else the newest."""
         for verdict in ("failed", "unfinished", "passed", "unknown"):

@@ -14,19 +14,19 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.assembly.tokens import access_of
-from resolver.errors import ResolverError, Stopped, UsageError
-from resolver.forge.github.around import Wanted
+from resolver.errors import ResolverError, RunStopped, UsageError
+from resolver.forge.github.around import WantedContext
 from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.security.logging import RewritingFilter
 from resolver.settings import Settings
 from resolver.trace.plain import for_terminal
-from resolver.triggers.dispatch import Arrival
-from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import needs_own_login, parse_event
+from resolver.triggers.dispatch import DispatchSource
+from resolver.triggers.ignored import IgnoredEvent
+from resolver.triggers.parse import needs_own_login, parse_github_event
 
 logger = logging.getLogger("resolver.doors")
 
@@ -37,11 +37,11 @@ _SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
 
-def host_of(environment: Mapping[str, str]) -> Host:
+def open_host(environment: Mapping[str, str]) -> RunHost:
     """This machine, with the toolbox in the person's cache folder."""
     home = environment.get("HOME", "/")
     cache = environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
-    return Host(
+    return RunHost(
         environment=environment,
         cache=Path(cache) / "resolver",
         secrets=environment_secrets(environment),
@@ -65,7 +65,7 @@ def run_id(key: str, now: datetime) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{hashlib.sha256(key.encode()).hexdigest()[:6]}"
 
 
-def login() -> str:
+def read_login() -> str:
     """Who is at the terminal; "" where the machine does not know."""
     try:
         return getpass.getuser()
@@ -108,7 +108,7 @@ def command_line_trigger(
     )
 
 
-def github_forge(settings: Settings, repository: str, host: Host) -> GitHubForge:
+def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubForge:
     """The GitHub that the settings name, as the App or with the token that they have.
 
     host: its redactors know each token that is made. Raises UsageError with neither.
@@ -118,11 +118,11 @@ def github_forge(settings: Settings, repository: str, host: Host) -> GitHubForge
         raise UsageError(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
-    wanted = Wanted(settings.pictures, settings.picture_hosts)
+    wanted = WantedContext(settings.pictures, settings.picture_hosts)
     return GitHubForge(access_of(settings, source), repository, wanted)
 
 
-def app_login(settings: Settings, host: Host) -> dict[str, Any]:
+def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
     """As whom the settings' App writes, as the setting that says so; {} without an App.
 
     Raises ForgeError when GitHub does not take its key, and UsageError for half an App.
@@ -136,18 +136,18 @@ def app_login(settings: Settings, host: Host) -> dict[str, Any]:
         return {}
 
 
-def trigger_of(
+def trigger_for_target(
     settings: Settings,
     event: str,
     payload: Mapping[str, Any],
     own: str = "",
-    arrival: Arrival | None = None,
-) -> Trigger | Ignored:
+    arrival: DispatchSource | None = None,
+) -> Trigger | IgnoredEvent:
     """What a GitHub event asks for, by the settings' mention, label and lists.
 
     own: our login where the settings don't say it; arrival: as in `parse_event`.
     """
-    return parse_event(
+    return parse_github_event(
         event,
         payload,
         mention=settings.mention,
@@ -161,7 +161,7 @@ def trigger_of(
     )
 
 
-def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: Host) -> str:
+def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
     """Our login, asked of the forge where the event can't be understood without; else, and when
     it does not say, what the settings have."""
     if settings.bot_login or not needs_own_login(event, payload):
@@ -176,7 +176,7 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
 
 
 @contextmanager
-def filtered_log(settings: Settings, host: Host) -> Iterator[None]:
+def filtered_log(settings: Settings, host: RunHost) -> Iterator[None]:
     """Warnings of all packages go to stderr without secrets and without control of a terminal or
     of the Action's runner."""
     redactor = host.redactor(settings)
@@ -215,7 +215,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
         stopping.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Stopped(
+        raise RunStopped(
             f"the run was stopped by {signal.Signals(number).name}",
             "start it again: what it did so far is in the event log",
         )

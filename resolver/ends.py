@@ -10,7 +10,9 @@ BEGINNING = 0.25
 """Share of the room that is the beginning's."""
 
 
-def both_ends(sizes: Sequence[int], room: int, share: float = BEGINNING) -> tuple[int, int]:
+def keep_head_and_tail(
+    sizes: Sequence[int], room: int, share: float = BEGINNING
+) -> tuple[int, int]:
     """How many items are kept at the beginning, and at the end, of those with these sizes.
 
     The beginning takes at most its share of the room, the end what is left of it then.
@@ -31,7 +33,7 @@ def both_ends(sizes: Sequence[int], room: int, share: float = BEGINNING) -> tupl
 def shorten_thread(comments: Sequence[Comment], room: int) -> tuple[Comment, ...]:
     """The oldest and the newest comments that fit into so many characters; the first of the newest
     says how many were left out before it. Without room for that one there are none."""
-    first, last = both_ends([len(comment.body) for comment in comments], room)
+    first, last = keep_head_and_tail([len(comment.body) for comment in comments], room)
     if first == len(comments):
         return tuple(comments)
     dropped = comments[first : len(comments) - last]

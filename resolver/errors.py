@@ -107,7 +107,7 @@ class OverBudget(Refused):
     """What the runs of a month or a day may cost together is used up before this one began."""
 
 
-class CeilingReached(Refused):
+class QuotaReached(Refused):
     """A thread, a person or a repository has had what it may have in a day, or bots go round."""
 
 
@@ -178,11 +178,11 @@ class LogTooNew(LogError):
     """The log has a version that this Resolver does not know."""
 
 
-class Unstorable(LogError):
+class UnstorableEvent(LogError):
     """An event is too large, or holds what JSON or UTF-8 can't carry."""
 
 
-class Stopped(BaseException):
+class RunStopped(BaseException):
     """A person or a signal ended the run.
 
     Like KeyboardInterrupt no Exception: it comes in the middle of anything, and a library that

@@ -6,53 +6,53 @@ from typing import Literal
 
 from pydantic import SecretStr, field_validator
 
-from resolver.conventions import Reviewer, Wishes
-from resolver.guard_knobs import GuardKnobs
-from resolver.knobs import knob
-from resolver.who_may import Level, WhoMay
+from resolver.conventions import PullRequestPreferences, Reviewer
+from resolver.guard_knobs import QuotaSettings
+from resolver.knobs import setting
+from resolver.who_may import AccessPolicy, Level
 
 
-class ForgeKnobs(GuardKnobs):
+class GitHubSettings(QuotaSettings):
     """Triggers, branches, pull requests, reviews, comments."""
 
     # who may start work, and by what
-    allowed_users: tuple[str, ...] = knob(
+    allowed_users: tuple[str, ...] = setting(
         (), "Logins that may start work without write access, those of bots too.", option=False
     )
-    allowed_teams: tuple[str, ...] = knob(
+    allowed_teams: tuple[str, ...] = setting(
         (),
         "Teams, as ORG/TEAM, whose members may start work without write access; the token needs "
         "`members: read` of the organization.",
         option=False,
     )
-    review_teams: tuple[str, ...] = knob(
+    review_teams: tuple[str, ...] = setting(
         (),
         "Teams, as ORG/TEAM or TEAM of the repository's owner: a review that one of them is asked "
         "for is done as if our own account were asked.",
         option=False,
     )
-    denied_users: tuple[str, ...] = knob(
+    denied_users: tuple[str, ...] = setting(
         (), "Logins that are never listened to, whatever they may.", option=False
     )
-    required_permission: Level = knob(
+    required_permission: Level = setting(
         "write",
         "What people need on the repository to start work: `triage`, `write`, `maintain` or "
         "`admin`.",
         option=False,
     )
-    refusals: Literal["comment", "silent"] = knob(
+    refusals: Literal["comment", "silent"] = setting(
         "comment",
         "How a person who may not start work is told: by one line on the thread, or not at all "
         "(the job's log and summary still say it).",
         option=False,
     )
-    fix_failing_checks: Literal["none", "own", "default-branch", "all"] = knob(
+    fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",
         "Whose failing checks start work: those of Resolver's own open pull requests, of the "
         "default branch, or of both; see triggers.md.",
         option=False,
     )
-    max_check_fixes: int = knob(
+    max_check_fixes: int = setting(
         2,
         "Most runs for the failing checks of one pull request, or of one issue about the default "
         "branch.",
@@ -60,8 +60,8 @@ class ForgeKnobs(GuardKnobs):
         ge=1,
         le=20,
     )
-    sweep_issues: int = knob(5, "Most runs that a sweep begins.", option=False, ge=1)
-    sweep_total: float = knob(
+    sweep_issues: int = setting(5, "Most runs that a sweep begins.", option=False, ge=1)
+    sweep_total: float = setting(
         10.0,
         "Most US dollars that the runs of a sweep may cost together.",
         option=False,
@@ -70,33 +70,33 @@ class ForgeKnobs(GuardKnobs):
     )
 
     # what a pull request is like
-    draft: Literal["auto", "always", "never"] = knob(
+    draft: Literal["auto", "always", "never"] = setting(
         "auto",
         "Whether pull requests are opened as drafts: `auto` unless the work is done and the checks "
         "that were run on it passed, with no edit after them, `always` (or true), `never` (or "
         "false).",
         repository=True,
     )
-    base_branch: str = knob(
+    base_branch: str = setting(
         "",
         "Branch that work on issues starts from and is proposed for; the default branch when "
         "empty.",
         repository=True,
     )
-    reviewers: tuple[str, ...] = knob(
+    reviewers: tuple[str, ...] = setting(
         ("requester",),
         "Who is asked to review a pull request that is no draft: `requester` (who asked for the "
         "work), `codeowners` (of the files it changes), both, or `none`.",
         repository=True,
         option=False,
     )
-    pull_request_labels: tuple[str, ...] = knob(
+    pull_request_labels: tuple[str, ...] = setting(
         (), "Labels that pull requests get.", repository=True, option=False
     )
-    assign_requester: bool = knob(
+    assign_requester: bool = setting(
         False, "Assign pull requests to who asked for the work.", repository=True, option=False
     )
-    signed_commits: bool = knob(
+    signed_commits: bool = setting(
         False,
         "Make commits through GitHub's API, which signs those of an App or an Action; else they "
         "are pushed with git, unsigned.",
@@ -105,16 +105,16 @@ class ForgeKnobs(GuardKnobs):
     )
 
     # the one comment
-    progress_comments: bool = knob(
+    progress_comments: bool = setting(
         True,
         "Say at once that the work has begun, in the comment that will say how it ended, and how "
         "far it is while it goes on.",
         option=False,
     )
-    progress_interval: float = knob(
+    progress_interval: float = setting(
         15.0, "Seconds between two edits of that comment.", option=False, ge=1, le=3600
     )
-    last_word_time: float = knob(
+    last_word_time: float = setting(
         75.0,
         "Seconds for which it is tried again to say on the thread how a run ended, where the forge "
         "does not take it.",
@@ -122,10 +122,10 @@ class ForgeKnobs(GuardKnobs):
         ge=0,
         le=600,
     )
-    write_retry_seconds: float = knob(
+    write_retry_seconds: float = setting(
         240.0, "Seconds for which failed writes are tried again.", option=False, ge=0, le=3600
     )
-    public_url: str = knob(
+    public_url: str = setting(
         "",
         "Address at which people reach this server, like `https://resolver.example.org`: comments "
         "then link to a page that shows the run as it goes, for whoever has the link. No page and "
@@ -141,7 +141,7 @@ class ForgeKnobs(GuardKnobs):
         return value.rstrip("/")
 
     # review rounds
-    resolve_threads: Literal["none", "addressed"] = knob(
+    resolve_threads: Literal["none", "addressed"] = setting(
         "none",
         "Which conversations on lines are marked as resolved when a round of review is done: none, "
         "because that is the reviewer's to say, or those in which Resolver did what was asked.",
@@ -150,14 +150,14 @@ class ForgeKnobs(GuardKnobs):
     )
 
     # as whom
-    app_id: str | None = knob(
+    app_id: str | None = setting(
         None,
         "GitHub App to work as, by its id or client id. It needs `app_private_key`, and is "
         "stronger than a token: each run gets one of its own, for its repository alone.",
         "GITHUB_APP_ID",
         option=False,
     )
-    app_private_key: SecretStr | None = knob(
+    app_private_key: SecretStr | None = setting(
         None,
         "Private key of the GitHub App: the text of its PEM file, or the file's path.",
         "GITHUB_APP_PRIVATE_KEY",
@@ -170,7 +170,7 @@ class ForgeKnobs(GuardKnobs):
         return value and SecretStr(_pem(value.get_secret_value()))
 
     # work on branches
-    base_moved: Literal["leave", "rebase", "merge"] = knob(
+    base_moved: Literal["leave", "rebase", "merge"] = setting(
         "leave",
         "What is done before a new pull request is opened where its base branch has got commits "
         "meanwhile: nothing, so that what was tested is what is proposed (`leave`), the commit put "
@@ -180,7 +180,7 @@ class ForgeKnobs(GuardKnobs):
         repository=True,
         option=False,
     )
-    fork_changes: Literal["push", "branch", "patch"] = knob(
+    fork_changes: Literal["push", "branch", "patch"] = setting(
         "push",
         "Where a change to a pull request from a fork goes: onto the fork's branch where its "
         "author lets maintainers edit it, else into the comment as a patch (`push`); onto a new "
@@ -190,14 +190,14 @@ class ForgeKnobs(GuardKnobs):
     )
 
     # what is read
-    pictures: int = knob(
+    pictures: int = setting(
         4,
         "Most pictures of an issue's texts that are fetched for models that see; 0 for none.",
         option=False,
         ge=0,
         le=8,
     )
-    picture_hosts: tuple[str, ...] = knob(
+    picture_hosts: tuple[str, ...] = setting(
         (),
         "Hosts that pictures are fetched from beside the forge's own and GitHub's, with their "
         "ports where they have one: where an Enterprise Server keeps its uploads.",
@@ -237,9 +237,9 @@ class ForgeKnobs(GuardKnobs):
         return value
 
     @property
-    def who_may(self) -> WhoMay:
+    def who_may(self) -> AccessPolicy:
         """Who may start work."""
-        return WhoMay(
+        return AccessPolicy(
             users=self.allowed_users,
             teams=self.allowed_teams,
             denied=self.denied_users,
@@ -252,10 +252,10 @@ class ForgeKnobs(GuardKnobs):
         return self.app_id is not None or self.app_private_key is not None
 
     @property
-    def wishes(self) -> Wishes:
+    def wishes(self) -> PullRequestPreferences:
         """Who is asked to look at a pull request, and how it is marked."""
         known: tuple[Reviewer, ...] = ("requester", "codeowners")
-        return Wishes(
+        return PullRequestPreferences(
             reviewers=tuple(each for each in known if each in self.reviewers),
             labels=self.pull_request_labels,
             assign_requester=self.assign_requester,

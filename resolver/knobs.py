@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-def knob(
+def setting(
     default: Any,
     description: str,
     *names: str,
@@ -28,7 +28,7 @@ def knob(
     )
 
 
-class ServiceKnobs(BaseModel):
+class ServiceSettings(BaseModel):
     """How one service asks its model; None is as the run's own model is asked. The word of a model
     alone is its name."""
 
@@ -64,87 +64,87 @@ class ServiceKnobs(BaseModel):
         return value
 
 
-class ModelKnobs(BaseSettings):
+class ModelSettings(BaseSettings):
     """Which model is asked, where and how, and which others when."""
 
-    model: str = knob(
+    model: str = setting(
         "",
         "Model, as litellm names it (`anthropic/...`, `openai/...`), `replay:FILE` for the replies "
         "of an event log, or `scripted:FILE` for those of a YAML list.",
         "LLM_MODEL",
     )
-    api_key: SecretStr | None = knob(
+    api_key: SecretStr | None = setting(
         None, "Key of the model endpoint.", "LLM_API_KEY", option=False
     )
-    base_url: str | None = knob(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
-    api_version: str | None = knob(
+    base_url: str | None = setting(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
+    api_version: str | None = setting(
         None, "API version, for Azure endpoints.", "LLM_API_VERSION", option=False
     )
-    model_region: str | None = knob(
+    model_region: str | None = setting(
         None, "Region of the model at Bedrock or Vertex.", "AWS_REGION_NAME", option=False
     )
-    model_project: str | None = knob(
+    model_project: str | None = setting(
         None, "Project of the model at Vertex.", "VERTEXAI_PROJECT", option=False
     )
-    dialect: Literal["auto", "tools", "tags"] = knob(
+    dialect: Literal["auto", "tools", "tags"] = setting(
         "auto", "How the model acts: native tool calls, tags in text, or what the model can do."
     )
-    temperature: float | None = knob(
+    temperature: float | None = setting(
         None, "Sampling temperature; unset means the provider's default.", option=False, ge=0, le=2
     )
-    reasoning_effort: Effort | None = knob(
+    reasoning_effort: Effort | None = setting(
         None,
         "How much the model thinks before it answers; unset means the provider's default.",
         option=False,
     )
-    seed: int | None = knob(
+    seed: int | None = setting(
         None, "Seed of the sampling, where the provider takes one.", option=False
     )
-    stop_words: tuple[str, ...] = knob(
+    stop_words: tuple[str, ...] = setting(
         (), "Words at which a reply of the model ends.", option=False
     )
-    model_stream: bool = knob(
+    model_stream: bool = setting(
         False,
         "Have replies sent in pieces: for endpoints that answer in no other way, and for proxies "
         "that close a connection that is silent for long.",
         option=False,
     )
-    model_timeout: float = knob(300.0, "Seconds one model call may take.", option=False, gt=0)
-    model_retries: int = knob(
+    model_timeout: float = setting(300.0, "Seconds one model call may take.", option=False, gt=0)
+    model_retries: int = setting(
         5, "Attempts after a failed model call that may be tried again.", option=False, ge=0, le=20
     )
-    input_cost_per_token: float | None = knob(
+    input_cost_per_token: float | None = setting(
         None,
         "US dollars per input token, for a model that litellm has no price of.",
         option=False,
         ge=0,
     )
-    output_cost_per_token: float | None = knob(
+    output_cost_per_token: float | None = setting(
         None,
         "US dollars per output token, for a model that litellm has no price of.",
         option=False,
         ge=0,
     )
-    fallback_models: tuple[str, ...] = knob(
+    fallback_models: tuple[str, ...] = setting(
         (),
         "Models that are asked in turn when the one before is down or refuses. At the same "
         "provider they have the same address and key; at another the key is in the provider's own "
         "variable (`ANTHROPIC_API_KEY`, ...).",
         option=False,
     )
-    model_rules: tuple[str, ...] = knob(
+    model_rules: tuple[str, ...] = setting(
         (),
         "Rules that choose another model, the first that applies: `service:NAME=MODEL`, "
         "`agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`, `budget<SHARE=MODEL`.",
         option=False,
     )
-    services: dict[str, ServiceKnobs] = knob(
+    services: dict[str, ServiceSettings] = setting(
         {},
         "Models of single services (`agent`, `condenser`, `judge`) or agents "
         "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. See models.md.",
         option=False,
     )
-    max_monthly_budget: float | None = knob(
+    max_monthly_budget: float | None = setting(
         None,
         "Most US dollars that the runs of one repository may cost in a month (UTC) on a server; "
         "no bound unless given.",
@@ -152,7 +152,7 @@ class ModelKnobs(BaseSettings):
         gt=0,
         allow_inf_nan=False,
     )
-    max_daily_budget: float | None = knob(
+    max_daily_budget: float | None = setting(
         None,
         "Most US dollars that all runs of a server together may cost in a day (UTC); no bound "
         "unless given.",
@@ -160,7 +160,7 @@ class ModelKnobs(BaseSettings):
         gt=0,
         allow_inf_nan=False,
     )
-    completions_dir: str = knob(
+    completions_dir: str = setting(
         "",
         "Folder for every call to a model, whole but without secrets, a folder a run; none when "
         "empty.",

@@ -134,7 +134,7 @@ class HostServer:
     narrowed: Tools = None
 
     def allows(self, tool: str) -> bool:
-        return allowed(tool, self.server.tools) and allowed(tool, self.narrowed)
+        return filter_servers(tool, self.server.tools) and filter_servers(tool, self.narrowed)
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class InsideServer:
     server: RepositoryServer
 
     def allows(self, tool: str) -> bool:
-        return allowed(tool, self.server.tools)
+        return filter_servers(tool, self.server.tools)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenServers:
     """The servers of a run, and what a person should know of the choice."""
 
     host: tuple[HostServer, ...] = ()
@@ -159,7 +159,7 @@ class Chosen:
 
 def choose_servers(
     operator: Mapping[str, McpServer], repository: Mapping[str, RepositoryServer]
-) -> Chosen:
+) -> ChosenServers:
     """Which servers a run has. The repository can take away from what the operator gives, and adds
     nothing to it outside of the sandbox."""
     host: list[HostServer] = []
@@ -184,10 +184,10 @@ def choose_servers(
             )
         else:
             inside.append(InsideServer(name, own))
-    return Chosen(tuple(host), tuple(inside), tuple(warnings))
+    return ChosenServers(tuple(host), tuple(inside), tuple(warnings))
 
 
-def allowed(tool: str, names: Iterable[str] | None) -> bool:
+def filter_servers(tool: str, names: Iterable[str] | None) -> bool:
     """Whether a list of names has the tool; no list has all."""
     return names is None or any(fnmatchcase(tool, name) for name in names)
 

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from resolver.consent import Decision
+from resolver.consent import ApprovalDecision
 from resolver.course import Verdict
 from resolver.errors import Cause
-from resolver.nouns import Noun as Noun
-from resolver.nouns import Recorded as Recorded
-from resolver.pull import AskedThread, OpenPull, PublishedReview, Pull
+from resolver.nouns import FrozenModel as FrozenModel
+from resolver.nouns import LoggedModel as LoggedModel
+from resolver.pull import AskedThread, OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.surroundings import FailedCheck, Form, Picture, Reference
 from resolver.trigger import Actor as Actor
 from resolver.trigger import Command as Command
@@ -28,7 +28,7 @@ from resolver.trigger import Trigger as Trigger
 from resolver.trigger import TriggerKind as TriggerKind
 
 
-class Comment(Recorded):
+class Comment(LoggedModel):
     """One comment of the thread, already cleaned of hidden text."""
 
     id: int = Field(description="The forge's number.")
@@ -47,7 +47,7 @@ class Comment(Recorded):
     )
 
 
-class Task(Recorded):
+class Task(LoggedModel):
     """Everything about the issue that the agent is told.
 
     Made in `resolver.forge`, read by the prompts and the publisher.
@@ -74,10 +74,10 @@ class Task(Recorded):
     )
     base_branch: str = Field(description="Branch the change is made against.")
     source: str = Field(description="URL or path to clone from; never holds a credential.")
-    pull: Pull | None = Field(
+    pull: PullRequestContext | None = Field(
         default=None, description="The pull request, where the work is on one; else None."
     )
-    follows: OpenPull | None = Field(
+    follows: OpenPullRequest | None = Field(
         default=None,
         description="Our open pull request for the issue, where the work adds to it; else None.",
     )
@@ -95,7 +95,7 @@ class Task(Recorded):
     )
 
 
-class Limits(Recorded):
+class RunLimits(LoggedModel):
     """Bounds of one run: iterations, US dollars, seconds."""
 
     max_iterations: int = Field(default=250, description="Replies of the model.")
@@ -103,14 +103,14 @@ class Limits(Recorded):
     max_time: float = Field(default=3600.0, description="Seconds at work.")
 
 
-class PlanItem(Recorded):
+class PlanItem(LoggedModel):
     """One line of the agent's plan."""
 
     title: str = Field(description="What is to be done.")
     status: Literal["todo", "doing", "done"] = Field(default="todo", description="How far it is.")
 
 
-class Place(Recorded):
+class CodePlace(LoggedModel):
     """Lines of the code that an agent points at, and what is known of them.
 
     Made by the agent that looks for places, read by who handed it the work and by the answer.
@@ -132,7 +132,7 @@ class Place(Recorded):
         return self.path if self.start is None else f"{self.path}:{self.start}{lines}"
 
 
-class Tokens(Recorded):
+class Tokens(LoggedModel):
     """Token counts: `input` includes `cached`."""
 
     input: int = Field(default=0, description="Tokens sent, cached ones included.")
@@ -147,7 +147,7 @@ class Tokens(Recorded):
         )
 
 
-class McpTool(Recorded):
+class McpTool(LoggedModel):
     """A tool of an MCP server, as it is offered to a model."""
 
     server: str = Field(description="Name of the server, as the settings have it.")
@@ -158,7 +158,7 @@ class McpTool(Recorded):
     )
 
 
-class RequestedToolCall(Recorded):
+class RequestedToolCall(LoggedModel):
     """A tool call as the model wrote it. `arguments` is the raw text, valid JSON or not."""
 
     id: str = Field(description="The provider's id of the call.")
@@ -166,7 +166,7 @@ class RequestedToolCall(Recorded):
     arguments: str = Field(description="Raw text, valid JSON or not.")
 
 
-class Completion(Recorded):
+class Completion(LoggedModel):
     """One reply of a model, as it came, with what it cost.
 
     Made in `resolver.llm`, kept whole in the event log so that a run can be replayed.
@@ -214,7 +214,7 @@ should not be done.
 """
 
 
-class Outcome(Noun):
+class Outcome(FrozenModel):
     """How the agent's work ended. Made in `resolver.controller` from the event log."""
 
     state: RunState
@@ -228,7 +228,9 @@ class Outcome(Noun):
     change: str = Field(default="", description="What it changed, and why.")
     verification: str = Field(default="", description="What it ran, and what that gave.")
     remaining: str = Field(default="", description="What it holds to be left.")
-    places: tuple[Place, ...] = Field(default=(), description="Where it says the code must change.")
+    places: tuple[CodePlace, ...] = Field(
+        default=(), description="Where it says the code must change."
+    )
     pull_request_title: str = Field(
         default="",
         description="Its title for the pull request that the change is added to, if any.",
@@ -240,7 +242,7 @@ class Outcome(Noun):
     seconds: float = 0.0
 
 
-class FileChange(Noun):
+class FileChange(FrozenModel):
     """One changed path. `path` is quoted the way git prints it when it has odd bytes."""
 
     path: str
@@ -251,7 +253,7 @@ class FileChange(Noun):
     deletions: int | None = None
 
 
-class Patch(Noun):
+class Patch(FrozenModel):
     """The change, judged and committed on the host.
 
     Made in `resolver.workspace`; `tree` equals the tree hash in the sandbox.
@@ -268,7 +270,7 @@ class Patch(Noun):
         return not self.files
 
 
-class ExportedChange(Noun):
+class ExportedChange(FrozenModel):
     """The change as it left the sandbox: git objects, not yet judged.
 
     Made where the sandbox ends, kept in the output folder until it is published.
@@ -285,7 +287,7 @@ class ExportedChange(Noun):
     )
 
 
-class CheckedCommand(Noun):
+class CheckedCommand(FrozenModel):
     """A command that was run and how it ended."""
 
     command: str
@@ -296,7 +298,7 @@ class CheckedCommand(Noun):
     stale: bool = Field(default=False, description="True when code was edited after it.")
 
 
-class Evidence(Noun):
+class Evidence(FrozenModel):
     """What is known about the change. Made in `resolver.verify`, shown in the PR.
 
     independent: False means that the agent ran the commands itself in its own sandbox;
@@ -320,7 +322,7 @@ Kept = Literal["ours", "theirs", "deleted", "merged"]
 something of both."""
 
 
-class SettledConflict(Noun):
+class SettledConflict(FrozenModel):
     """How a conflict of a merge ended. untouched: the agent left the file as git did."""
 
     path: str
@@ -328,7 +330,7 @@ class SettledConflict(Noun):
     untouched: bool = False
 
 
-class PullRequest(Noun):
+class PullRequest(FrozenModel):
     """A pull request, or only its text when there is no forge (number and url None)."""
 
     title: str
@@ -349,7 +351,7 @@ for a change to another one. patch: nothing was pushed, the patch is shown.
 """
 
 
-class Publication(Noun):
+class Publication(FrozenModel):
     """What was made public. Made in `resolver.forge`, written to outcome.json."""
 
     branch: str | None = None
@@ -377,7 +379,7 @@ class Publication(Noun):
     repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
 
 
-class Continuation(Noun):
+class Continuation(FrozenModel):
     """An earlier run that this one goes on from: its log is already the beginning of this one's.
 
     Made at the doors, read by the pipeline.
@@ -390,7 +392,7 @@ class Continuation(Noun):
     publication: Publication = Field(
         default=Publication(), description="What the earlier run made public: it is added to."
     )
-    decision: Decision | None = Field(
+    decision: ApprovalDecision | None = Field(
         default=None, description="What was said about the action that the earlier run waited for."
     )
     publishes: bool = Field(

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from resolver.errors import UsageError
 from resolver.events.log import Event, stored_line
-from resolver.model import Continuation, ExportedChange, Noun, PullRequest, Trigger
+from resolver.model import Continuation, ExportedChange, FrozenModel, PullRequest, Trigger
 from resolver.summary import OutcomeFile
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
@@ -33,7 +33,7 @@ _FILES = (
 )  # fmt: skip
 
 
-class Request(Noun):
+class StoredRequest(FrozenModel):
     """What a run was asked to do, kept before it begins, so that it can go on even when it was
     killed before its first event."""
 
@@ -89,10 +89,10 @@ class Output:
             return False
 
     @property
-    def request(self) -> Request | None:
+    def request(self) -> StoredRequest | None:
         """What the run was asked to do; None when the folder does not say, or can't be read."""
         try:
-            return Request.model_validate_json((self.folder / REQUEST).read_bytes())
+            return StoredRequest.model_validate_json((self.folder / REQUEST).read_bytes())
         except (OSError, ValidationError):
             return None
 
@@ -129,7 +129,7 @@ class Output:
     def patch(self) -> Path:
         return self.folder / "patch.diff"
 
-    def write_request(self, request: Request) -> None:
+    def write_request(self, request: StoredRequest) -> None:
         """request.json, in one piece."""
         self._write(REQUEST, request.model_dump_json(indent=2))
 

@@ -17,15 +17,15 @@ from resolver import work
 from resolver.assembly.agents import denied_models
 from resolver.assembly.knowledge import note_store
 from resolver.assembly.models import preload_models, recording_of
-from resolver.controller.outcome import outcome_of
+from resolver.controller.outcome import derive_outcome
 from resolver.earlier_work import find_finished_work, find_pushed_work
-from resolver.errors import NotAllowed, PolicyViolation, ResolverError, Stopped
+from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
 from resolver.events.lifecycle import roots_of
 from resolver.forge.base import Forge
-from resolver.forge.report import Failure, Report, failure_of
-from resolver.guards.admission import admit
-from resolver.guards.stopping import heeding_stops
+from resolver.forge.report import Report, RunFailure, failure_from_error
+from resolver.guards.admission import reserve_quota
+from resolver.guards.stopping import watch_dashboard_stops
 from resolver.memory.notes import notes_of
 from resolver.model import (
     Command,
@@ -36,24 +36,24 @@ from resolver.model import (
     Publication,
     RunState,
 )
-from resolver.output import Request
-from resolver.prepare import clone, configure, open_log, read_task
+from resolver.output import StoredRequest
+from resolver.prepare import clone, configure, load_task, open_run_log
 from resolver.publishing.change import describe_unpublished, propose, publish
-from resolver.publishing.checks import told_of_checks
-from resolver.publishing.links import linker
-from resolver.publishing.making import Making, policy_of
-from resolver.publishing.notes import NOTES_FILE, told_of_change, told_of_notes
+from resolver.publishing.checks import report_pending_checks
+from resolver.publishing.links import code_linker
+from resolver.publishing.making import CommitBuilder, patch_policy_of
+from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
 from resolver.publishing.request import PublishRequest
-from resolver.publishing.review import build_review, publish_review, with_remarks
+from resolver.publishing.review import append_remarks, build_review, publish_review
 from resolver.publishing.threads import RepliesPosted, answer_threads
 from resolver.publishing.updating import (
     publish_clean_merge,
     require_update_way,
-    settled_paths,
+    resolved_paths,
     unchanged_patch,
     update_outcome,
 )
-from resolver.pull import reviewed
+from resolver.pull import describe_review
 from resolver.reporting import (
     build_report,
     extension_ceiling,
@@ -61,9 +61,9 @@ from resolver.reporting import (
     is_merge,
     is_review_run,
 )
-from resolver.resuming.resume import change_limits, decide, go_on
+from resolver.resuming.resume import apply_approvals, change_limits, continue_run
 from resolver.runlog import RunLog
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.settings import Settings
 from resolver.stages import (
     ExecutedRun,
@@ -76,13 +76,13 @@ from resolver.stages import (
     StageValues,
 )
 from resolver.templates import render
-from resolver.thread.asking import waiting
-from resolver.thread.beginning import begin_telling
+from resolver.thread.asking import approval_requester
+from resolver.thread.beginning import start_progress_comment
 from resolver.thread.ending import Conclusion, conclude, failure_of_machine
 from resolver.triggers.permission import authorize
-from resolver.verify.claims import claimed_evidence
-from resolver.verify.course import course_of
-from resolver.verify.tried import tried
+from resolver.verify.claims import evidence_from_log
+from resolver.verify.course import check_history_of
+from resolver.verify.tried import attempted_checks
 from resolver.workspace.policy import check, is_protected
 from resolver.workspace.secrecy import withhold_secrets
 
@@ -93,7 +93,7 @@ Preload = Callable[[Settings], None]
 """Starts to load what the settings' model needs."""
 
 
-def resolve(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
+def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
     """Do one delivery from end to end. Never raises; the result says how it ended.
 
     preload: called once it is known that the run may start; it must not wait.
@@ -104,18 +104,18 @@ def resolve(request: RunRequest, forge: Forge, preload: Preload = preload_models
         for reached in _stages(values, forge, preload):
             values = reached
         conclusion = Conclusion(exit_code=_exit_code(values))
-    except (ResolverError, Stopped) as error:
+    except (ResolverError, RunStopped) as error:
         silent = isinstance(error, ResolverError) and error.is_silent
-        conclusion = Conclusion(values.redact(failure_of(error)), error.exit_code, silent)
+        conclusion = Conclusion(values.redact(failure_from_error(error)), error.exit_code, silent)
     except OSError as error:
         logger.exception("run %s failed", request.run)
         conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
     except Exception as error:
         logger.exception("run %s failed", request.run)
         what = f"a fault of Resolver itself: {error!r}"
-        conclusion = Conclusion(values.redact(Failure(kind="error", what=what)), 1)
+        conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
     if values.executed is None and values.log is not None:
-        values = replace(values, interrupted=outcome_of(values.log.state))
+        values = replace(values, interrupted=derive_outcome(values.log.state))
     return conclude(values, conclusion, forge)
 
 
@@ -134,14 +134,14 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
         yield (values := values.with_value(pushed))
         if pushed.is_earlier:
             return
-    accepted = admit(request, settings, forge)
+    accepted = reserve_quota(request, settings, forge)
     yield (values := values.with_value(accepted))
-    progress = begin_telling(request, settings, values.publication, forge)
+    progress = start_progress_comment(request, settings, values.publication, forge)
     yield (values := values.with_value(ReportedRun(progress)))
-    read = read_task(request, settings, forge, progress)
+    read = load_task(request, settings, forge, progress)
     yield (values := values.with_value(read))
     _show(values, read=True)
-    with scratch_folder() as folder, heeding_stops(request, settings, accepted, forge):
+    with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
         cloned = clone(read, settings, folder / "clone.git")
         yield (values := values.with_value(cloned))
         _show(values, base=cloned.workspace.base)
@@ -160,7 +160,7 @@ def _show(values: StageValues, **known: object) -> None:
 
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
-    asked = Request(
+    asked = StoredRequest(
         run=request.run,
         trigger=request.trigger,
         publish=request.publish,
@@ -211,7 +211,7 @@ def _work_and_publish(
     if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
         empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
         require_update_way(_making(values, prepared, empty, forge))
-    log = values.log or open_log(prepared.request, prepared.settings, values.progress)
+    log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
     executed = _execute(values, prepared, log, forge, folder)
     yield (values := values.with_value(executed))
@@ -227,13 +227,13 @@ def _execute(
     recording, ceiling = recording_of(settings), extension_ceiling(prepared)
     if values.read is not None and values.read.log is not None:
         change_limits(log, _bounds(prepared, log))
-        go_on(log, request.run, request.continuation, ceiling)
-        decide(log, request.run, request.continuation, request.control)
+        continue_run(log, request.run, request.continuation, ceiling)
+        apply_approvals(log, request.run, request.continuation, request.control)
     kept = request.output.change if log.is_done else None
     if kept is None:
         request.output.withdraw_change()
-    worked = work.work(
-        work.Job(
+    worked = work.execute(
+        work.ExecutionRequest(
             run=request.run,
             task=prepared.task,
             settings=settings,
@@ -245,7 +245,7 @@ def _execute(
             most=ceiling,
             agents=prepared.agents.agents,
             knowledge=prepared.knowledge,
-            waiting=waiting(values, forge),
+            waiting=approval_requester(values, forge),
             change=kept,
         ),
         workspace,
@@ -254,7 +254,7 @@ def _execute(
     outcome, change = worked.outcome, worked.patch
     is_answer = is_answer_run(values)
     if is_answer:
-        outcome = _with_links(prepared, with_remarks(outcome, log))
+        outcome = _with_links(prepared, append_remarks(outcome, log))
         change = unchanged_patch(workspace)
     patch, leaking = withhold_secrets(
         workspace, change, prepared.redactor, settings.max_patch_bytes
@@ -300,9 +300,9 @@ def _left_for_later(
         store = note_store(settings, request.host)
         at = log.state.last_at or request.now()
         repository = request.trigger.repository
-        yield from filter(None, [told_of_notes(notes, store, repository, request.run, at)])
+        yield from filter(None, [render_notes(notes, store, repository, request.run, at)])
     if not is_answer:
-        yield from filter(None, [told_of_change(patch, notes)])
+        yield from filter(None, [render_instruction_changes(patch, notes)])
 
 
 def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
@@ -317,15 +317,15 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     """The answer with links to the lines it names, where the forge has pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
     told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
-    link = linker(prepared.request.trigger, prepared.settings, prepared.workspace)
+    link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
     return outcome.model_copy(update={"message": link(told), "reason": reason})
 
 
 def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
     """What is known about the change, from the run's log."""
     if executed.patch.is_empty and executed.outcome.declined != "":
-        return tried(executed.commands, roots_of(log.state.events))
-    return claimed_evidence(course_of(log.state.events))
+        return attempted_checks(executed.commands, roots_of(log.state.events))
+    return evidence_from_log(check_history_of(log.state.events))
 
 
 def _publish(
@@ -353,7 +353,7 @@ def _publish_review(
     if prepared.request.publish:
         done = publish_review(report, noted, forge, log)
     else:
-        done = reviewed(noted.review)
+        done = describe_review(noted.review)
     prepared.request.output.write_review(noted.text)
     return replace(before, publication=before.publication.model_copy(update={"review": done}))
 
@@ -369,7 +369,7 @@ def _publish_change(
     for publication in publish(making):
         published = _published(publication, making)
         yield published
-    told = told_of_checks(published.publication, forge)
+    told = report_pending_checks(published.publication, forge)
     yield replace(published, warnings=(*published.warnings, *told))
 
 
@@ -383,16 +383,16 @@ def _answer_threads(
     return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published(publication: Publication, making: Making) -> PublishedRun:
+def _published(publication: Publication, making: CommitBuilder) -> PublishedRun:
     return PublishedRun(publication, tuple(making.request.notices))
 
 
 def _making(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
-) -> Making:
+) -> CommitBuilder:
     """What the run's commits are made of, and where they are published."""
     request, log = prepared.request, values.log
-    return Making(
+    return CommitBuilder(
         PublishRequest(
             run=request.run,
             trigger=request.trigger,
@@ -437,5 +437,5 @@ def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
             "so it was not published",
             "rotate the secret, and look in the event log for how it got there",
         )
-    settled = settled_paths(executed.outcome, executed.patch, prepared.workspace)
-    check(prepared.workspace, executed.patch, policy_of(prepared.settings), settled)
+    settled = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), settled)

@@ -7,18 +7,18 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from resolver.agents.registry import answers
+from resolver.agents.registry import is_answering_agent
 from resolver.assembly.agents import Callee, agent_for, read_agents
 from resolver.assembly.knowledge import read_knowledge
 from resolver.forge.base import Forge
 from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.issue_form import find_form
-from resolver.forge.telling import Telling
+from resolver.forge.telling import ProgressReporter
 from resolver.model import Command, Task, TriggerKind
-from resolver.publishing.review import legible
+from resolver.publishing.review import readable_pull_request
 from resolver.publishing.updating import plan_update
-from resolver.pull import OpenPull
-from resolver.resuming.resume import take_up
+from resolver.pull import OpenPullRequest
+from resolver.resuming.resume import resume_run
 from resolver.runlog import RunLog
 from resolver.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.stages import (
@@ -29,11 +29,11 @@ from resolver.stages import (
     RunTask,
 )
 from resolver.templates import render
-from resolver.triggers.rounds import asked_in, left_for_later, whole_request
+from resolver.triggers.rounds import render_deferred_threads, requested_threads, whole_request
 from resolver.workspace.clone import commit_made_at, is_url
 from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.conventions import read_conventions, read_issue_templates
-from resolver.workspace.elsewhere import at_branch, at_pull, beside_default
+from resolver.workspace.elsewhere import at_branch, at_pull, with_default_branch
 from resolver.workspace.excerpts import with_code
 from resolver.workspace.naming import branches_of_issue
 from resolver.workspace.workspace import Workspace
@@ -41,7 +41,9 @@ from resolver.workspace.workspace import Workspace
 logger = logging.getLogger("resolver.pipeline")
 
 
-def open_log(request: RunRequest, settings: Settings, progress: Telling | None) -> RunLog:
+def open_run_log(
+    request: RunRequest, settings: Settings, progress: ProgressReporter | None
+) -> RunLog:
     """Open the run's event log and subscribe whoever shows its progress."""
     log = RunLog(request.output.log, request.redactor(settings), request.now)
     if request.progress:
@@ -51,12 +53,12 @@ def open_log(request: RunRequest, settings: Settings, progress: Telling | None) 
     return log
 
 
-def read_task(
-    request: RunRequest, settings: Settings, forge: Forge, progress: Telling | None
+def load_task(
+    request: RunRequest, settings: Settings, forge: Forge, progress: ProgressReporter | None
 ) -> RunTask:
     """Read what is to be done: from the log of a resumed run, else from the forge."""
     if request.has_log:
-        return _resumed_task(request, open_log(request, settings, progress))
+        return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
     request, task = _whole_round(request, settings, forge.read(request.trigger))
     return RunTask(request, redactor.redact_model(task))
@@ -66,7 +68,7 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
     opening = log.opening
     assert opening is not None  # has_log says that there is an event, and the first one is this
     ended = request.output.outcome is not None
-    take_up(log, request.run, request.continuation, ended=ended)
+    resume_run(log, request.run, request.continuation, ended=ended)
     request.output.withdraw_outcome()
     task = opening.task
     task = task.model_copy(update={"source": request.source or task.source})
@@ -81,9 +83,9 @@ def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[R
     trigger, mention = request.trigger, settings.mention
     if task.pull is None or trigger.review_id is None:
         return request, task
-    asked = asked_in(trigger, task.pull, mention)
+    asked = requested_threads(trigger, task.pull, mention)
     whole = whole_request(trigger, task.pull, asked, mention)
-    more = left_for_later(trigger, task.pull, asked)
+    more = render_deferred_threads(trigger, task.pull, asked)
     left_out = (*task.left_out, more) if more else task.left_out
     whole_task = task.model_copy(update={"trigger": whole, "asked": asked, "left_out": left_out})
     return replace(request, trigger=whole), whole_task
@@ -104,7 +106,7 @@ def clone(read: RunTask, settings: Settings, folder: Path) -> ClonedRepository:
             base_made=commit_made_at(workspace.git, workspace.base),
             warnings=warnings,
         )
-    pull = legible(workspace.pull)
+    pull = readable_pull_request(workspace.pull)
     asked = (with_code(each, pull, workspace.read, with_invisible_shown) for each in task.asked)
     task = task.model_copy(update={"pull": pull, "asked": tuple(asked)})
     return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
@@ -131,7 +133,7 @@ def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
         cache=cache,
     )
     resumes = read.base is not None and is_url(task.source)
-    return beside_default(cloned, depth, credential) if resumes else cloned
+    return with_default_branch(cloned, depth, credential) if resumes else cloned
 
 
 def configure(
@@ -172,7 +174,7 @@ def configure(
     if read.log is None and workspace.pull is None and not request.is_local:
         prepared = _at_other_branch(prepared, forge)
     prepared = _within_budget(prepared, accepted, read.log)
-    return prepared if answers(agent, agents.agents) else _with_update(prepared)
+    return prepared if is_answering_agent(agent, agents.agents) else _with_update(prepared)
 
 
 def _with_update(prepared: PreparedRun) -> PreparedRun:
@@ -222,11 +224,11 @@ def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
 def _changes_issue(prepared: PreparedRun) -> bool:
     """Return True if the run is to change something for an issue. A failed check of a branch is
     about that branch."""
-    changes = not answers(prepared.settings.agent, prepared.agents.agents)
+    changes = not is_answering_agent(prepared.settings.agent, prepared.agents.agents)
     return changes and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
 
 
-def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPull | None:
+def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
     """Ours for the issue, unless it comes from a branch that is never pushed to."""
     trigger = prepared.request.trigger
     found = forge.heads().of_issue(trigger, branches_of_issue(trigger.subject or 0))

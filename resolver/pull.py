@@ -10,13 +10,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.nouns import Noun, Recorded
+from resolver.nouns import FrozenModel, LoggedModel
 
 Side = Literal["LEFT", "RIGHT"]
 """Of a diff: LEFT is the file before, RIGHT the file after."""
 
 
-class Words(Recorded):
+class AuthoredText(LoggedModel):
     """What one person wrote on a pull request's code, cleaned of hidden text."""
 
     id: int = Field(description="The forge's number; 0 when it gives none.")
@@ -32,7 +32,7 @@ class Words(Recorded):
     )
 
 
-class ReviewThread(Recorded):
+class ReviewThread(LoggedModel):
     """A conversation about lines of the diff."""
 
     id: str = Field(description="The forge's id of the thread.")
@@ -45,14 +45,14 @@ class ReviewThread(Recorded):
     side: Side = Field(default="RIGHT", description="Which file's lines are counted.")
     is_resolved: bool = Field(default=False, description="Whether somebody has resolved it.")
     is_outdated: bool = Field(default=False, description="Whether its lines have changed since.")
-    comments: tuple[Words, ...] = Field(default=(), description="The words, oldest first.")
+    comments: tuple[AuthoredText, ...] = Field(default=(), description="The words, oldest first.")
     root: int = Field(default=0, description="The forge's number of its first comment.")
     hunk: str = Field(
         default="", description="The diff around its lines when it began; the end of a long one."
     )
 
 
-class AskedThread(Recorded):
+class AskedThread(LoggedModel):
     """A conversation on lines that the request asks about. Made from what was read of the pull
     request, told to the agent, and answered where it stands."""
 
@@ -75,7 +75,7 @@ class AskedThread(Recorded):
         return self.thread.path + (f":{self.line}" if self.line else "")
 
 
-class ThreadAnswer(Recorded):
+class ThreadAnswer(LoggedModel):
     """What the agent says to a conversation that it was asked about."""
 
     id: str = Field(description="T1, T2, ...")
@@ -83,7 +83,7 @@ class ThreadAnswer(Recorded):
     answer: str = Field(default="", description="What it tells the person.")
 
 
-class ThreadReply(Noun):
+class ThreadReply(FrozenModel):
     """What is said in a conversation on lines when the run is over.
 
     done: what was asked there is in what the run has published; words alone are an answer.
@@ -96,7 +96,7 @@ class ThreadReply(Noun):
     words: str = ""
 
 
-class AnsweredThreads(Noun):
+class AnsweredThreads(FrozenModel):
     """What became of the replies. url: page of the first one. gone: places of conversations that
     are not there any more. unresolved: why some could not be resolved, "" where all were."""
 
@@ -105,15 +105,15 @@ class AnsweredThreads(Noun):
     unresolved: str = ""
 
 
-class PastReview(Recorded):
+class PastReview(LoggedModel):
     """A review that somebody has submitted, with words of its own."""
 
     state: str = Field(description="COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED.")
     commit: str = Field(default="", description="The commit that was reviewed.")
-    words: Words = Field(description="Who, when and what.")
+    words: AuthoredText = Field(description="Who, when and what.")
 
 
-class LinkedIssue(Recorded):
+class LinkedIssue(LoggedModel):
     """An issue that the pull request closes when it is merged."""
 
     number: int = Field(description="Its number.")
@@ -125,7 +125,7 @@ class LinkedIssue(Recorded):
     )
 
 
-class Hunk(Recorded):
+class DiffHunk(LoggedModel):
     """A part of a file's diff; lines are counted from 1, a length may be 0."""
 
     old_start: int = Field(description="First line in the file before.")
@@ -143,7 +143,7 @@ class Hunk(Recorded):
         return start <= first <= last < start + length
 
 
-class DiffFile(Recorded):
+class DiffFile(LoggedModel):
     """A file of the diff. Paths are quoted the way git prints them when they have odd bytes."""
 
     path: str = Field(description="Where it is now; where it was, when it is deleted.")
@@ -151,10 +151,10 @@ class DiffFile(Recorded):
     status: str = Field(description="added, modified, deleted, renamed or type_changed.")
     additions: int | None = Field(default=None, description="Lines; None for binary content.")
     deletions: int | None = Field(default=None, description="Lines; None for binary content.")
-    hunks: tuple[Hunk, ...] = Field(default=(), description="What a review can comment on.")
+    hunks: tuple[DiffHunk, ...] = Field(default=(), description="What a review can comment on.")
 
 
-class PullCommit(Recorded):
+class PullRequestCommit(LoggedModel):
     """A commit of the pull request."""
 
     id: str = Field(description="The commit's id.")
@@ -162,7 +162,7 @@ class PullCommit(Recorded):
     message: str = Field(description="The beginning of its message.")
 
 
-class Pull(Recorded):
+class PullRequestContext(LoggedModel):
     """A pull request at one commit, as the requester saw it."""
 
     number: int = Field(description="Its number.")
@@ -196,7 +196,9 @@ class Pull(Recorded):
     closes: tuple[LinkedIssue, ...] = Field(default=(), description="What it is to resolve.")
     threads: tuple[ReviewThread, ...] = Field(default=(), description="Conversations on lines.")
     reviews: tuple[PastReview, ...] = Field(default=(), description="Reviews, oldest first.")
-    commits: tuple[PullCommit, ...] = Field(default=(), description="Its commits, oldest first.")
+    commits: tuple[PullRequestCommit, ...] = Field(
+        default=(), description="Its commits, oldest first."
+    )
     files: tuple[DiffFile, ...] = Field(default=(), description="What it changes, bounded.")
     files_left_out: int = Field(default=0, description="Files beyond that bound.")
 
@@ -206,7 +208,7 @@ class Pull(Recorded):
         return next(by_name, None)
 
 
-class OpenPull(Recorded):
+class OpenPullRequest(LoggedModel):
     """A pull request of ours that is open for an issue, as of the request. Read by the forge, told
     to the agent, and added to."""
 
@@ -221,7 +223,7 @@ class OpenPull(Recorded):
     )
 
 
-class PullSource(Noun):
+class PullRequestSource(FrozenModel):
     """Where a pull request comes from, as the forge says at this moment. Read before anything is
     pushed there.
 
@@ -237,7 +239,7 @@ class PullSource(Noun):
     is_protected: bool = False
 
 
-class Verdict(StrEnum):
+class ReviewVerdict(StrEnum):
     """What a review says as a whole."""
 
     COMMENT = "comment"
@@ -245,7 +247,7 @@ class Verdict(StrEnum):
     REQUEST_CHANGES = "request_changes"
 
 
-class Remark(Noun):
+class Remark(FrozenModel):
     """One comment of a review as the agent made it; `event` is the action's id in the log."""
 
     path: str
@@ -268,7 +270,7 @@ class Remark(Noun):
         return f"{self.path}:{lines}"
 
 
-class Review(Noun):
+class Review(FrozenModel):
     """A review that is ready to be published.
 
     placed: comments on lines of the diff. beside: comments whose lines are no part of it, which
@@ -277,26 +279,26 @@ class Review(Noun):
     """
 
     commit: str
-    verdict: Verdict = Verdict.COMMENT
+    verdict: ReviewVerdict = ReviewVerdict.COMMENT
     placed: tuple[Remark, ...] = ()
     beside: tuple[Remark, ...] = ()
     repeated: int = 0
     left_out: int = 0
 
 
-class PublishedReview(Noun):
+class PublishedReview(FrozenModel):
     """A review on the forge, or what would have been one. url: its page, "" when there is none."""
 
     commit: str
     url: str = ""
-    verdict: Verdict = Verdict.COMMENT
+    verdict: ReviewVerdict = ReviewVerdict.COMMENT
     placed: int = 0
     beside: int = 0
     repeated: int = 0
     left_out: int = 0
 
 
-def reviewed(review: Review, url: str = "") -> PublishedReview:
+def describe_review(review: Review, url: str = "") -> PublishedReview:
     """What is told of a review that is published at `url`, or nowhere."""
     return PublishedReview(
         commit=review.commit,

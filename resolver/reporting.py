@@ -2,24 +2,24 @@
 
 from typing import Literal
 
-from resolver.agents.registry import answers, model_of
+from resolver.agents.registry import is_answering_agent, model_of
 from resolver.agents.reviewer import REVIEWER
 from resolver.assembly.models import model_name
 from resolver.causes import OUTAGES
-from resolver.consent import Wanted
-from resolver.controller.confirmation import waiting_in
-from resolver.course import Course
+from resolver.consent import PendingApproval
+from resolver.controller.confirmation import pending_approval_in
+from resolver.course import CheckHistory
 from resolver.errors import Cause
-from resolver.forge.report import Failure, Report
+from resolver.forge.report import Report, RunFailure
 from resolver.forge.wording import TRACE_ROOM
-from resolver.model import Evidence, Limits, Publication, RunState, Unverified
+from resolver.model import Evidence, Publication, RunLimits, RunState, Unverified
 from resolver.output import MOST_CHANGE
 from resolver.runlog import RunLog
 from resolver.stages import PreparedRun, StageValues
 from resolver.summary import OutcomeFile, build_outcome_file
 from resolver.trace.markdown import render_comment_trace
-from resolver.verify.course import course_of
-from resolver.verify.readiness import unverified
+from resolver.verify.course import check_history_of
+from resolver.verify.readiness import missing_verification
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -31,7 +31,7 @@ def is_answer_run(values: StageValues) -> bool:
     """Return True if the run answers a question: nothing of its working tree is made public."""
     opening = values.log.opening if values.log else None
     agents = values.prepared.agents.agents if values.prepared else ()
-    return opening is not None and answers(opening.agent, agents)
+    return opening is not None and is_answering_agent(opening.agent, agents)
 
 
 def is_review_run(log: RunLog | None) -> bool:
@@ -46,7 +46,7 @@ def is_merge(prepared: PreparedRun) -> bool:
     return pull is not None and bool(pull.conflicts)
 
 
-def extension_ceiling(prepared: PreparedRun) -> Limits:
+def extension_ceiling(prepared: PreparedRun) -> RunLimits:
     """Return the totals that comments can extend the limits of the run to."""
     ceiling = prepared.settings.ceiling
     cost = min(ceiling.max_budget, prepared.max_cost)
@@ -62,7 +62,7 @@ def displayed_model(values: StageValues) -> str:
     return named or (opening.model if opening else "")
 
 
-def outage_of(values: StageValues, failure: Failure | None, comment_cause: Cause = "") -> Cause:
+def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Cause = "") -> Cause:
     """Return the outage that has ended the run, or has kept its end from being told.
 
     comment_cause: why the conversation could not be told.
@@ -73,7 +73,7 @@ def outage_of(values: StageValues, failure: Failure | None, comment_cause: Cause
     return next((each for each in (cause, comment_cause) if each in OUTAGES), "")
 
 
-def can_be_published(values: StageValues, failure: Failure | None) -> bool:
+def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     """Return True if the output folder holds a finished change that is not public."""
     log, publication = values.log, values.publication
     finished = log is not None and log.state.run_state is RunState.FINISHED
@@ -85,11 +85,11 @@ def can_be_published(values: StageValues, failure: Failure | None) -> bool:
     return change is not None and change.bundle is not None
 
 
-def missing_verification(values: StageValues, course: Course) -> Unverified:
+def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
     """Return what the change lacks to be ready for review, "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
-    return unverified(values.outcome, course)
+    return missing_verification(values.outcome, course)
 
 
 def is_draft(setting: str, missing: Unverified) -> bool:
@@ -98,7 +98,7 @@ def is_draft(setting: str, missing: Unverified) -> bool:
 
 
 def build_report(
-    values: StageValues, failure: Failure | None = None, wanted: Wanted | None = None
+    values: StageValues, failure: RunFailure | None = None, wanted: PendingApproval | None = None
 ) -> Report:
     """Return everything that people are told about the run.
 
@@ -106,8 +106,8 @@ def build_report(
     """
     request, settings, log = values.current_request, values.current_settings, values.log
     events = log.state.events if log else ()
-    course = course_of(events)
-    missing = missing_verification(values, course)
+    course = check_history_of(events)
+    missing = missing_for_review(values, course)
     publication = values.publication
     pull = publication.pull_request
     prepared = values.prepared
@@ -138,7 +138,7 @@ def build_report(
         told=values.progress.told if values.progress else None,
         continues=request.continues and log is not None,
         publishable=publishable(values, failure),
-        wanted=wanted or (waiting_in(log.state) if log else None),
+        wanted=wanted or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
         how=publication.how,
         publication=publication,
@@ -146,7 +146,9 @@ def build_report(
     )
 
 
-def publishable(values: StageValues, failure: Failure | None) -> Literal["", "comment", "folder"]:
+def publishable(
+    values: StageValues, failure: RunFailure | None
+) -> Literal["", "comment", "folder"]:
     """Return by what the kept change can be made public; "" where it would be refused again."""
     request = values.request
     refused = failure is not None and failure.is_lasting
@@ -161,7 +163,7 @@ def publishable(values: StageValues, failure: Failure | None) -> Literal["", "co
 
 
 def outcome_file_of(
-    values: StageValues, publication: Publication, failure: Failure | None, exit_code: int
+    values: StageValues, publication: Publication, failure: RunFailure | None, exit_code: int
 ) -> OutcomeFile:
     """Return the content of outcome.json."""
     request, log = values.current_request, values.log

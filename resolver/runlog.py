@@ -14,7 +14,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.reading import read_log
 from resolver.events.state import State
 from resolver.events.store import JsonlStore
-from resolver.events.stream import Clock, EventStream, Redactor
+from resolver.events.stream import Clock, EventRedactor, EventStream
 from resolver.model import RunState
 
 BRANCH_STAGE = "branch"
@@ -30,7 +30,7 @@ class RunLog:
     Raises LogError when the file holds something else than the log of a run.
     """
 
-    def __init__(self, path: Path, redact: Redactor, now: Clock) -> None:
+    def __init__(self, path: Path, redact: EventRedactor, now: Clock) -> None:
         self._store = JsonlStore(path)
         self._now = now
         self.state = State.fold(self._store)
@@ -71,11 +71,11 @@ class RunLog:
     def begun(self, run: str) -> int:
         """Position of the event with which `run` took the log up, or started it; the log's length
         when it has not."""
-        return begun_in(self.state.events, run)
+        return start_position(self.state.events, run)
 
     def spent_before(self, run: str) -> float:
         """US dollars that the log had cost before `run` took it up, where prices are known."""
-        return State.fold(self.state.events[: begun_in(self.state.events, run)]).priced
+        return State.fold(self.state.events[: start_position(self.state.events, run)]).priced
 
     def intended_branch(self, run: str) -> str | None:
         """The branch that `run` was about to write when it was cut off."""
@@ -109,7 +109,7 @@ def opening_of(events: list[Event], path: Path) -> RunStarted:
     return first
 
 
-def begun_in(events: Sequence[Event], run: str) -> int:
+def start_position(events: Sequence[Event], run: str) -> int:
     """As `RunLog.begun`, of the events of a log."""
     for position, event in enumerate(events):
         if isinstance(event, RunStarted | Resumed) and event.run == run:
@@ -120,11 +120,11 @@ def begun_in(events: Sequence[Event], run: str) -> int:
 def spent_by(events: Sequence[Event], run: str) -> tuple[float, int]:
     """What `run` has cost since it took the log up: US dollars of the replies whose price is
     known, and how many replies have none."""
-    whole, before = State.fold(events), State.fold(events[: begun_in(events, run)])
+    whole, before = State.fold(events), State.fold(events[: start_position(events, run)])
     return whole.priced - before.priced, whole.unpriced - before.unpriced
 
 
-def can_go_on(path: Path) -> bool:
+def is_resumable(path: Path) -> bool:
     """Whether a run can go on from the log: it is whole, of this version, and not empty."""
     try:
         opening_of(list(read_log(path)), path)

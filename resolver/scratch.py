@@ -17,7 +17,7 @@ PREFIX: Final = "resolver-"
 _LOCK: Final = ".resolver.lock"
 
 
-def lock_folder(folder: Path) -> int:
+def lock_directory(folder: Path) -> int:
     """Mark `folder` as in use until the descriptor that comes back is closed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(folder / _LOCK, flags, 0o600)
@@ -26,10 +26,10 @@ def lock_folder(folder: Path) -> int:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def temporary_directory() -> Iterator[Path]:
     """A new folder that is removed at the end, and marked as in use until then."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    descriptor = lock_folder(folder)
+    descriptor = lock_directory(folder)
     try:
         yield folder
     finally:
@@ -37,7 +37,7 @@ def scratch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def abandoned_folders(where: Path, user: int) -> list[Path]:
+def abandoned_directories(where: Path, user: int) -> list[Path]:
     """The folders of killed runs in `where` that belong to the user id."""
     return [f for f in sorted(where.glob(f"{PREFIX}*")) if _is_abandoned(f, user)]
 

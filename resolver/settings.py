@@ -16,14 +16,14 @@ from pydantic import SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from resolver.agent_knobs import AgentKnobs
+from resolver.agent_knobs import AgentSettings
 from resolver.allowed_hosts import AllowList
 from resolver.bounded_yaml import read_yaml
 from resolver.errors import UsageError
-from resolver.forge_knobs import ForgeKnobs
+from resolver.forge_knobs import GitHubSettings
 from resolver.image_reference import check_repository_image
-from resolver.knobs import ModelKnobs, knob
-from resolver.model import Limits
+from resolver.knobs import ModelSettings, setting
+from resolver.model import RunLimits
 from resolver.setting_faults import name_faults, value_fault
 
 REPOSITORY_FILE = ".github/resolver.yml"
@@ -39,15 +39,17 @@ HEARING = frozenset(
 """Knobs by which it is known who asked, who may, and where to answer."""
 
 
-class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
+class Settings(ModelSettings, AgentSettings, GitHubSettings):
     """All settings of one run. Frozen; made once at a door and handed down."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    agent: str = knob("CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question.")
+    agent: str = setting(
+        "CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question."
+    )
 
     # bounds
-    max_iterations: int = knob(
+    max_iterations: int = setting(
         250,
         "Most iterations of a run. An iteration is one reply of the agent's model, or of the model "
         "of an agent that it hands work to.",
@@ -55,13 +57,13 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         ge=1,
         le=10_000,
     )
-    max_budget: float = knob(
+    max_budget: float = setting(
         5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
     )
-    max_time: float = knob(
+    max_time: float = setting(
         3600.0, "Most seconds a run may take.", repository=True, gt=0, allow_inf_nan=False
     )
-    max_extension: float = knob(
+    max_extension: float = setting(
         3.0,
         "How many times its limits a run may reach when people grant it more in comments; "
         "1 means that nothing can be granted.",
@@ -69,7 +71,7 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         ge=1,
         le=100,
     )
-    command_timeout: float = knob(
+    command_timeout: float = setting(
         120.0,
         "Seconds a command may take unless the agent asks for more.",
         repository=True,
@@ -79,38 +81,38 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
     )
 
     # sandbox
-    runtime: Literal["auto", "docker", "local", "remote"] = knob(
+    runtime: Literal["auto", "docker", "local", "remote"] = setting(
         "auto",
         "Where the agent works: a Docker container, this machine, or a sandbox of the server at "
         "`remote_url`. `auto` is docker where an engine answers.",
     )
-    remote_url: str | None = knob(
+    remote_url: str | None = setting(
         None, "Server of the remote runtime (`resolver sandbox serve`).", option=False
     )
-    remote_token: SecretStr | None = knob(
+    remote_token: SecretStr | None = setting(
         None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
     )
-    remote_ca: str | None = knob(
+    remote_ca: str | None = setting(
         None,
         "File of certificates that the remote runtime is trusted by, instead of the system's.",
         option=False,
     )
-    remote_plain_http: bool = knob(
+    remote_plain_http: bool = setting(
         False, "Send the token to another machine without TLS (`http:`).", option=False
     )
-    image: str = knob(
+    image: str = setting(
         "python:3.12-slim-bookworm",
         "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. A repository "
         "names images of registries only.",
         repository=True,
     )
-    builds: bool = knob(
+    builds: bool = setting(
         False,
         "Build the sandbox's image where `image` is `devcontainer` or `dockerfile:PATH`. A build "
         "runs the repository's commands with the engine's network.",
         option=False,
     )
-    setup: str = knob(
+    setup: str = setting(
         "",
         "Bash that prepares the project's environment before the agent starts; else "
         "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
@@ -118,65 +120,65 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         repository=True,
         option=False,
     )
-    setup_timeout: float = knob(
+    setup_timeout: float = setting(
         900.0, "Seconds the setup may take.", repository=True, option=False, gt=0, le=3600
     )
-    keep_setup: bool = knob(
+    keep_setup: bool = setting(
         True,
         "Keep the prepared environment as an image on the engine for the next run.",
         option=False,
     )
-    memory: str = knob("4g", "Memory limit of the sandbox.", option=False)
-    cpus: float = knob(2.0, "Cores the sandbox may use.", option=False, gt=0)
-    egress: tuple[str, ...] = knob(
+    memory: str = setting("4g", "Memory limit of the sandbox.", option=False)
+    cpus: float = setting(2.0, "Cores the sandbox may use.", option=False, gt=0)
+    egress: tuple[str, ...] = setting(
         (),
         "What programs in the sandbox may reach through its proxy: `packages`, `github`, "
         "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`. Nothing unless given; see egress.md.",
     )
-    egress_max_bytes: int = knob(
+    egress_max_bytes: int = setting(
         1_000_000_000, "Most bytes all connections of a run carry, both ways.", option=False, gt=0
     )
-    pids: int = knob(1024, "Processes and threads the sandbox may have.", option=False, ge=16)
-    disk: float = knob(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
+    pids: int = setting(1024, "Processes and threads the sandbox may have.", option=False, ge=16)
+    disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
 
     # forge
-    github_token: SecretStr | None = knob(
+    github_token: SecretStr | None = setting(
         None,
         "Token that reads the issue, pushes the branch and opens the pull request.",
         "GITHUB_TOKEN",
         option=False,
     )
-    github_api_url: str = knob(
+    github_api_url: str = setting(
         "https://api.github.com", "REST API.", "GITHUB_API_URL", option=False
     )
-    github_server_url: str = knob(
+    github_server_url: str = setting(
         "https://github.com",
         "Server that is cloned from and pushed to.",
         "GITHUB_SERVER_URL",
         option=False,
     )
-    github_graphql_url: str = knob(
+    github_graphql_url: str = setting(
         "https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL", option=False
     )
-    mention: str = knob(
+    mention: str = setting(
         "@agent", "Word that asks for work in a comment, an issue or a review.", option=False
     )
-    label: str = knob(
+    label: str = setting(
         "agent", "Label that asks for work on an issue or a pull request.", option=False
     )
-    bot_login: str = knob(
+    bot_login: str = setting(
         "",
         "Login that Resolver writes as, and that is assigned and asked for reviews; asked of the "
         "forge when empty.",
         option=False,
     )
-    keep_log: bool = knob(
+    keep_log: bool = setting(
         True,
         "In an Action: push each run's log as `refs/resolver/runs/...` of the repository, so that "
         "`@agent continue` finds it. Who can read the repository can read it.",
         option=False,
     )
-    control_poll: float = knob(
+    control_poll: float = setting(
         10.0,
         "Seconds between two looks for comments that steer a run at work, where no webhook brings "
         "them; 0 means never.",
@@ -184,7 +186,7 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         ge=0,
         le=600,
     )
-    clone_depth: int = knob(
+    clone_depth: int = setting(
         50,
         "First-parent commits of history that the agent sees, with the newest of what they merged; "
         "0 means all.",
@@ -192,7 +194,7 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         option=False,
         ge=0,
     )
-    protected_paths: tuple[str, ...] = knob(
+    protected_paths: tuple[str, ...] = setting(
         (
             ".github/workflows/**",
             ".github/actions/**",
@@ -205,19 +207,23 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         "Paths a change must not touch; a change that does is kept, not published.",
         option=False,
     )
-    max_patch_bytes: int = knob(10_000_000, "Largest change that is published.", option=False, gt=0)
-    max_patch_files: int = knob(300, "Most files a published change may touch.", option=False, gt=0)
+    max_patch_bytes: int = setting(
+        10_000_000, "Largest change that is published.", option=False, gt=0
+    )
+    max_patch_files: int = setting(
+        300, "Most files a published change may touch.", option=False, gt=0
+    )
 
     # server
-    webhook_secret: SecretStr | None = knob(
+    webhook_secret: SecretStr | None = setting(
         None, "Secret that signs the webhook's deliveries.", "GITHUB_WEBHOOK_SECRET", option=False
     )
-    database_url: str = knob(
+    database_url: str = setting(
         "sqlite:///resolver.db",
         "Where deliveries and runs are kept (SQLite or PostgreSQL).",
         option=False,
     )
-    data_dir: str = knob(
+    data_dir: str = setting(
         "resolver-runs", "Folder of the server for the output of its runs.", option=False
     )
 
@@ -240,16 +246,16 @@ class Settings(ModelKnobs, AgentKnobs, ForgeKnobs):
         return AllowList.parse(self.egress)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RunLimits:
         """The bounds of a run."""
-        return Limits(
+        return RunLimits(
             max_iterations=self.max_iterations, max_budget=self.max_budget, max_time=self.max_time
         )
 
     @property
-    def ceiling(self) -> Limits:
+    def ceiling(self) -> RunLimits:
         """The most that comments can extend the bounds of a run to."""
-        return Limits(
+        return RunLimits(
             max_iterations=int(self.max_iterations * self.max_extension),
             max_budget=self.max_budget * self.max_extension,
             max_time=self.max_time * self.max_extension,

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from resolver.agents.definitions import Definitions
 from resolver.assembly.knowledge import Knowledge
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.controller.control import Control
 from resolver.conventions import Conventions
 from resolver.errors import Cause
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.forge.report import Failure, Report
-from resolver.forge.telling import Telling
+from resolver.forge.report import Report, RunFailure
+from resolver.forge.telling import ProgressReporter
 from resolver.model import (
     CheckedCommand,
     Continuation,
@@ -36,7 +36,7 @@ from resolver.runlog import RunLog
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
 from resolver.summary import OutcomeFile
-from resolver.triggers.ledger import KeptLedger, Run
+from resolver.triggers.ledger import KeptLedger, LedgerRun
 from resolver.workspace.git import Credential
 from resolver.workspace.workspace import Workspace
 
@@ -75,7 +75,7 @@ class RunRequest:
     run: str
     output: Output
     load: Callable[[dict[str, object]], Settings]
-    host: Host
+    host: RunHost
     publish: bool = True
     resume: bool = False
     bounds: Mapping[str, float] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class AcceptedRun:
     quotas of the day leave it. ledger: with the reservation, as this run has written it.
     """
 
-    reservation: Run | None = None
+    reservation: LedgerRun | None = None
     quota_left: float = float("inf")
     ledger: KeptLedger | None = None
 
@@ -137,7 +137,7 @@ class ReportedRun:
     progress: keeps the run's comment up to date; None where nobody may see one.
     """
 
-    progress: Telling | None = None
+    progress: ProgressReporter | None = None
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class StageValues:
         return self.read.log if self.read else None
 
     @property
-    def progress(self) -> Telling | None:
+    def progress(self) -> ProgressReporter | None:
         """What keeps the run's comment up to date."""
         return self.reported.progress if self.reported else None
 
@@ -345,7 +345,7 @@ class StageValues:
         parts = (self.cloned, self.prepared, self.executed, self.published, self.replied)
         return tuple(warning for part in parts if part is not None for warning in part.warnings)
 
-    def redact(self, failure: Failure) -> Failure:
+    def redact(self, failure: RunFailure) -> RunFailure:
         """Return the failure without secrets: its text may quote anything."""
         clean = self.current_request.redactor(self.current_settings).redact_text
         what, next_step = clean(failure.what), clean(failure.next_step)
@@ -381,7 +381,7 @@ class RunResult:
     publication: Publication
     exit_code: int
     outcome: Outcome | None = None
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     log: RunLog | None = None
     publishable: bool = False
     comment_failed: bool = False

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.state import ModelMetrics, State
-from resolver.forge.report import Failure
+from resolver.forge.report import RunFailure
 from resolver.model import (
+    CodePlace,
     Evidence,
     FileChange,
-    Noun,
+    FrozenModel,
     Outcome,
     Patch,
-    Place,
     Publication,
     PullRequest,
     RunState,
@@ -32,7 +32,7 @@ _STATES = {
 }
 
 
-class EarlierPublication(Noun):
+class EarlierPublication(FrozenModel):
     """What was public already of the work that the run continued."""
 
     branch: str | None = None
@@ -41,7 +41,7 @@ class EarlierPublication(Noun):
     pull_request: PullRequest | None = None
 
 
-class ModelCosts(Noun):
+class ModelCosts(FrozenModel):
     """What one model or one service was asked, and what it cost.
 
     cost: null when the price of one of the replies is not known. priced: the sum of the others.
@@ -54,7 +54,7 @@ class ModelCosts(Noun):
     seconds: float
 
 
-class RecordedDifference(Noun):
+class RecordedDifference(FrozenModel):
     """Where a replay differed from its recording."""
 
     recorded_id: int
@@ -63,7 +63,7 @@ class RecordedDifference(Noun):
     found: str
 
 
-class OutcomeFile(Noun):
+class OutcomeFile(FrozenModel):
     """The content of outcome.json. Every field is always there; null or empty where a run did not
     come so far."""
 
@@ -96,7 +96,7 @@ class OutcomeFile(Noun):
     seconds: float
     task_completed: bool
     message: str
-    places: tuple[Place, ...]
+    places: tuple[CodePlace, ...]
     files: tuple[FileChange, ...]
     evidence: Evidence
     divergences: tuple[RecordedDifference, ...]
@@ -113,7 +113,7 @@ def build_outcome_file(
     publication: Publication,
     earlier: Publication,
     evidence: Evidence,
-    failure: Failure | None,
+    failure: RunFailure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
     spent: State | None,
@@ -189,7 +189,7 @@ def _costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
 
 
 def _state(
-    outcome: Outcome | None, failure: Failure | None, publication: Publication
+    outcome: Outcome | None, failure: RunFailure | None, publication: Publication
 ) -> tuple[RunState, str]:
     """Return state and reason; a failure outweighs how the agent ended."""
     if failure is not None:

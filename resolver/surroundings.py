@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.nouns import Recorded
+from resolver.nouns import LoggedModel
 
 
-class FormField(Recorded):
+class FormField(LoggedModel):
     """What a form asks for below one of its headings, and whether the description says it."""
 
     label: str = Field(description="Its heading.")
@@ -23,7 +23,7 @@ class FormField(Recorded):
     )
 
 
-class Form(Recorded):
+class Form(LoggedModel):
     """The issue template that a description was written with. Its words are the repository's, as
     the default branch has them."""
 
@@ -32,7 +32,7 @@ class Form(Recorded):
     fields: tuple[FormField, ...] = Field(default=(), description="What it asks for, in order.")
 
 
-class Reference(Recorded):
+class Reference(LoggedModel):
     """Another issue or pull request of the same repository, as it was at the request."""
 
     number: int = Field(description="Its number.")
@@ -52,7 +52,7 @@ class Reference(Recorded):
     )
 
 
-class Picture(Recorded):
+class Picture(LoggedModel):
     """A picture that somebody put into a text. The text says `[picture N]` in its place."""
 
     number: int = Field(description="From 1, in the order of the texts.")
@@ -71,7 +71,7 @@ class Picture(Recorded):
     data: str = Field(default="", repr=False, description="The picture as a data: URL.")
 
 
-class Annotation(Recorded):
+class Annotation(LoggedModel):
     """What a check says about lines of a file."""
 
     path: str = Field(description="From the repository's root.")
@@ -80,7 +80,7 @@ class Annotation(Recorded):
     message: str = Field(description="The words, cut.")
 
 
-class FailedCheck(Recorded):
+class FailedCheck(LoggedModel):
     """A check run or commit status that says no. Its words are the project's tools', and of
     whatever code they ran."""
 

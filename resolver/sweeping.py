@@ -11,23 +11,23 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.doors import run_id
-from resolver.errors import Refused, ResolverError, Stopped
+from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.forge.escape import one_line
+from resolver.forge.escape import single_line
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.github.labelled import LabelledIssue, LabelledIssues, Labelling
 from resolver.model import Publication, Trigger
 from resolver.output import Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.runlog import spent_by
 from resolver.settings import Settings
 from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.thread.commands import archive, watch_of
-from resolver.thread.watching import watched
-from resolver.triggers.ignored import Ignored
+from resolver.thread.watching import watch_comments
+from resolver.triggers.ignored import IgnoredEvent
 from resolver.triggers.permission import authorize
 from resolver.triggers.sweep import a_second_later, labelled_trigger
 
@@ -37,7 +37,7 @@ LEAST_SHARE = 0.1
 """Of a run's own budget: with less than that left a run that began would only reach its limit."""
 
 
-class Fate(StrEnum):
+class SweepFate(StrEnum):
     """What became of an issue in a sweep; the value is what a person reads."""
 
     DONE = "done"
@@ -49,7 +49,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One issue. why: in one line, "" where the fate says all. url: where to look.
 
     cost: US dollars of the replies whose price is known; unpriced: how many have none.
@@ -57,7 +57,7 @@ class Row:
 
     number: int
     title: str
-    fate: Fate
+    fate: SweepFate
     why: str = ""
     url: str = ""
     cost: float = 0.0
@@ -74,11 +74,11 @@ class Row:
 
 def _cell(text: str, limit: int) -> str:
     """Others' words in a cell of a markdown table."""
-    return one_line(text.replace("|", "¦"), limit)
+    return single_line(text.replace("|", "¦"), limit)
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SweepBounds:
     """issues: runs that are begun at most. total: US dollars that they may cost together."""
 
     issues: int
@@ -99,8 +99,8 @@ class Sweep:
     forge: GitHubForge
     settings: Settings
     load: Callable[[Mapping[str, Any]], Settings]
-    host: Host
-    bounds: Bounds
+    host: RunHost
+    bounds: SweepBounds
     folder: Path
     dry: bool = False
     progress: Subscriber | None = None
@@ -109,7 +109,7 @@ class Sweep:
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: Callable[[RunResult], None] = lambda _: None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SweepRow] = field(default_factory=list)
     begun: int = 0
 
     @property
@@ -122,7 +122,7 @@ class Sweep:
         """US dollars."""
         return self.bounds.total - self.spent
 
-    def run(self) -> tuple[Row, ...]:
+    def run(self) -> tuple[SweepRow, ...]:
         """Do it; one row an issue, oldest first. Raises ForgeError when the issues can't be
         listed: nothing has been begun then."""
         labelled = self.forge.labelled(self.settings.label)
@@ -134,7 +134,7 @@ class Sweep:
                     self._add(_not_begun(issue, bound))
                 else:
                     self._one(labelled, issue)
-        except Stopped as stopped:
+        except RunStopped as stopped:
             self.stopping.set()
             self._stop(issues, stopped.what)
         return tuple(self.rows)
@@ -146,7 +146,7 @@ class Sweep:
         for issue in rest:
             self._add(_not_begun(issue, what))
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: SweepRow) -> None:
         """With words that may quote anything, so they lose every secret."""
         clean = self.host.redactor(self.settings).redact_text
         self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
@@ -164,39 +164,39 @@ class Sweep:
     def _one(self, labelled: LabelledIssues, issue: LabelledIssue) -> None:
         try:
             found = self._looked_at(labelled, issue)
-            if isinstance(found, Row):
+            if isinstance(found, SweepRow):
                 self._add(found)
             else:
                 self._begin(found, issue)
         except Refused as refused:
-            self._add(Row(issue.number, issue.title, Fate.SKIPPED, refused.what))
+            self._add(SweepRow(issue.number, issue.title, SweepFate.SKIPPED, refused.what))
         except ResolverError as error:
             logger.warning("#%d: %s", issue.number, error.what)
-            self._add(Row(issue.number, issue.title, Fate.FAILED, error.what))
+            self._add(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
 
-    def _looked_at(self, labelled: LabelledIssues, issue: LabelledIssue) -> Row | Trigger:
+    def _looked_at(self, labelled: LabelledIssues, issue: LabelledIssue) -> SweepRow | Trigger:
         """What is to be begun, or why nothing is. Raises ForgeError and, for a dry run, Refused."""
         labelling = labelled.labelling(issue)
         trigger = self._trigger(issue, labelling)
-        if isinstance(trigger, Ignored):
+        if isinstance(trigger, IgnoredEvent):
             url = labelling.pull_request if labelling else ""
-            return Row(issue.number, issue.title, Fate.SKIPPED, trigger.reason, url)
+            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
         assert labelling is not None
         candidates = (trigger, a_second_later(trigger, issue, labelling))
         trigger, found = self._earlier(*candidates)
         if found is not None and (found.comment_url or self.dry):
-            return Row(issue.number, issue.title, Fate.DONE_BEFORE, url=_page(found))
+            return SweepRow(issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page(found))
         if found is None and not self.dry:
             comments, mention = self.forge.run_comments, self.settings.mention
             comments.close_died(issue.number, self.now(), mention)
         since = None if found else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._longest:
             why = f"a run that began at {since:%H:%M} UTC may be at work on it"
-            return Row(issue.number, issue.title, Fate.SKIPPED, why)
+            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, why)
         if self.dry:
             authorize(trigger, self.forge, self.settings.who_may)
             self.begun += 1
-            return Row(issue.number, issue.title, Fate.WOULD_BEGIN)
+            return SweepRow(issue.number, issue.title, SweepFate.WOULD_BEGIN)
         return trigger
 
     @property
@@ -204,7 +204,7 @@ class Sweep:
         """How long a run can take, with what comments may grant it; later it has been killed."""
         return timedelta(seconds=self.settings.ceiling.max_time + self.settings.setup_timeout)
 
-    def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | Ignored:
+    def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
         return labelled_trigger(
             issue,
             labelling,
@@ -236,33 +236,35 @@ class Sweep:
             continues=self.settings.keep_log,
             budget=lambda _: left,
         )
-        with watched(watch_of(job, self.settings)):
-            result = resolve(job, self.forge)
+        with watch_comments(watch_of(job, self.settings)):
+            result = run_pipeline(job, self.forge)
         row = self._ended(result, issue)
-        self.begun += row.fate in {Fate.DONE, Fate.FAILED}
+        self.begun += row.fate in {SweepFate.DONE, SweepFate.FAILED}
         self._add(row)  # before a signal can come in what follows
         archive(result, self.settings)
         self.ended(result)
 
-    def _ended(self, result: RunResult, issue: LabelledIssue) -> Row:
+    def _ended(self, result: RunResult, issue: LabelledIssue) -> SweepRow:
         fate, why = _fate(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
             cost, unpriced = spent_by(result.log.state.events, result.request.run)
         url = _page(result.publication)
-        return Row(issue.number, issue.title, fate, why, url, cost, unpriced)
+        return SweepRow(issue.number, issue.title, fate, why, url, cost, unpriced)
 
 
-def _fate(result: RunResult) -> tuple[Fate, str]:
+def _fate(result: RunResult) -> tuple[SweepFate, str]:
     """What became of it, and why. A refusal is no failure: nothing was begun."""
     if result.publication.repeated and result.failure is None:
-        return Fate.DONE_BEFORE, ""
+        return SweepFate.DONE_BEFORE, ""
     if result.failure is not None:
         refused = result.failure.kind in {"refused", "ceiling"}
-        return Fate.SKIPPED if refused else Fate.FAILED, result.failure.what
+        return SweepFate.SKIPPED if refused else SweepFate.FAILED, result.failure.what
     if result.exit_code == 0:
-        return Fate.DONE, ""
-    return (Fate.DONE if result.exit_code == 3 else Fate.FAILED), result.outcome_file.reason
+        return SweepFate.DONE, ""
+    return (
+        SweepFate.DONE if result.exit_code == 3 else SweepFate.FAILED
+    ), result.outcome_file.reason
 
 
 def _page(publication: Publication) -> str:
@@ -271,15 +273,15 @@ def _page(publication: Publication) -> str:
     return (pull.url if pull else None) or publication.comment_url or ""
 
 
-def _not_begun(issue: LabelledIssue, why: str) -> Row:
-    return Row(issue.number, issue.title, Fate.NOT_BEGUN, why)
+def _not_begun(issue: LabelledIssue, why: str) -> SweepRow:
+    return SweepRow(issue.number, issue.title, SweepFate.NOT_BEGUN, why)
 
 
-def told(sweep: Sweep, template: str, server: str) -> str:
+def render_sweep(sweep: Sweep, template: str, server: str) -> str:
     """The sweep in words. template: of prompts/run."""
     return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_counts(sweep))
 
 
 def _counts(sweep: Sweep) -> dict[str, int]:
-    counted = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in Fate}
+    counted = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in SweepFate}
     return {fate: count for fate, count in counted.items() if count}

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from resolver.nouns import Recorded
+from resolver.nouns import LoggedModel
 
 
 class TriggerKind(StrEnum):
@@ -25,7 +25,7 @@ class TriggerKind(StrEnum):
     LOCAL = "local"
 
 
-class Actor(Recorded):
+class Actor(LoggedModel):
     """The person (or bot) who asked. `id` is the forge's number, None when not known."""
 
     login: str = Field(description="Name on the forge.")
@@ -50,7 +50,7 @@ class Command(StrEnum):
     PUBLISH = "publish"
 
 
-class Snapshot(Recorded):
+class Snapshot(LoggedModel):
     """The issue as the requester saw it, from the event's own payload."""
 
     title: str = Field(description="The issue's title.")
@@ -63,7 +63,7 @@ class Snapshot(Recorded):
     assignees: tuple[str, ...] = Field(default=(), description="Logins of who it is assigned to.")
 
 
-class Extension(Recorded):
+class Extension(LoggedModel):
     """What a maintainer grants on top of a run's limits: replies, US dollars, seconds."""
 
     iterations: int = Field(default=0, description="Replies of the model.")
@@ -71,14 +71,14 @@ class Extension(Recorded):
     time: float = Field(default=0.0, description="Seconds.")
 
 
-class Ticked(Recorded):
+class Ticked(LoggedModel):
     """A box that a person has ticked: on the dashboard with this number, for this run."""
 
     dashboard: int = Field(description="Number of the issue that is the dashboard.")
     run: str = Field(description="Id of the run that the box stands for.")
 
 
-class Trigger(Recorded):
+class Trigger(LoggedModel):
     """A wish to start work, parsed from an event and not yet allowed.
 
     Made in `resolver.triggers` (and by the command line), read by `resolver.forge`.

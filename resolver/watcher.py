@@ -9,7 +9,7 @@ LAST_LOOK_SECONDS = 5.0
 
 
 @contextmanager
-def watching(look: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+def background_poll(look: Callable[[threading.Event], None], name: str) -> Iterator[None]:
     """Run `look` in a thread while the block runs; the event that it is given is set at the end."""
     ended = threading.Event()
     thread = threading.Thread(target=look, args=(ended,), name=name, daemon=True)

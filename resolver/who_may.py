@@ -9,7 +9,7 @@ LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
 
 
 @dataclass(frozen=True)
-class WhoMay:
+class AccessPolicy:
     """Those who have `level` on the repository, and those who are named.
 
     users: logins that need no level. teams: the members of these, as ORG/TEAM, need none either.
@@ -26,6 +26,6 @@ class WhoMay:
         return level in LEVELS and LEVELS.index(level) >= LEVELS.index(self.level)
 
 
-def names(listed: tuple[str, ...], login: str) -> bool:
+def contains_login(listed: tuple[str, ...], login: str) -> bool:
     """Whether the list holds this login, in whatever case."""
     return login.casefold() in {each.casefold() for each in listed}

@@ -10,19 +10,19 @@ from pathlib import Path
 
 from resolver import __version__
 from resolver.agents.definitions import AgentDefinition
-from resolver.agents.offer import Offer
-from resolver.agents.registry import answers, has_own_work, model_of
+from resolver.agents.offer import AvailableTools
+from resolver.agents.registry import has_own_work, is_answering_agent, model_of
 from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
 from resolver.assembly.agents import open_agent, open_delegates
 from resolver.assembly.condensers import open_condensers
-from resolver.assembly.confirmation import Waiting, open_confirmation
+from resolver.assembly.confirmation import ApprovalRequester, open_confirmation
 from resolver.assembly.knowledge import Knowledge
 from resolver.assembly.mcp import McpOfRun, open_mcp
 from resolver.assembly.model_check import check_run_model
 from resolver.assembly.models import model_name, open_models
 from resolver.assembly.sandbox import (
-    Host,
+    RunHost,
     open_environment,
     open_runtime,
     runtime_kind,
@@ -30,7 +30,7 @@ from resolver.assembly.sandbox import (
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
-from resolver.controller.outcome import outcome_of
+from resolver.controller.outcome import derive_outcome
 from resolver.controller.replay import (
     MOST_REPORTED,
     Difference,
@@ -43,15 +43,15 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.forge.invisible import with_invisible_shown
-from resolver.locating.hosted import answering
+from resolver.locating.hosted import index_action_handlers
 from resolver.locating.index import CodeIndex
 from resolver.memory.notes import notes_of
-from resolver.model import CheckedCommand, ExportedChange, Limits, Outcome, Patch, RunState, Task
-from resolver.publishing.notes import NOTES_FILE, propose
+from resolver.model import CheckedCommand, ExportedChange, Outcome, Patch, RunLimits, RunState, Task
+from resolver.publishing.notes import NOTES_FILE, propose_notes
 from resolver.publishing.remarks import note_comment
-from resolver.resuming.rebuild import Recorded, Relocated, redo
+from resolver.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runlog import RunLog
-from resolver.runtime.connections import connections_told
+from resolver.runtime.connections import record_connections
 from resolver.runtime.runtime import Runtime
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
@@ -63,7 +63,7 @@ BUNDLE_FACTOR = 4
 
 
 @dataclass(frozen=True)
-class Job:
+class ExecutionRequest:
     """What the middle of the line needs of its beginning.
 
     control: where people's requests to the run at work arrive. most: what they can extend the
@@ -76,19 +76,19 @@ class Job:
     task: Task
     settings: Settings
     recording: Sequence[Event]
-    host: Host
+    host: RunHost
     folder: Path
     now: Clock
     control: Control
-    most: Limits
+    most: RunLimits
     agents: tuple[AgentDefinition, ...] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
 
 
 @dataclass(frozen=True)
-class Worked:
+class ExecutionResult:
     """What came of it."""
 
     outcome: Outcome
@@ -100,14 +100,14 @@ class Worked:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSandbox:
     """A sandbox that is ready for the agent, and what a person should know of it."""
 
     runtime: Runtime
     warnings: tuple[str, ...]
 
 
-def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
+def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
     """Run the agent on a checkout of the workspace's base. The sandbox is gone when it returns.
 
     A log that has events already is gone on with: what it says was done in the sandbox is done
@@ -116,7 +116,9 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
     """
     if job.change is not None:
         patch = workspace.receive(job.change.bundle, job.change.commit, job.change.tree)
-        return Worked(outcome_of(log.state), patch, tuple(log.state.commands), job.change)
+        return ExecutionResult(
+            derive_outcome(log.state), patch, tuple(log.state.commands), job.change
+        )
     kind = runtime_kind(job.settings, job.host)
     earlier = tuple(log.state.events)
     opening = log.opening or _begin(job, workspace, kind, log)
@@ -140,10 +142,10 @@ def work(job: Job, workspace: Workspace, log: RunLog) -> Worked:
         if _proposes_notes(job, outcome, patch, workspace, runtime, log):
             patch, change = _take_change(job, workspace, runtime, log)
     warnings = (*opened.warnings, *mcp.warnings)
-    return Worked(outcome, patch, tuple(log.state.commands), change, warnings)
+    return ExecutionResult(outcome, patch, tuple(log.state.commands), change, warnings)
 
 
-def _begin(job: Job, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
+def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
     return log.stream.add(
         RunStarted(
             run=job.run,
@@ -161,37 +163,39 @@ def _begin(job: Job, workspace: Workspace, kind: str, log: RunLog) -> RunStarted
 
 
 @contextmanager
-def open_sandbox(job: Job, kind: str, workspace: Workspace, log: RunLog) -> Iterator[Opened]:
+def open_sandbox(
+    job: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
+) -> Iterator[OpenedSandbox]:
     """A sandbox with the workspace's base checked out and the project's environment set up. It is
     gone when the context is left."""
     started = time.monotonic()
     environment = open_environment(job.settings, kind, workspace, job.host)
     sandbox = open_runtime(job.settings, kind, job.run, job.host, environment.image)
-    with connections_told(log.stream, sandbox.take_connections), sandbox as runtime:
+    with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
         seconds = job.settings.setup_timeout
         made = set_up(environment, runtime, log.stream, log.state, workspace.base, seconds)
-        yield Opened(runtime, made.warnings)
+        yield OpenedSandbox(runtime, made.warnings)
 
 
-def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocated:
+def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> RelocatedExecutor:
     """Do again what the log says was done; the executor to go on with. Differences are told in
     the log, which gets no second copy of anything else."""
     started = time.monotonic()
     reported = 0
 
-    def report(_: Recorded, differs: Difference) -> None:
+    def report(_: RecordedAction, differs: Difference) -> None:
         nonlocal reported
         reported += 1
         if reported <= MOST_REPORTED:
             log.stream.add(differs.event())
 
     roots = roots_of(earlier)
-    executor = Relocated(runtime, roots, runtime.root)
-    done = redo(earlier, executor, (*roots, runtime.root), told=report)
+    executor = RelocatedExecutor(runtime, roots, runtime.root)
+    done = reexecute(earlier, executor, (*roots, runtime.root), told=report)
     detail = f"{done.actions} action{'' if done.actions == 1 else 's'} done again"
     if done.differences:
         detail += f", {len(done.differences)} with another result"
@@ -202,7 +206,7 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
 
 
 def _run_agent(
-    job: Job,
+    job: ExecutionRequest,
     opening: RunStarted,
     workspace: Workspace,
     executor: Executor,
@@ -214,7 +218,7 @@ def _run_agent(
     settings, recording = _as_begun(job, opening, log.state)
     redactor = job.host.redactor(settings)
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
-    offer = Offer(
+    offer = AvailableTools(
         delegates=True,
         browser=runtime.browser,
         index=True,
@@ -240,7 +244,7 @@ def _run_agent(
         delegates=open_delegates(settings, model_on, offer),
         hosted={
             **mcp.hosted,
-            **answering(index),
+            **index_action_handlers(index),
             **job.knowledge.hosted(log.state),
             ReviewComment: note_comment(workspace.pull),
         },
@@ -260,22 +264,24 @@ def _run_agent(
     return controller.run()
 
 
-def _answered_apart(job: Job, settings: Settings) -> tuple[str, ...]:
+def _answered_apart(job: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
     """Names of the conversations on lines that the agent answers one by one. A question in one of
     them is answered by its closing words."""
-    if len(job.task.asked) == 1 and answers(settings.agent, job.agents):
+    if len(job.task.asked) == 1 and is_answering_agent(settings.agent, job.agents):
         return ()
     return tuple(each.label for each in job.task.asked)
 
 
-def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str, state: State) -> str:
+def _task_words(
+    job: ExecutionRequest, settings: Settings, workspace: Workspace, root: str, state: State
+) -> str:
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     return render_task(
         job.task,
         workspace.base,
         root,
         settings.allow_list.described,
-        asks=answers(settings.agent, job.agents),
+        asks=is_answering_agent(settings.agent, job.agents),
         reviews=settings.agent == REVIEWER,
         calls=has_own_work(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
@@ -284,7 +290,9 @@ def _task_words(job: Job, settings: Settings, workspace: Workspace, root: str, s
     )
 
 
-def _as_begun(job: Job, opening: RunStarted, state: State) -> tuple[Settings, Sequence[Event]]:
+def _as_begun(
+    job: ExecutionRequest, opening: RunStarted, state: State
+) -> tuple[Settings, Sequence[Event]]:
     """The settings with the agent and the dialect that the log was begun with, and the recording
     without the replies that the log has already."""
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
@@ -309,7 +317,12 @@ def _interrupt(mcp: McpOfRun, index: CodeIndex, runtime: Runtime) -> None:
 
 
 def _proposes_notes(
-    job: Job, outcome: Outcome, patch: Patch, workspace: Workspace, runtime: Runtime, log: RunLog
+    job: ExecutionRequest,
+    outcome: Outcome,
+    patch: Patch,
+    workspace: Workspace,
+    runtime: Runtime,
+    log: RunLog,
 ) -> bool:
     """Whether the run's notes were added to what it changed. They go along with a change and are
     none by themselves."""
@@ -321,11 +334,11 @@ def _proposes_notes(
     if is_protected(NOTES_FILE, settings.protected_paths):
         return False
     before = workspace.read(NOTES_FILE)
-    return bool(propose(notes, before, runtime, log.stream))
+    return bool(propose_notes(notes, before, runtime, log.stream))
 
 
 def _take_change(
-    job: Job, workspace: Workspace, runtime: Runtime, log: RunLog
+    job: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
     """The change as git objects, checked; kept whatever the agent's end was."""
     started = time.monotonic()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.causes import OUTAGES, of_answer, of_network, of_push
+from resolver.causes import OUTAGES, of_network, push_failure, response_failure
 from resolver.errors import Cause
 
 PUSHES: list[tuple[str, Cause]] = [
@@ -44,13 +44,13 @@ PUSHES: list[tuple[str, Cause]] = [
 
 @pytest.mark.parametrize(("said", "cause"), PUSHES)
 def test_what_a_push_was_refused_for_is_known(said: str, cause: Cause) -> None:
-    known = of_push(said)
+    known = push_failure(said)
     assert known is not None and known.cause == cause
     assert known.next_step[0].islower() and not known.next_step.endswith(".")
 
 
 def test_a_network_that_is_down_is_none_of_them() -> None:
-    assert of_push("fatal: unable to access 'https://x/': Could not resolve host: x") is None
+    assert push_failure("fatal: unable to access 'https://x/': Could not resolve host: x") is None
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_network_that_is_down_is_none_of_them() -> None:
     ],
 )  # fmt: skip
 def test_what_the_api_refused_is_known(said: str, cause: Cause) -> None:
-    known = of_answer(said)
+    known = response_failure(said)
     assert known is not None and known.cause == cause
 
 
 def test_a_missing_permission_is_named_by_who_asked() -> None:
-    assert of_answer("Resource not accessible by integration") is None
+    assert response_failure("Resource not accessible by integration") is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.tags import write_tags
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -29,7 +29,7 @@ class AnsweringAgent(CodeActAgent):
     def __init__(self, model: Model, dialect: Dialect, threads: tuple[str, ...] = ()) -> None:
         self._sees = self.looks(model)
         memory = ConversationMemory(dialect, sees_images=self._sees)
-        super().__init__(model, memory, dialect, Offer(threads=threads))
+        super().__init__(model, memory, dialect, AvailableTools(threads=threads))
         self._tools = self.tools
 
     def looks(self, model: Model) -> bool:

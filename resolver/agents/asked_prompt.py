@@ -6,8 +6,8 @@ from typing import Any
 from resolver.agents.pull_prompt import head_of, who
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
-from resolver.memory.text import cut_middle
-from resolver.pull import AskedThread, ThreadAnswer, Words
+from resolver.memory.text import truncate_middle
+from resolver.pull import AskedThread, AuthoredText, ThreadAnswer
 
 MOST_OF_WORDS = 6_000
 """Characters of one conversation."""
@@ -17,7 +17,7 @@ MOST = 80_000
 """Characters of all together; of later ones only the request is told."""
 
 
-def told_asked(
+def render_requested_threads(
     asked: Sequence[AskedThread], requester: str, dialect: str, *, offered: bool = True
 ) -> dict[str, Any] | None:
     """The values of the template; None where nothing was asked about lines.
@@ -30,11 +30,11 @@ def told_asked(
     room = MOST
     threads: list[dict[str, Any]] = []
     for each in asked:
-        code = cut_middle(each.code, MOST_OF_CODE)
-        words = cut_middle(_conversation(each, requester), MOST_OF_WORDS)
+        code = truncate_middle(each.code, MOST_OF_CODE)
+        words = truncate_middle(_conversation(each, requester), MOST_OF_WORDS)
         room -= len(code) + len(words)
         if room < 0:
-            code, words = "", cut_middle(each.request, MOST_OF_WORDS // 4)
+            code, words = "", truncate_middle(each.request, MOST_OF_WORDS // 4)
         head = f"{each.label}, {head_of(each.thread)}"
         threads.append({"head": head, "code": code, "words": words, "is_then": each.is_then})
     example = a.Finish(
@@ -57,6 +57,6 @@ def _conversation(asked: AskedThread, requester: str) -> str:
     return said or asked.request
 
 
-def _said(words: Words, requester: str) -> str:
+def _said(words: AuthoredText, requester: str) -> str:
     asks = ", who asks" if words.author.casefold() == requester.casefold() else ""
     return f"{who(words.author, words.association)}{asks}: {words.body}"

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from resolver.agents.argument_types import Arguments, Words, json_list, partial_is_no
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import Place
+from resolver.model import CodePlace
 
 MOST_TERMS = 8
 MOST_STARTS = 5
@@ -139,7 +139,7 @@ def write_texts(texts: Sequence[str]) -> str:
     return lines if _texts(lines) == list(texts) else json.dumps(list(texts))
 
 
-def write_places(places: Sequence[Place]) -> str:
+def write_places(places: Sequence[CodePlace]) -> str:
     """One a line, as `src/a.py:3-9 parse - why`; as JSON where that would not give the same."""
     lines = "\n".join(_line(place) for place in places)
     fields = [place.model_dump(exclude={"known"}) for place in places]
@@ -150,7 +150,7 @@ def write_places(places: Sequence[Place]) -> str:
     return lines if again == fields else json.dumps(fields)
 
 
-def _line(place: Place) -> str:
+def _line(place: CodePlace) -> str:
     symbol = f" {place.symbol}" if place.symbol else ""
     return f"{place.where}{symbol}" + (f" - {place.why}" if place.why else "")
 
@@ -211,5 +211,5 @@ class PlacesArguments(Arguments):
         return a.Finish(
             message=self.message,
             task_completed=self.task_completed,
-            places=tuple(Place(**place.model_dump()) for place in self.places),
+            places=tuple(CodePlace(**place.model_dump()) for place in self.places),
         )

@@ -1,13 +1,13 @@
 """The default agent: a model that acts by writing code, one step at a time."""
 
 from resolver.agents.mcp_tools import TAG, native_names, native_specs, tools_text
-from resolver.agents.offer import NOTHING, Offer
-from resolver.agents.offered import or_refused
-from resolver.agents.replies import next_action, offered_in, read_reply
+from resolver.agents.offer import NOTHING, AvailableTools
+from resolver.agents.offered import refuse_if_unavailable
+from resolver.agents.replies import next_action, read_reply, tools_offered_in
 from resolver.agents.system_prompt import system_text
-from resolver.agents.tags import offered_tags
-from resolver.agents.thread_arguments import or_corrected
-from resolver.agents.tools import offered_tools, tool_specs
+from resolver.agents.tags import available_tags
+from resolver.agents.thread_arguments import correct_thread_answers
+from resolver.agents.tools import available_tools, tool_specs
 from resolver.errors import ContextWindowExceeded
 from resolver.events.actions import CondensationRequest
 from resolver.events.base import ActionBase
@@ -37,12 +37,12 @@ class CodeActAgent:
         model: Model,
         memory: ConversationMemory,
         dialect: Dialect,
-        offer: Offer = NOTHING,
+        offer: AvailableTools = NOTHING,
     ) -> None:
         self._model = model
         self._memory = memory
         self._dialect = dialect
-        self._tools = offered_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
+        self._tools = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
         self._colleagues = offer.colleagues
         self._mcp = offer.mcp
         self._threads = offer.threads
@@ -59,8 +59,8 @@ class CodeActAgent:
         A conversation that is too long gives a CondensationRequest. Raises ModelError, and
         ContextWindowExceeded when the last such request was not answered.
         """
-        wanted = or_corrected(self._wanted(state), self._threads)
-        return or_refused(wanted, self._tools, self._names(), edits=not self.answers)
+        wanted = correct_thread_answers(self._wanted(state), self._threads)
+        return refuse_if_unavailable(wanted, self._tools, self._names(), edits=not self.answers)
 
     def _wanted(self, state: State) -> ActionBase:
         rest = next_action(state, self._dialect)
@@ -77,7 +77,7 @@ class CodeActAgent:
         action = next_action(state, self._dialect, before)
         if action is not None:
             return action
-        return read_reply(completion, self._dialect, *offered_in(state))[0]
+        return read_reply(completion, self._dialect, *tools_offered_in(state))[0]
 
     def _prompt(self, text: str) -> SystemPrompt:
         """Its system prompt, with what it is told of the tools of MCP servers behind `text`."""
@@ -94,7 +94,7 @@ class CodeActAgent:
         """Its tools, as it writes them."""
         if self._dialect == "tools":
             return (*self._tools, *native_names(self._mcp))
-        return (*offered_tags(self._tools), *((TAG,) if self._mcp else ()))
+        return (*available_tags(self._tools), *((TAG,) if self._mcp else ()))
 
 
 def _is_unanswered(state: State) -> bool:

@@ -2,9 +2,9 @@
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import MCP, AgentDefinition
-from resolver.agents.offer import Offer
-from resolver.agents.system_prompt import tag_words
-from resolver.agents.tools import offered_tools
+from resolver.agents.offer import AvailableTools
+from resolver.agents.system_prompt import render_tag_dialect
+from resolver.agents.tools import available_tools
 from resolver.events.lifecycle import SystemPrompt
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
@@ -18,7 +18,7 @@ class DefinedAgent(CodeActAgent):
     """
 
     def __init__(
-        self, definition: AgentDefinition, model: Model, dialect: Dialect, offer: Offer
+        self, definition: AgentDefinition, model: Model, dialect: Dialect, offer: AvailableTools
     ) -> None:
         memory = ConversationMemory(dialect, sees_images=model.supports_vision)
         super().__init__(model, memory, dialect, offer)
@@ -27,7 +27,7 @@ class DefinedAgent(CodeActAgent):
         self._definition = definition
         # its file can't name the servers that each host has: it takes all of them, or none
         self._mcp = offer.mcp if MCP in definition.tools else ()
-        there = offered_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
+        there = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
         self._tools = tuple(name for name in definition.tools if name in there)
 
     def system_prompt(self) -> SystemPrompt:
@@ -36,6 +36,6 @@ class DefinedAgent(CodeActAgent):
             "agent/defined.md.j2",
             dialect=self._dialect,
             definition=self._definition,
-            **tag_words(self._tools, self._colleagues, answers=self.answers),
+            **render_tag_dialect(self._tools, self._colleagues, answers=self.answers),
         )
         return self._prompt(text)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tool_calls import did_you_mean
-from resolver.agents.tools import offered_tools
+from resolver.agents.tools import available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validated
 
@@ -38,7 +38,7 @@ CHANGING = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_edito
 MCP = "mcp"
 """In a file's `tools`: those of the run's MCP servers."""
 
-KNOWN = (*offered_tools(True, True, True, True), MCP)
+KNOWN = (*available_tools(True, True, True, True), MCP)
 """What `tools` may name."""
 
 _DEFAULT = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")

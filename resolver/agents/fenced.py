@@ -5,7 +5,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 
 MAX_EXCERPT: Final = 400
 """Characters of the code that are shown back to the model."""
@@ -39,6 +39,6 @@ def find_fenced_code(text: str) -> FencedCode | None:
         words = token.info.split() if token.type == "fence" else []
         language = words[0].strip("{}.").lower() if words else ""
         if language in _SHELL | _PYTHON and token.content.strip():
-            excerpt = cut_middle(token.content.strip("\n"), MAX_EXCERPT)
+            excerpt = truncate_middle(token.content.strip("\n"), MAX_EXCERPT)
             return FencedCode(language, language in _PYTHON, excerpt)
     return None

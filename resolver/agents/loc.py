@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from resolver.agents.answering import AnsweringAgent
-from resolver.agents.offered import refused
+from resolver.agents.offered import refuse_unavailable
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import Dialect
-from resolver.model import Place
+from resolver.model import CodePlace
 
 TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
 
@@ -25,9 +25,9 @@ _EXAMPLES = {
     "report": a.Finish(
         message="`parse('1..2')` keeps the empty part between two dots.",
         places=(
-            Place(path="src/parser.py", start=41, end=48, symbol="Parser.parse",
+            CodePlace(path="src/parser.py", start=41, end=48, symbol="Parser.parse",
                   why="splits at each dot and keeps what is empty"),
-            Place(path="tests/test_parser.py", start=12, end=30, symbol="test_dots",
+            CodePlace(path="tests/test_parser.py", start=12, end=30, symbol="test_dots",
                   why="has no case with two dots"),
         ),
     ),
@@ -59,11 +59,11 @@ class LocAgent(AnsweringAgent):
         if not isinstance(action, a.Finish):
             return action
         if action.task_completed and not action.places:
-            return refused(action, self._names())
+            return refuse_unavailable(action, self._names())
         places = tuple(self._checked(place) for place in action.places)
         return action.model_copy(update={"places": places})
 
-    def _checked(self, place: Place) -> Place:
+    def _checked(self, place: CodePlace) -> CodePlace:
         """The place by its path in the repository: models also write that of the sandbox."""
         parts = place.path.strip("/").split("/")[:_MOST_FOLDERS]
         starts = range(len(parts) if place.path.startswith("/") else 1)

@@ -24,14 +24,14 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Fault:
+class MarkupFault:
     """Why a text can't be read, in words for the model."""
 
     reason: str
 
 
 @dataclass
-class Found:
+class FoundBlocks:
     """What a text holds. prose: what is outside of blocks. fenced: tags stood in code fences."""
 
     blocks: list[Block] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Grammar:
         return re.compile(rf"</?(?:{_choice(self.names)})(?=[\s/>])")
 
 
-def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> Found | Fault:
+def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> FoundBlocks | MarkupFault:
     """The blocks of `text` in order.
 
     cut: the text was ended by an output limit. Otherwise a last block at the start of a line may
@@ -103,8 +103,8 @@ class _Scanner:
             re.MULTILINE,
         )
 
-    def scan(self) -> Found | Fault:
-        found = Found()
+    def scan(self) -> FoundBlocks | MarkupFault:
+        found = FoundBlocks()
         position = start = 0
         while match := self._next.search(self._text, position):
             if match["fence"]:
@@ -114,11 +114,13 @@ class _Scanner:
                 position = self._inline_end(match)
             elif match["close"]:
                 name = match["name"]
-                return Fault(f"</{name}> closes nothing: the text before it has no open <{name}>")
+                return MarkupFault(
+                    f"</{name}> closes nothing: the text before it has no open <{name}>"
+                )
             else:
                 found.prose.append(self._text[start : match.start()])
                 read = self._read(match["name"], match.start())
-                if isinstance(read, Fault):
+                if isinstance(read, MarkupFault):
                     return read
                 block, position = read
                 found.blocks.append(block)
@@ -139,9 +141,9 @@ class _Scanner:
         close = re.compile(rf"(?<!`){ticks}(?!`)").search(self._text, match.end(), limit)
         return close.end() if close else match.end()
 
-    def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | Fault:
+    def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | MarkupFault:
         opened = self._open_tag(name, at)
-        if isinstance(opened, Fault):
+        if isinstance(opened, MarkupFault):
             return opened
         attributes, position, closed = opened
         word = attributes.pop("end", "")
@@ -154,28 +156,28 @@ class _Scanner:
         if end < 0:
             whole = None if inner else self._until_the_end(at, position)
             if whole is None:
-                return Fault(f"<{name}> is not closed: {close} is missing")
+                return MarkupFault(f"<{name}> is not closed: {close} is missing")
             return Block(name, attributes, whole), len(self._text)
         content = self._text[position:end]
         if not word and re.search(rf"<{name}[\s/>]", content):
-            return Fault(
+            return MarkupFault(
                 f"<{name}> stands inside <{name}>, so its end is not clear: when the content "
                 f'holds that tag, write <{name} end="WORD"> ... </{name} WORD>'
             )
         return Block(name, attributes, content), end + len(close)
 
-    def _open_tag(self, name: str, at: int) -> tuple[dict[str, str], int, bool] | Fault:
+    def _open_tag(self, name: str, at: int) -> tuple[dict[str, str], int, bool] | MarkupFault:
         position = at + 1 + len(name)
         attributes: dict[str, str] = {}
         while match := _ATTRIBUTE.match(self._text, position):
             value = match[2] if match[2] is not None else match[3]
             if match[1] in attributes:
-                return Fault(f"the attribute {match[1]} of <{name}> is given twice")
+                return MarkupFault(f"the attribute {match[1]} of <{name}> is given twice")
             attributes[match[1]] = unescape(value, _SPECIAL)
             position = match.end()
         end = re.compile(r"\s*(/?)>").match(self._text, position)
         if end is None:
-            return Fault(
+            return MarkupFault(
                 f'the opening tag <{name}> is malformed: attributes are written name="value"'
             )
         return attributes, end.end(), bool(end[1])
@@ -190,12 +192,12 @@ class _Scanner:
 
     def _read_children(
         self, name: str, attributes: dict[str, str], position: int, close: str, at: int
-    ) -> tuple[Block, int] | Fault:
+    ) -> tuple[Block, int] | MarkupFault:
         children: list[Block] = []
         child = re.compile(rf"\s*<({_choice(self._grammar.children)})(?=[\s/>])")
         while match := child.match(self._text, position):
             read = self._read(match[1], match.start(1) - 1, inner=True)
-            if isinstance(read, Fault):
+            if isinstance(read, MarkupFault):
                 return read
             block, position = read
             children.append(block)
@@ -204,7 +206,7 @@ class _Scanner:
             return Block(name, attributes, "", tuple(children)), end.end()
         if self._text[position:].strip():
             inside = ", ".join(f"<{c}>" for c in self._grammar.children)
-            return Fault(f"<{name}> holds nothing but {inside}, and ends with {close}")
+            return MarkupFault(f"<{name}> holds nothing but {inside}, and ends with {close}")
         if self._until_the_end(at, position) is None:
-            return Fault(f"<{name}> is not closed: {close} is missing")
+            return MarkupFault(f"<{name}> is not closed: {close} is missing")
         return Block(name, attributes, "", tuple(children)), len(self._text)

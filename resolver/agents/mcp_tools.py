@@ -51,7 +51,7 @@ def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
     )
 
 
-def signature(name: str, tool: McpTool) -> str:
+def tool_signature(name: str, tool: McpTool) -> str:
     """How it is called, in one line, as `docs__search(query: string, limit?: integer)`."""
     properties = tool.parameters.get("properties") or {}
     required = tool.parameters.get("required") or ()
@@ -85,7 +85,7 @@ def call_of_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, 
     except (ValueError, RecursionError) as error:
         return (f"the content of <{TAG}> is not valid JSON: {error}",)
     if not isinstance(arguments, dict):
-        return (f"the content of <{TAG}> is not one JSON object: {signature(name, tool)}",)
+        return (f"the content of <{TAG}> is not one JSON object: {tool_signature(name, tool)}",)
     return call_of(tool, arguments)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from resolver.agents.definitions import AgentDefinition
-from resolver.agents.tools import Colleague
+from resolver.agents.tools import DelegateAgent
 from resolver.model import McpTool
 
 
@@ -13,7 +13,7 @@ def _no_file(_: str) -> None:
 
 
 @dataclass(frozen=True)
-class Offer:
+class AvailableTools:
     """delegates: it may hand work to other agents. browser: the sandbox has one. index: the host
     keeps an index of the code. mcp: tools of MCP servers. definitions: the repository's own
     agents. colleagues: whom it may hand work to; the registry fills it in. recall: there are skills
@@ -27,11 +27,11 @@ class Offer:
     index: bool = False
     mcp: tuple[McpTool, ...] = ()
     definitions: tuple[AgentDefinition, ...] = ()
-    colleagues: tuple[Colleague, ...] = ()
+    colleagues: tuple[DelegateAgent, ...] = ()
     recall: bool = False
     remember: bool = False
     lines_of: Callable[[str], int | None] = _no_file
     threads: tuple[str, ...] = ()
 
 
-NOTHING = Offer()
+NOTHING = AvailableTools()

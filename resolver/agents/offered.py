@@ -26,7 +26,7 @@ _TOOLS: dict[type[ActionBase], str] = {
 _EDITS = (a.FileWrite, a.FileEdit)
 
 
-def or_refused(
+def refuse_if_unavailable(
     action: ActionBase, tools: Collection[str], shown: Collection[str], *, edits: bool = True
 ) -> ActionBase:
     """The action, or the words that refuse it.
@@ -39,7 +39,7 @@ def or_refused(
     forbidden = isinstance(action, _EDITS) and not edits
     if not forbidden and (tool is None or tool in tools or looks):
         return action
-    return refused(action, shown, is_edit=forbidden and tool in tools)
+    return refuse_unavailable(action, shown, is_edit=forbidden and tool in tools)
 
 
 def _tool_of(action: ActionBase) -> str | None:
@@ -48,7 +48,9 @@ def _tool_of(action: ActionBase) -> str | None:
     return _TOOLS.get(type(action))
 
 
-def refused(action: ActionBase, shown: Collection[str], *, is_edit: bool = False) -> a.Invalid:
+def refuse_unavailable(
+    action: ActionBase, shown: Collection[str], *, is_edit: bool = False
+) -> a.Invalid:
     """The words that refuse the action. shown: the agent's tools, as it writes them. is_edit: it
     has the tool, and may not edit with it."""
     reason = render("agent/not_offered.md.j2", tools=shown, is_edit=is_edit).strip()

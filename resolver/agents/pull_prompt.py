@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from resolver.memory.text import cut_middle
-from resolver.pull import Pull, ReviewThread
+from resolver.memory.text import truncate_middle
+from resolver.pull import PullRequestContext, ReviewThread
 
 MOST_THREADS = 40_000
 """Characters of all conversations together; open ones come first, then the newest."""
@@ -20,7 +20,9 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Associations of people who may have write access. It proves nothing, and starts nothing."""
 
 
-def told_pull(pull: Pull | None, diff: str, asked: Collection[str] = ()) -> dict[str, Any] | None:
+def render_pull_request(
+    pull: PullRequestContext | None, diff: str, asked: Collection[str] = ()
+) -> dict[str, Any] | None:
     """The values of the template; None where there is no pull request.
 
     asked: ids of the conversations that are told by themselves.
@@ -40,9 +42,9 @@ def told_pull(pull: Pull | None, diff: str, asked: Collection[str] = ()) -> dict
         "base_branch": _line(pull.base_branch),
         "merge_base": pull.merge_base,
         "base": pull.base,
-        "conflicts": cut_middle("\n".join(pull.conflicts), MOST_CONFLICTS),
-        "conflict_notes": cut_middle("\n".join(pull.conflict_notes), MOST_CONFLICTS),
-        "commits": cut_middle(commits, MOST_COMMITS),
+        "conflicts": truncate_middle("\n".join(pull.conflicts), MOST_CONFLICTS),
+        "conflict_notes": truncate_middle("\n".join(pull.conflict_notes), MOST_CONFLICTS),
+        "commits": truncate_middle(commits, MOST_COMMITS),
         "closes": [
             {
                 "number": i.number,
@@ -55,7 +57,7 @@ def told_pull(pull: Pull | None, diff: str, asked: Collection[str] = ()) -> dict
         "reviews": [
             {
                 "head": f"review by {who(r.words.author, r.words.association)}: {r.state}",
-                "body": cut_middle(r.words.body, MOST_OF_REVIEW),
+                "body": truncate_middle(r.words.body, MOST_OF_REVIEW),
             }
             for r in pull.reviews[-MOST_REVIEWS:]
         ],
@@ -65,13 +67,13 @@ def told_pull(pull: Pull | None, diff: str, asked: Collection[str] = ()) -> dict
     }
 
 
-def _threads(pull: Pull, asked: Collection[str]) -> tuple[list[dict[str, str]], int]:
+def _threads(pull: PullRequestContext, asked: Collection[str]) -> tuple[list[dict[str, str]], int]:
     newest = [thread for thread in reversed(pull.threads) if thread.id not in asked]
     ordered = sorted(newest, key=lambda t: t.is_resolved or t.is_outdated)
     told: list[dict[str, str]] = []
     room = MOST_THREADS
     for thread in ordered:
-        text = cut_middle(_words(thread), MOST_OF_THREAD)
+        text = truncate_middle(_words(thread), MOST_OF_THREAD)
         room -= len(text)
         if room < 0:
             break
@@ -99,4 +101,4 @@ def who(author: str, association: str) -> str:
 
 
 def _line(text: str) -> str:
-    return cut_middle(" ".join(text.split()), MOST_LINE)
+    return truncate_middle(" ".join(text.split()), MOST_LINE)

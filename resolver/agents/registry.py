@@ -14,11 +14,11 @@ from resolver.agents.defined import DefinedAgent
 from resolver.agents.definitions import AgentDefinition, Definitions
 from resolver.agents.dummy import DummyAgent
 from resolver.agents.loc import LocAgent
-from resolver.agents.offer import NOTHING, Offer
+from resolver.agents.offer import NOTHING, AvailableTools
 from resolver.agents.readonly import READ_ONLY, ReadOnlyAgent
 from resolver.agents.reviewer import REVIEWER, ReviewerAgent
 from resolver.agents.tool_calls import did_you_mean
-from resolver.agents.tools import Colleague
+from resolver.agents.tools import DelegateAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
@@ -39,7 +39,7 @@ class BuiltIn:
     changed is kept. needs: what of an Offer it can't do without.
     """
 
-    make: Callable[[Model, Dialect, Offer], Agent]
+    make: Callable[[Model, Dialect, AvailableTools], Agent]
     description: str = ""
     note: str = ""
     callable: bool = True
@@ -51,7 +51,7 @@ def make_agent(
     name: str,
     model: Model,
     dialect: Literal["auto", "tools", "tags"],
-    offer: Offer = NOTHING,
+    offer: AvailableTools = NOTHING,
 ) -> Agent:
     """The agent of that name. Raises UsageError that lists the known ones.
 
@@ -59,7 +59,7 @@ def make_agent(
     """
     chosen = choose_dialect(model, dialect)
     if offer.delegates:
-        offer = replace(offer, colleagues=colleagues(offer))
+        offer = replace(offer, colleagues=delegate_agents(offer))
     definition = Definitions(offer.definitions).find(name)
     if definition is not None:
         return DefinedAgent(definition, model, chosen, offer)
@@ -77,7 +77,7 @@ def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
         )
 
 
-def answers(name: str, definitions: tuple[AgentDefinition, ...]) -> bool:
+def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> bool:
     """Whether the run of an agent says something and publishes no change."""
     definition = Definitions(definitions).find(name)
     if definition is not None:
@@ -96,16 +96,16 @@ def model_of(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
     return definition.model if definition else ""
 
 
-def colleagues(offer: Offer) -> tuple[Colleague, ...]:
+def delegate_agents(offer: AvailableTools) -> tuple[DelegateAgent, ...]:
     """Whom an agent with this offer may hand work to; the same in the whole run."""
     there = {"": True, "browser": offer.browser, "index": offer.index}
     return (
         *(
-            Colleague(name, f"{built.description}{built.note and '; '}{built.note}")
+            DelegateAgent(name, f"{built.description}{built.note and '; '}{built.note}")
             for name, built in AGENTS.items()
             if built.description and there[built.needs]
         ),
-        *(Colleague(each.name, _described(each)) for each in offer.definitions),
+        *(DelegateAgent(each.name, _described(each)) for each in offer.definitions),
     )
 
 
@@ -121,22 +121,22 @@ def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Di
     return wanted
 
 
-def _code_act(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+def _code_act(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
     memory = ConversationMemory(dialect, sees_images=model.supports_vision)
     return CodeActAgent(model, memory, dialect, offer)
 
 
-def _browsing(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+def _browsing(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
     _need_browser(offer)
     return BrowsingAgent(model, dialect)
 
 
-def _visual(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+def _visual(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
     _need_browser(offer)
     return VisualBrowsingAgent(model, dialect)
 
 
-def _need_browser(offer: Offer) -> None:
+def _need_browser(offer: AvailableTools) -> None:
     if not offer.browser:
         raise UsageError(
             "the sandbox has no browser, so a browsing agent could do nothing",
@@ -144,21 +144,21 @@ def _need_browser(offer: Offer) -> None:
         )
 
 
-def _read_only(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+def _read_only(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
     return ReadOnlyAgent(model, dialect, offer.threads)
 
 
-def _reviewer(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001
+def _reviewer(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:  # noqa: ARG001
     return ReviewerAgent(model, dialect)
 
 
-def _loc(model: Model, dialect: Dialect, offer: Offer) -> Agent:
+def _loc(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
     if not offer.index:
         raise UsageError("this run has no index of the code", "use another agent")
     return LocAgent(model, dialect, offer.lines_of)
 
 
-def _dummy(model: Model, dialect: Dialect, offer: Offer) -> Agent:  # noqa: ARG001
+def _dummy(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:  # noqa: ARG001
     return DummyAgent()  # it asks no model
 
 

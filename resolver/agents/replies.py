@@ -64,7 +64,7 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
         if isinstance(event, ModelReplied):
-            actions = read_reply(event.completion, dialect, *offered_in(state))
+            actions = read_reply(event.completion, dialect, *tools_offered_in(state))
             if taken >= len(actions):
                 return None
             return actions[taken].model_copy(update={"reply": event.id})
@@ -80,7 +80,7 @@ def has_more(state: State) -> bool:
     return prompt is not None and next_action(state, prompt.dialect) is not None
 
 
-def offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
+def tools_offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
     """What the model was offered, from the log: the tools of MCP servers, and all the names."""
     prompt = _prompt_of(state)
     return (prompt.mcp_tools, prompt.tools) if prompt else ((), ())

@@ -5,7 +5,7 @@ from typing import Any
 
 from resolver.agents.argument_types import MAX_TIMEOUT
 from resolver.agents.tags import write_tags
-from resolver.agents.tools import Colleague
+from resolver.agents.tools import DelegateAgent
 from resolver.events import actions as a
 from resolver.memory.conversation import Dialect
 from resolver.model import PlanItem
@@ -58,17 +58,19 @@ _EXAMPLES = {
 
 
 def system_text(
-    dialect: Dialect, tools: Collection[str], colleagues: Sequence[Colleague] = ()
+    dialect: Dialect, tools: Collection[str], colleagues: Sequence[DelegateAgent] = ()
 ) -> str:
     """The system prompt of the CodeAct agent with these tools.
 
     colleagues: whom it may hand work to.
     """
-    return render("agent/system.md.j2", dialect=dialect, **tag_words(tools, colleagues)).strip()
+    return render(
+        "agent/system.md.j2", dialect=dialect, **render_tag_dialect(tools, colleagues)
+    ).strip()
 
 
-def tag_words(
-    tools: Collection[str], colleagues: Sequence[Colleague] = (), *, answers: bool = False
+def render_tag_dialect(
+    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, answers: bool = False
 ) -> dict[str, Any]:
     """What the text about the tags is filled in with.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from resolver.agents.arguments import TOOLS
 from resolver.agents.code_arguments import write_places, write_texts
-from resolver.agents.markup import Block, Fault, Grammar, find_blocks, write_block
+from resolver.agents.markup import Block, Grammar, MarkupFault, find_blocks, write_block
 from resolver.agents.mcp_tools import TAG as MCP
 from resolver.agents.mcp_tools import call_of_tag, write_call
 from resolver.agents.thread_arguments import write_answers
@@ -79,7 +79,7 @@ _ANY_OPEN = re.compile(r"^[ \t]*<([a-z_]+)(?: [^<>\n]*)?>", re.MULTILINE)
 _LEAST_ALIKE = 5
 
 
-def offered_tags(tools: Collection[str]) -> tuple[str, ...]:
+def available_tags(tools: Collection[str]) -> tuple[str, ...]:
     """The tags of an agent that has these tools."""
     return tuple(name for name in TAG_NAMES if _TOOL_OF.get(name, name) in tools)
 
@@ -97,7 +97,7 @@ def parse_tags(
     grammar = _WITH_MCP if mcp else GRAMMAR
     thinking, rest = _split_reasoning(text, grammar)
     found = find_blocks(rest, grammar, cut)
-    if isinstance(found, Fault):
+    if isinstance(found, MarkupFault):
         return (_invalid([found.reason], cut, offered),)
     if not found.blocks:
         problem = _near_miss(rest, found.fenced)
@@ -280,7 +280,7 @@ def _split_reasoning(text: str, grammar: Grammar) -> tuple[str, str]:
     before, close, after = text.partition("</think>")
     if not close or "<think" in before:
         return "", text
-    inside_a_block = isinstance(find_blocks(before, grammar, cut=True), Fault)
+    inside_a_block = isinstance(find_blocks(before, grammar, cut=True), MarkupFault)
     return ("", text) if inside_a_block else (before, after)
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from resolver.agents.around_prompt import (
     ROOM,
-    Room,
+    PromptRoom,
     fit_pull,
-    told_checks,
-    told_facts,
-    told_form,
-    told_pictures,
-    told_references,
+    render_facts,
+    render_failed_checks,
+    render_form,
+    render_pictures,
+    render_references,
 )
-from resolver.agents.asked_prompt import told_asked
-from resolver.agents.pull_prompt import told_pull, who
+from resolver.agents.asked_prompt import render_requested_threads
+from resolver.agents.pull_prompt import render_pull_request, who
 from resolver.ends import BEGINNING, shorten_thread
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 from resolver.model import Comment, Task
 from resolver.templates import render
 
@@ -64,23 +64,25 @@ def render_task(
     whether it answers the conversations that it is asked about one by one.
     """
     requester = task.trigger.actor.login
-    asked = told_asked(task.asked, requester, dialect, offered=threads)
-    room = Room(ROOM - len(str(asked or "")))
+    asked = render_requested_threads(task.asked, requester, dialect, offered=threads)
+    room = PromptRoom(ROOM - len(str(asked or "")))
     values = {
         "title": _line(task.title),
         "instruction": room.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION),
         "body": room.cut(task.body, MAX_BODY),
         "author": _who(task.author, task.association, requester) if task.author else "",
-        "form": told_form(task.form, room),
-        "facts": told_facts(task),
+        "form": render_form(task.form, room),
+        "facts": render_facts(task),
         "requester": _line(requester),
         "asked": asked,
-        "checks": told_checks(task.checks, room),
+        "checks": render_failed_checks(task.checks, room),
         "follows": _follows(task),
-        "pull": fit_pull(told_pull(task.pull, diff, [each.thread.id for each in task.asked]), room),
+        "pull": fit_pull(
+            render_pull_request(task.pull, diff, [each.thread.id for each in task.asked]), room
+        ),
         "comments": _comments(task.comments, requester, room),
-        "references": told_references(task.references, room),
-        "pictures": told_pictures(task.pictures),
+        "references": render_references(task.references, room),
+        "pictures": render_pictures(task.pictures),
     }
     return render(
         "agent/task.md.j2",
@@ -101,11 +103,13 @@ def render_task(
     ).strip()
 
 
-def _comments(comments: tuple[Comment, ...], requester: str, room: Room) -> list[dict[str, Any]]:
+def _comments(
+    comments: tuple[Comment, ...], requester: str, room: PromptRoom
+) -> list[dict[str, Any]]:
     """The oldest and the newest comments that fit, oldest first."""
     most = max(LEAST_OF_COMMENTS, min(MAX_COMMENTS, room.left))
     each = min(MAX_COMMENT, int(most * BEGINNING) - 100)  # what says that it was cut
-    cut = [c.model_copy(update={"body": cut_middle(c.body, each)}) for c in comments]
+    cut = [c.model_copy(update={"body": truncate_middle(c.body, each)}) for c in comments]
     told = shorten_thread(cut, most)
     room.left -= sum(len(comment.body) for comment in told)
     return [
@@ -143,7 +147,7 @@ def _who(author: str, association: str, requester: str) -> str:
 
 
 def _line(text: str) -> str:
-    return cut_middle(" ".join(text.split()), MAX_LINE)
+    return truncate_middle(" ".join(text.split()), MAX_LINE)
 
 
 def _marker(shown: str, task: Task) -> str:

@@ -107,7 +107,7 @@ def write_answers(answers: Sequence[ThreadAnswer]) -> str:
     return lines if again == fields else json.dumps(fields)
 
 
-def or_corrected(action: ActionBase, labels: Sequence[str]) -> ActionBase:
+def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
     """The action; a finish that answers conversations which nobody asked about becomes the words
     that say so. labels: those that were asked about, none where none were: then what a model makes
     up is left out."""

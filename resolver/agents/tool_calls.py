@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from resolver.agents.arguments import TOOLS
-from resolver.agents.mcp_tools import call_of, native_names, signature
-from resolver.agents.tools import TOOL_NAMES, usage
+from resolver.agents.mcp_tools import call_of, native_names, tool_signature
+from resolver.agents.tools import TOOL_NAMES, tool_usage
 from resolver.events.actions import Invalid
 from resolver.events.base import ActionBase, ToolCall
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 from resolver.model import JsonObject, McpTool, RequestedToolCall
 from resolver.templates import render
 
@@ -65,7 +65,7 @@ def action_of(
     tool = TOOLS.get(name)
     if tool is None:
         hint = did_you_mean(name, (*TOOL_NAMES, *others))
-        return (f"there is no tool {cut_middle(name, EXCERPT)!r}{hint}",)
+        return (f"there is no tool {truncate_middle(name, EXCERPT)!r}{hint}",)
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -78,8 +78,8 @@ def action_of(
 
 def _usage(name: str, theirs: McpTool | None) -> str:
     if theirs is not None:
-        return signature(name, theirs)
-    return usage(name) if name in TOOLS else ""
+        return tool_signature(name, theirs)
+    return tool_usage(name) if name in TOOLS else ""
 
 
 def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
@@ -96,9 +96,9 @@ def _object_of(text: str) -> JsonObject | str:
     try:
         value: Any = json.loads(text, strict=False)  # a raw newline in a string is clear enough
     except (ValueError, RecursionError) as error:
-        return f"the arguments are not valid JSON: {error}: {cut_middle(text, EXCERPT)}"
+        return f"the arguments are not valid JSON: {error}: {truncate_middle(text, EXCERPT)}"
     if not isinstance(value, dict):
-        return f"the arguments are not a JSON object: {cut_middle(text, EXCERPT)}"
+        return f"the arguments are not a JSON object: {truncate_middle(text, EXCERPT)}"
     return value
 
 
@@ -108,9 +108,9 @@ def _problem(error: Any, known: list[str]) -> str:
         case "missing":
             return f"{name} is missing"
         case "extra_forbidden":
-            shown = cut_middle(name, EXCERPT)
+            shown = truncate_middle(name, EXCERPT)
             return f"there is no argument {shown!r}{did_you_mean(name, known)}"
         case _:
             message = error["msg"].removeprefix("Value error, ")
-            got = f" (got {cut_middle(repr(error['input']), 80)})" if name else ""
+            got = f" (got {truncate_middle(repr(error['input']), 80)})" if name else ""
             return f"{name}: {message}{got}" if name else str(message)

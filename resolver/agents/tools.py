@@ -25,14 +25,14 @@ mislead one that edits."""
 
 
 @dataclass(frozen=True)
-class Colleague:
+class DelegateAgent:
     """An agent that work can be handed to. description: one line."""
 
     name: str
     description: str
 
 
-def offered_tools(
+def available_tools(
     may_delegate: bool,
     may_browse: bool = False,
     may_recall: bool = False,
@@ -52,7 +52,7 @@ def offered_tools(
 @cache
 def tool_specs(
     names: tuple[str, ...] = TOOL_NAMES,
-    colleagues: tuple[Colleague, ...] = (),
+    colleagues: tuple[DelegateAgent, ...] = (),
     answers: bool = False,
     threads: bool = False,
 ) -> tuple[JsonObject, ...]:
@@ -75,7 +75,7 @@ def tool_specs(
     )
 
 
-def usage(name: str) -> str:
+def tool_usage(name: str) -> str:
     """The tool's signature in one line, as `execute_bash(command: string, timeout?: number)`."""
     schema = _schema(name)
     parts = (

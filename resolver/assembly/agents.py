@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from resolver.agents.base import Agent
 from resolver.agents.definitions import Definitions, read_definitions
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.readonly import READ_ONLY
 from resolver.agents.registry import AGENTS, make_agent, model_of, require_agent
 from resolver.agents.reviewer import REVIEWER
@@ -120,12 +120,12 @@ def _plain(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
-def open_agent(settings: Settings, model: Model, offer: Offer) -> Agent:
+def open_agent(settings: Settings, model: Model, offer: AvailableTools) -> Agent:
     """The agent that the settings name."""
     return make_agent(settings.agent, model, settings.dialect, offer)
 
 
-def open_delegates(settings: Settings, model_on: ModelOn, offer: Offer) -> Delegates:
+def open_delegates(settings: Settings, model_on: ModelOn, offer: AvailableTools) -> Delegates:
     """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:

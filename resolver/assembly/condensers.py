@@ -5,7 +5,7 @@ from functools import cache
 
 from resolver.assembly.models import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
 from resolver.condenser_names import parse_condenser
-from resolver.controller.controller import Condenser, Condensers
+from resolver.controller.controller import Condensers, CondensingView
 from resolver.controller.delegation import reply_in
 from resolver.events.lifecycle import AGENT, RunStarted, Warned
 from resolver.events.log import Event
@@ -13,7 +13,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.config import ModelConfig
 from resolver.llm.window import context_window
 from resolver.memory.condensers.asking import Asker
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.condensers.view import SERVICE
 from resolver.settings import Settings
@@ -35,9 +35,9 @@ def open_condensers(
         name, most = begun.condenser or name, begun.condenser_max_tokens
         writes = any((reply_in(event) or ("",))[0] == SERVICE for event in recording)
     stages = parse_condenser(name)
-    bound = Bound(most, cache(lambda: _window(config)))
+    bound = SizeBound(most, cache(lambda: _window(config)))
 
-    def condenser_of(stream: EventStream) -> Condenser:
+    def condenser_of(stream: EventStream) -> CondensingView:
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 

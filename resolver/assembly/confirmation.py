@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from resolver.assembly.models import ModelOn
 from resolver.consent import tool_risk
-from resolver.controller.confirmation import Analyzer, Confirmation, Tell, nobody_told
+from resolver.controller.confirmation import Analyzer, Confirmation, Tell, notify_nobody
 from resolver.controller.judge import JudgingAnalyzer
 from resolver.events.stream import EventStream
 from resolver.forge.invisible import with_invisible_shown
@@ -15,15 +15,15 @@ SERVICE = "judge"
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ApprovalRequester:
     """seconds: how long a run waits for a person. tell: shows the person what waits."""
 
     seconds: float = 0.0
-    tell: Tell = nobody_told
+    tell: Tell = notify_nobody
 
 
 def open_confirmation(
-    settings: Settings, root: str, model_on: ModelOn, waiting: Waiting
+    settings: Settings, root: str, model_on: ModelOn, waiting: ApprovalRequester
 ) -> Confirmation:
     """root: the repository's folder in the sandbox."""
     rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from resolver.assembly.models import model_config
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.errors import WorkspaceError
 from resolver.events.actions import Recall, Remember
 from resolver.events.base import ActionBase, ObservationBase
@@ -20,7 +20,7 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.config import ModelConfig
 from resolver.llm.embeddings import Embedder
-from resolver.llm.registry import beside
+from resolver.llm.registry import service_models
 from resolver.memory import notes
 from resolver.memory.notes import NoteStore
 from resolver.memory.skills import asking
@@ -30,12 +30,12 @@ from resolver.memory.skills.reading import (
     MICROAGENTS,
     OPEN_FORM,
     Library,
-    Source,
+    SkillSource,
     read_library,
     shipped,
 )
-from resolver.memory.skills.recalling import Meaning, Notes, SkillRecaller
-from resolver.memory.skills.requests import filled
+from resolver.memory.skills.recalling import Meaning, NoteReader, SkillRecaller
+from resolver.memory.skills.requests import fill_task_skill
 from resolver.memory.skills.skill import Origin
 from resolver.model import Completion, Trigger, TriggerKind
 from resolver.settings import Settings
@@ -56,7 +56,7 @@ class Knowledge:
     said; None for no such search."""
 
     library: Library = field(default_factory=Library)
-    notes: Notes = field(default_factory=Notes)
+    notes: NoteReader = field(default_factory=NoteReader)
     embedding: tuple[ModelConfig, Path] | None = None
 
     @property
@@ -87,8 +87,8 @@ class Knowledge:
     def hosted(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
         """What the host does for the agents. state: the run's."""
         return {
-            Recall: partial(asking.answer, self.library),
-            Remember: partial(notes.answer, state),
+            Recall: partial(asking.answer_recall, self.library),
+            Remember: partial(notes.answer_note, state),
         }
 
 
@@ -96,7 +96,7 @@ def read_knowledge(
     workspace: Workspace,
     settings: Settings,
     trigger: Trigger,
-    host: Host,
+    host: RunHost,
     credential: Credential | None,
     folder: Path,
     is_public: Callable[[], bool | None],
@@ -106,23 +106,23 @@ def read_knowledge(
 
     Raises Refused when the trigger asks for a task without what the task needs.
     """
-    own = Source(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
+    own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
     if settings.organization_skills and trigger.kind is not TriggerKind.LOCAL:
         sources += _organization(settings, trigger.repository, credential, folder, is_public)
     library = read_library(sources)
     if trigger.named and (asked_for := library.skill(trigger.named)) is not None:
-        filled(asked_for, trigger.instruction)
+        fill_task_skill(asked_for, trigger.instruction)
     store = note_store(settings, host)
     embedding = None
     if settings.skills_embedding_model:
         named = "skills_embedding_model"
-        config = beside(model_config(settings), settings.skills_embedding_model, named)
+        config = service_models(model_config(settings), settings.skills_embedding_model, named)
         embedding = (config, host.cache / "embeddings")
-    return Knowledge(library, store.read(trigger.repository) if store else Notes(), embedding)
+    return Knowledge(library, store.read(trigger.repository) if store else NoteReader(), embedding)
 
 
-def note_store(settings: Settings, host: Host) -> NoteStore | None:
+def note_store(settings: Settings, host: RunHost) -> NoteStore | None:
     """Where notes are kept by the program; None where the settings or the machine have no place."""
     if settings.notes != "store" or host.notes is None:
         return None
@@ -135,7 +135,7 @@ def _organization(
     credential: Credential | None,
     folder: Path,
     is_public: Callable[[], bool | None],
-) -> list[Source]:
+) -> list[SkillSource]:
     """The owner's repositories for all of its others. One that is not there, or that this run's
     token can't read, has none: the forge does not say which of the two it is. A run on a public
     repository reads public ones alone, since what it is told can come out in its words and log."""
@@ -146,7 +146,7 @@ def _organization(
         if public is None:
             public = _can_be_read(f"{server}/{repository}.git")
         credential = None if public else credential
-    found: list[Source] = []
+    found: list[SkillSource] = []
     for shared, folders in OF_ORGANIZATION.items():
         if shared == name.lower():
             continue
@@ -158,7 +158,7 @@ def _organization(
             logger.info("no skills from %s: %s", url, error.what)
             continue
         prefix = f"{owner}/{shared}: "
-        found.append(Source(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
+        found.append(SkillSource(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
     return found
 
 

@@ -26,9 +26,9 @@ from resolver.llm.base import Model, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
 from resolver.llm.config import ModelConfig
 from resolver.llm.preload import preload_model
-from resolver.llm.registry import Others, beside, for_service, make_models
+from resolver.llm.registry import Others, for_service, make_models, service_models
 from resolver.llm.replay import ReplayModel
-from resolver.llm.router import Rule, parse_rule, settled
+from resolver.llm.router import RoutingRule, parse_rule, settle_rules
 from resolver.llm.scripted import scripted_models
 from resolver.model import Completion
 from resolver.settings import Settings
@@ -112,13 +112,13 @@ def service_config(
     both before the definition's `model`; a rule on who asks goes before all of them.
     """
     main = model_config(settings)
-    config = beside(main, model, f"model of the agent {agent}") if model else main
+    config = service_models(main, model, f"model of the agent {agent}") if model else main
     for name in (service, agent):
         if name in settings.services:
             given = {k: v for k, v in settings.services[name] if v is not None}
             config = for_service(config, name, given)
     rules = [_rule(text) for text in settings.model_rules]
-    chosen, left = settled(rules, service, agent)
+    chosen, left = settle_rules(rules, service, agent)
     others = Others(settings.fallback_models, left, known=(main,))
     if chosen is not None and chosen != config.model:
         config = Others(rules=rules, known=(main,)).beside(config, chosen)
@@ -132,7 +132,7 @@ def has_own_model(settings: Settings, service: str) -> bool:
     )
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> RoutingRule:
     rule = parse_rule(text)
     if rule.service and rule.service not in SERVICES:
         raise UsageError(

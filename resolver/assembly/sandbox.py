@@ -18,7 +18,12 @@ from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import Redactor
 from resolver.settings import Settings
-from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
+from resolver.setup.environment import (
+    Environment,
+    EnvironmentWishes,
+    SetupRepository,
+    choose_environment,
+)
 from resolver.setup.images import BUILD_SECONDS, BuildSource
 from resolver.setup.plan import find_setup
 from resolver.workspace.workspace import Workspace
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Host:
+class RunHost:
     """What a run takes from the machine it is started on; never read below the doors.
 
     environment: for the engine's address and the local sandbox's PATH.
@@ -51,7 +56,7 @@ class Host:
         return Redactor((*settings.secrets, *self.secrets), self.tokens.minted)
 
 
-def runtime_kind(settings: Settings, host: Host) -> str:
+def runtime_kind(settings: Settings, host: RunHost) -> str:
     """ "docker", "local" or "remote"; `auto` is docker where an engine answers."""
     if settings.runtime != "auto":
         return settings.runtime
@@ -59,14 +64,14 @@ def runtime_kind(settings: Settings, host: Host) -> str:
 
 
 def open_environment(
-    settings: Settings, kind: str, workspace: Workspace, host: Host
+    settings: Settings, kind: str, workspace: Workspace, host: RunHost
 ) -> Environment:
     """The image that the sandbox is made from and the setup that is run in it."""
-    wishes = Wishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
+    wishes = EnvironmentWishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
     if kind == "local":
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted
-    repository = Repository(
+    repository = SetupRepository(
         workspace.identity,
         BuildSource(trusted.read, trusted.context, lambda: trusted.tree(trusted.base)),
         lambda: workspace.tree(workspace.base),
@@ -78,7 +83,7 @@ def open_environment(
     return choose_environment(wishes, repository, engine if kind == "docker" else None)
 
 
-def open_runtime(settings: Settings, kind: str, run: str, host: Host, image: str) -> Runtime:
+def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
     """The sandbox, not yet started: enter it. What a killed attempt of the run left is removed."""
     spec = SandboxSpec(
         image=image,

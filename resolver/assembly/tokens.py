@@ -9,7 +9,7 @@ from resolver.forge.github.access import GitHubAccess, check_repository
 from resolver.forge.github.app import AppAccess, AppKey, InstallationTokens
 from resolver.forge.github.tokens import OneToken, TokenSource
 from resolver.retries import RetryPolicy
-from resolver.security.minted import Minted
+from resolver.security.minted import IssuedTokens
 from resolver.settings import Settings
 from resolver.workspace.git import Credential
 
@@ -20,8 +20,8 @@ class ForgeTokens:
     minted: learns each token before it is used, so that redactors know it.
     """
 
-    def __init__(self, minted: Minted | None = None, now: Clock = utc_now) -> None:
-        self.minted = minted or Minted()
+    def __init__(self, minted: IssuedTokens | None = None, now: Clock = utc_now) -> None:
+        self.minted = minted or IssuedTokens()
         self._now = now
         self._lock = threading.Lock()
         self._sources: dict[str, InstallationTokens] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.errors import UsageError
-from resolver.forge.workflows import FOLDER, Workflow, read_workflow
+from resolver.forge.workflows import FOLDER, WorkflowFile, read_workflow
 from resolver.templates import render
 
 WORKFLOW = f"{FOLDER}/agent.yml"
@@ -52,8 +52,8 @@ def workflow_text(
     return render(
         "init/workflow.yml.j2",
         action=action,
-        mention=plain("mention", mention),
-        label=plain("label", label),
+        mention=plain_yaml("mention", mention),
+        label=plain_yaml("label", label),
         installs=installs,
         schedule=_cron(wanted.schedule) if wanted.schedule else "",
         fix_checks=wanted.fix_checks,
@@ -78,7 +78,7 @@ def find_test_workflows(root: Path) -> tuple[str, ...]:
     )
 
 
-def _workflows(root: Path) -> Iterator[Workflow]:
+def _workflows(root: Path) -> Iterator[WorkflowFile]:
     folder = root / FOLDER
     for file in sorted(folder.glob("*.y*ml")) if folder.is_dir() else ():
         if (
@@ -93,7 +93,7 @@ def _workflows(root: Path) -> Iterator[Workflow]:
             yield found
 
 
-def plain(what: str, value: str) -> str:
+def plain_yaml(what: str, value: str) -> str:
     """`value`, which goes into an expression and into YAML. Raises UsageError."""
     if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
         raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")

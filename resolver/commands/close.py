@@ -7,14 +7,21 @@ import click
 from rich.console import Console
 
 from resolver.action import actions_run, read_event
-from resolver.assembly.sandbox import Host
-from resolver.doors import app_login, filtered_log, github_forge, host_of, own_login, trigger_of
+from resolver.assembly.sandbox import RunHost
+from resolver.doors import (
+    app_login,
+    filtered_log,
+    github_forge,
+    open_host,
+    own_login,
+    trigger_for_target,
+)
 from resolver.events.stream import utc_now
 from resolver.model import Trigger, TriggerKind
 from resolver.settings import HEARING, Settings, load_settings
-from resolver.thread.placing import place_of
-from resolver.triggers.dispatch import Arrival, asks_for_sweep
-from resolver.triggers.ignored import Ignored
+from resolver.thread.placing import conversation_for_dispatch
+from resolver.triggers.dispatch import DispatchSource, asks_for_sweep
+from resolver.triggers.ignored import IgnoredEvent
 
 
 @click.command()
@@ -33,7 +40,7 @@ def command(environment: Mapping[str, str]) -> int:
 
 def close(environment: Mapping[str, str], console: Console) -> int:
     """The exit code: 0, also where there is nothing to do. Raises UsageError and ForgeError."""
-    host = host_of(environment)
+    host = open_host(environment)
     # the run may have died of the other settings
     settings = load_settings({}, environment, only=HEARING)
     settings = load_settings(app_login(settings, host), environment, only=HEARING)
@@ -43,8 +50,8 @@ def close(environment: Mapping[str, str], console: Console) -> int:
             closed = _of_sweep(settings, environment, host)
         else:
             own = own_login(settings, name, payload, host)
-            arrival = Arrival(environment.get("GITHUB_RUN_ID", ""), utc_now())
-            trigger = trigger_of(settings, name, payload, own, arrival)
+            arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
+            trigger = trigger_for_target(settings, name, payload, own, arrival)
             closed = _of_request(trigger, settings, environment, host)
     said = (
         "The run of this job could not say how it ended; its comment says now what is known."
@@ -56,22 +63,25 @@ def close(environment: Mapping[str, str], console: Console) -> int:
 
 
 def _of_request(
-    trigger: Trigger | Ignored, settings: Settings, environment: Mapping[str, str], host: Host
+    trigger: Trigger | IgnoredEvent,
+    settings: Settings,
+    environment: Mapping[str, str],
+    host: RunHost,
 ) -> int:
     """How many comments were closed."""
-    if isinstance(trigger, Ignored):
+    if isinstance(trigger, IgnoredEvent):
         return 0
     forge = github_forge(settings, trigger.repository, host)
     number = trigger.number
     if trigger.kind is TriggerKind.CHECK_FAILED:
-        number = place_of(trigger, forge.check_places())
+        number = conversation_for_dispatch(trigger, forge.check_places())
     if number is None:
         return 0
     trigger = trigger.model_copy(update={"number": number})
     return forge.run_comments.close_job(trigger, actions_run(environment), settings.mention)
 
 
-def _of_sweep(settings: Settings, environment: Mapping[str, str], host: Host) -> int:
+def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
     """How many comments were closed: a sweep has one run at work at a time."""
     forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
     job = actions_run(environment)

@@ -10,7 +10,7 @@ import click
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.server.database import database
-from resolver.server.spending import Ledger, Total, is_kept
+from resolver.server.spending import SpendingLedger, SpendingTotal, is_cost_recorded
 from resolver.settings import load_settings
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
@@ -40,21 +40,21 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     return 0
 
 
-def _totals(address: str, repository: str, month: str) -> Sequence[Total]:
+def _totals(address: str, repository: str, month: str) -> Sequence[SpendingTotal]:
     url = database(address, to_write=False)
-    if not is_kept(url):
+    if not is_cost_recorded(url):
         raise UsageError(
             f"there is no database {url.database}",
             "set RESOLVER_DATABASE_URL to the server's, or call it in the server's folder",
         )
-    ledger = Ledger(url)
+    ledger = SpendingLedger(url)
     try:
         return ledger.totals(utc_now(), repository, month)
     finally:
         ledger.close()
 
 
-def _row(total: Total) -> dict[str, Any]:
+def _row(total: SpendingTotal) -> dict[str, Any]:
     """`cost` is null when a price is not known; `priced` is then what the other replies cost."""
     return {
         "repository": total.repository,

@@ -10,22 +10,22 @@ from rich.console import Console
 
 from resolver.commands.options import settings_options
 from resolver.demo.repository_maker import HERE, make_repository
-from resolver.doors import filtered_log, host_of, require_model, run_id, stop_on_signals
+from resolver.doors import filtered_log, open_host, require_model, run_id, stop_on_signals
 from resolver.errors import SandboxError, UsageError
 from resolver.events.base import ActionBase
 from resolver.events.reading import read_log
 from resolver.events.stream import utc_now
 from resolver.forge.local import LocalForge, local_trigger
-from resolver.forge.report import failure_of
+from resolver.forge.report import failure_from_error
 from resolver.output import Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.result import print_result
 from resolver.runtime.engine import has_image
 from resolver.settings import Settings, load_settings
 from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
 from resolver.trace.plain import one_line
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 from resolver.trace.steps import step_of
 
 RECORDING = HERE / "recording.jsonl"
@@ -54,7 +54,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     require_model(settings)
     if live and settings.api_key is None and settings.base_url is None:
         raise UsageError("--live needs a model's key", "set LLM_API_KEY (and LLM_MODEL)")
-    now, host = utc_now(), host_of(environment)
+    now, host = utc_now(), open_host(environment)
     if settings.runtime == "auto" and not has_image(host.environment, settings.image):
         options = {**options, "runtime": "local"}
     folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
@@ -68,13 +68,13 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         output=Output(folder / "output"),
         load=lambda repository: load_settings(options, environment, repository),
         host=host,
-        progress=Progress(console),
+        progress=TerminalProgress(console),
     )
     with stop_on_signals(), filtered_log(settings, request.host):
-        result = resolve(request, LocalForge(issue, "main"))
+        result = run_pipeline(request, LocalForge(issue, "main"))
     failed = None if live else _failure_of_replay(result)
     if failed is not None:
-        result = replace(result, failure=failure_of(failed), exit_code=failed.exit_code)
+        result = replace(result, failure=failure_from_error(failed), exit_code=failed.exit_code)
     console.print()
     print_result(result, console)
     return result.exit_code

@@ -11,11 +11,11 @@ import click
 
 from resolver.agents.registry import AGENTS
 from resolver.assembly.models import REPLAY, SCRIPTED, SERVICES, model_config, service_config
-from resolver.assembly.sandbox import Host, remote_access
-from resolver.commands.finding import Finding, asked
+from resolver.assembly.sandbox import RunHost, remote_access
+from resolver.commands.finding import DoctorFinding, check_finding
 from resolver.commands.options import settings_options_but
 from resolver.commands.repository_check import check_app, check_repository_for
-from resolver.doors import host_of, require_model
+from resolver.doors import open_host, require_model
 from resolver.events.lifecycle import AGENT
 from resolver.forge.github.access import check_repository
 from resolver.llm.config import ModelConfig
@@ -65,7 +65,7 @@ def command(
     settings = load_settings({**options, "model": named}, environment)
     if repository is not None:
         check_repository(repository)
-    findings = list(_examine(settings, host_of(environment), repository))
+    findings = list(_examine(settings, open_host(environment), repository))
     if ask or model is not None:
         configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
         findings += _ask_all(configs)
@@ -78,29 +78,29 @@ def command(
     return 1 if any(f.required and not f.good for f in findings) else 0
 
 
-def _examine(settings: Settings, host: Host, repository: str | None) -> Iterator[Finding]:
+def _examine(settings: Settings, host: RunHost, repository: str | None) -> Iterator[DoctorFinding]:
     for program in ("git", "bash"):
-        yield Finding(
+        yield DoctorFinding(
             shutil.which(program) is not None, program, f"install it: apt-get install {program}"
         )
     yield from _sandbox(settings, host)
-    yield asked("model", lambda: _model(settings))
+    yield check_finding("model", lambda: _model(settings))
     for name in settings.services:
         if name not in (*SERVICES, *AGENTS):
-            yield Finding(
+            yield DoctorFinding(
                 False, f"services: {name} is no service and no agent of Resolver's own",
                 f"the services are {', '.join(SERVICES)}, the agents {', '.join(AGENTS)}; it is "
                 "used where a repository defines an agent of this name", required=False,
             )  # fmt: skip
     has_key = settings.api_key is not None
-    yield Finding(
+    yield DoctorFinding(
         has_key, "key of the model (LLM_API_KEY)",
         "set LLM_API_KEY, unless the provider's own variable is set", required=False,
     )  # fmt: skip
     if settings.has_app:
         yield from check_app(settings, host)
     token = settings.github_token is not None or settings.has_app
-    yield Finding(
+    yield DoctorFinding(
         token, "GitHub token or App",
         "set GITHUB_TOKEN, or RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, to work on GitHub",
         required=repository is not None,
@@ -109,16 +109,16 @@ def _examine(settings: Settings, host: Host, repository: str | None) -> Iterator
         yield from check_repository_for(settings, host, repository)
 
 
-def _sandbox(settings: Settings, host: Host) -> Iterator[Finding]:
+def _sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     if settings.runtime == "remote":
-        yield asked("remote runtime", lambda: _remote(settings))
+        yield check_finding("remote runtime", lambda: _remote(settings))
         return
-    engine = asked("Docker engine", lambda: _version(host.environment))
+    engine = check_finding("Docker engine", lambda: _version(host.environment))
     local = settings.runtime == "local"
-    yield Finding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
+    yield DoctorFinding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
     if engine.good and not local:
         there = has_image(host.environment, settings.image)
-        yield Finding(
+        yield DoctorFinding(
             there, f"image {settings.image}", "it is pulled at the first run", required=False
         )
 
@@ -140,14 +140,14 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
             yield f"{other} for {name}", others.beside(config, other)
 
 
-def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[Finding]:
+def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:
     """One call to each model, once."""
     done: list[ModelConfig] = []
     for whose, config in configs.items():
         live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
         if live and config not in done:
             done.append(config)
-            yield asked(f"asking {whose}", partial(_ask, config))
+            yield check_finding(f"asking {whose}", partial(_ask, config))
 
 
 def _ask(config: ModelConfig) -> str:

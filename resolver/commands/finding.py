@@ -7,7 +7,7 @@ from resolver.errors import ResolverError
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """Something that was looked at. required: without it no run can start."""
 
     good: bool
@@ -30,10 +30,12 @@ class Finding:
         return {**asdict(self), "next_step": self.advice}
 
 
-def asked(what: str, question: Callable[[], str | None], required: bool = True) -> Finding:
+def check_finding(
+    what: str, question: Callable[[], str | None], required: bool = True
+) -> DoctorFinding:
     """What came of a question: its answer, None for no, or why it can't be answered."""
     try:
         answer = question()
     except ResolverError as error:
-        return Finding(False, f"{what}: {error.what}", error.next_step, required)
-    return Finding(answer is not None, f"{what}: {answer or 'no'}", required=required)
+        return DoctorFinding(False, f"{what}: {error.what}", error.next_step, required)
+    return DoctorFinding(answer is not None, f"{what}: {answer or 'no'}", required=required)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from resolver.doors import host_of
+from resolver.doors import open_host
 from resolver.errors import ResolverError
 from resolver.runtime.cleaning import idle_containers, remove_toolboxes
 from resolver.runtime.confined import remove_tree
 from resolver.runtime.engine import connect_engine, engine_answers, remove_container
 from resolver.runtime.toolbox import Toolbox
-from resolver.scratch import abandoned_folders
+from resolver.scratch import abandoned_directories
 from resolver.setup.images import KEPT, remove_old_images
 from resolver.workspace.clone_cache import CLONES, remove_cached_clones
 
@@ -42,14 +42,14 @@ def command(environment: Mapping[str, str], /, older_than: float) -> int:
 
 
 def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
-    for folder in abandoned_folders(Path(tempfile.gettempdir()), os.geteuid()):
+    for folder in abandoned_directories(Path(tempfile.gettempdir()), os.geteuid()):
         try:
             remove_tree(folder)
         except OSError as error:
             click.echo(f"{folder} can't be removed: {error.strerror}", err=True)
         else:
             yield f"folder {folder}"
-    clones = host_of(environment).cache / CLONES
+    clones = open_host(environment).cache / CLONES
     for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
         yield f"clone {name}"
     if not engine_answers(environment):
@@ -58,7 +58,7 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
     engine = connect_engine(environment)
     now = datetime.now(UTC)
     try:
-        toolbox = Toolbox(host_of(environment).cache)
+        toolbox = Toolbox(open_host(environment).cache)
         for container in idle_containers(engine, now):
             remove_container(container)
             yield f"container {container.name}"

@@ -21,7 +21,7 @@ from resolver.commands.agent_workflow import (
     workflow_text,
 )
 from resolver.commands.setup_check import try_setup
-from resolver.doors import filtered_log, host_of
+from resolver.doors import filtered_log, open_host
 from resolver.errors import UsageError
 from resolver.memory.skills.reading import ALWAYS
 from resolver.settings import REPOSITORY_FILE, load_settings, repository_settings
@@ -125,7 +125,7 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
     settings = load_settings({}, environment, repository_settings(file))
     if proposed.installs and not settings.egress:
         settings = settings.model_copy(update={"egress": ("packages",)})
-    host = host_of(environment)
+    host = open_host(environment)
     with filtered_log(settings, host):
         trial = try_setup(settings, host, root)
     text = render("init/tried.txt.j2", trial=trial, settings_file=REPOSITORY_FILE)

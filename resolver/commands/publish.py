@@ -7,19 +7,19 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from resolver.commands.resolve import done_words, forge_of, taken_up
-from resolver.doors import filtered_log, host_of, stop_on_signals
+from resolver.commands.resolve import describe_result, open_forge, resumed_request
+from resolver.doors import filtered_log, open_host, stop_on_signals
 from resolver.errors import UsageError
 from resolver.events.reading import read_log
 from resolver.events.state import State
 from resolver.output import Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.result import print_result
 from resolver.runlog import DONE
 from resolver.settings import load_settings
 from resolver.stages import RunRequest
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 
 
 @click.command()
@@ -34,10 +34,10 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
     """
     options = {"draft": None if draft is None else "always" if draft else "never"}
     settings = load_settings(options, environment)
-    output, request = taken_up(folder)
+    output, request = resumed_request(folder)
     console = Console(stderr=True)
     if _is_published(output):
-        console.print(Text(for_terminal(done_words(output))), soft_wrap=True)
+        console.print(Text(for_terminal(describe_result(output))), soft_wrap=True)
         return 0
     _check_finished(output)
     job = RunRequest(
@@ -45,15 +45,15 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         run=request.run,
         output=output,
         load=lambda repository: load_settings(options, environment, repository),
-        host=host_of(environment),
+        host=open_host(environment),
         resume=True,
         continuation=request.continuation,
         issue=request.issue,
         source=request.source,
-        progress=Progress(console),
+        progress=TerminalProgress(console),
     )
     with stop_on_signals(), filtered_log(settings, job.host):
-        result = resolve(job, forge_of(request, settings, job.host))
+        result = run_pipeline(job, open_forge(request, settings, job.host))
     print_result(result, console)
     return result.exit_code
 

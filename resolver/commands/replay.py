@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from resolver import work
-from resolver.assembly.sandbox import Host, runtime_kind
+from resolver.assembly.sandbox import RunHost, runtime_kind
 from resolver.commands.options import settings_options
 from resolver.controller.control import Control
 from resolver.doors import (
@@ -17,8 +17,8 @@ from resolver.doors import (
     default_output,
     filtered_log,
     github_forge,
-    host_of,
-    login,
+    open_host,
+    read_login,
     require_model,
     run_id,
     stop_on_signals,
@@ -30,19 +30,19 @@ from resolver.events.log import Event
 from resolver.events.stream import utc_now
 from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 from resolver.model import Continuation, Trigger
 from resolver.output import Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.result import print_result
-from resolver.resuming.rebuild import Redone, Relocated, redo
+from resolver.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
 from resolver.runlog import RunLog, current_run, opening_of
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.settings import Settings, load_settings
 from resolver.stages import RunRequest
 from resolver.templates import render
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 from resolver.workspace.clone import is_url
 from resolver.workspace.git import Credential
 from resolver.workspace.workspace import Workspace
@@ -54,7 +54,7 @@ BOUNDS = ("max_iterations", "max_budget", "max_time")
 
 
 @dataclass(frozen=True)
-class Log:
+class ReplayLog:
     """A log that was read. source: where its repository is cloned from."""
 
     events: Sequence[Event]
@@ -66,7 +66,7 @@ class Log:
 class Fork:
     """What the new run is to be. events: those it begins with."""
 
-    log: Log
+    log: ReplayLog
     events: Sequence[Event]
     say: str
     publish: bool
@@ -112,7 +112,7 @@ def command(
     """
     events = list(open_log(log))
     opening = opening_of(events, Path(log))
-    read = Log(events, opening, _source(source or opening.task.source))
+    read = ReplayLog(events, opening, _source(source or opening.task.source))
     if event is not None:
         kept = boundary(events, event)
         if kept != event + 1:
@@ -122,9 +122,9 @@ def command(
     if say or output or publish:
         raise UsageError("--say, --output and --publish belong to a fork", "add --from ID")
     settings = load_settings(options, environment)
-    host = host_of(environment)
+    host = open_host(environment)
     with stop_on_signals(), filtered_log(settings, host):
-        done = replay(read, settings, host)
+        done = replay_log(read, settings, host)
     click.echo(for_terminal(_told(read, done)).rstrip())
     return 1 if done.differences else 0
 
@@ -142,10 +142,10 @@ def boundary(events: Sequence[Event], event: int) -> int:
     return max((id for id in replies if id <= event + 1), default=replies[0])
 
 
-def replay(log: Log, settings: Settings, host: Host) -> Redone:
+def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution:
     """Do the log's actions again in a fresh sandbox. Raises WorkspaceError and SandboxError."""
     run = run_id(f"replay:{log.opening.run}", utc_now())
-    with scratch_folder() as folder:
+    with temporary_directory() as folder:
         redactor = host.redactor(settings)
         workspace = Workspace.clone(
             log.source,
@@ -153,7 +153,7 @@ def replay(log: Log, settings: Settings, host: Host) -> Redone:
             commit=log.opening.base,
             credential=_credential(log.source, settings, host),
         )
-        job = work.Job(
+        job = work.ExecutionRequest(
             run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
         )
         kind = runtime_kind(settings, host)
@@ -162,11 +162,11 @@ def replay(log: Log, settings: Settings, host: Host) -> Redone:
             work.open_sandbox(job, kind, workspace, scratch) as opened,
         ):
             roots, runtime = roots_of(log.events), opened.runtime
-            executor = Relocated(runtime, roots, runtime.root)
-            return redo(log.events, executor, (*roots, runtime.root), views=True)
+            executor = RelocatedExecutor(runtime, roots, runtime.root)
+            return reexecute(log.events, executor, (*roots, runtime.root), views=True)
 
 
-def _told(log: Log, done: Redone) -> str:
+def _told(log: ReplayLog, done: Reexecution) -> str:
     first = done.differences[0] if done.differences else None
     action = first[0].action if first else None
     names = ("command", "code", "path")
@@ -180,7 +180,7 @@ def _told(log: Log, done: Redone) -> str:
         skipped=done.skipped,
         recorded=first[0] if first else None,
         kind=getattr(action, "kind", ""),
-        what=cut_middle(what, MOST_SHOWN),
+        what=truncate_middle(what, MOST_SHOWN),
         difference=first[1] if first else None,
     )
 
@@ -189,7 +189,7 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     """Start the new run on a copy of the log's beginning; its exit code."""
     settings = load_settings(options, environment)
     require_model(settings)
-    host = host_of(environment)
+    host = open_host(environment)
     trigger, forge = _asked(fork, settings, host)
     run = run_id(trigger.key, trigger.at)
     output = Output(fork.output or default_output(environment, run))
@@ -201,18 +201,20 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         load=lambda repository: load_settings(options, environment, repository),
         host=host,
         publish=fork.publish,
-        continuation=Continuation(run=current_run(list(fork.events)), words=fork.say, by=login()),
+        continuation=Continuation(
+            run=current_run(list(fork.events)), words=fork.say, by=read_login()
+        ),
         bounds={name: options[name] for name in BOUNDS if options[name] is not None},
         source=fork.log.source,
-        progress=Progress(Console(stderr=True)),
+        progress=TerminalProgress(Console(stderr=True)),
     )
     with stop_on_signals(), filtered_log(settings, job.host):
-        result = resolve(job, forge)
+        result = run_pipeline(job, forge)
     print_result(result, Console(stderr=True))
     return result.exit_code
 
 
-def _asked(fork: Fork, settings: Settings, host: Host) -> tuple[Trigger, Forge]:
+def _asked(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
     """A wish of its own: nothing that the run of the log has published is touched."""
     before, now = fork.log.opening.task.trigger, utc_now()
     if is_url(fork.log.source) and before.number is not None:
@@ -220,7 +222,7 @@ def _asked(fork: Fork, settings: Settings, host: Host) -> tuple[Trigger, Forge]:
         return trigger, github_forge(settings, before.repository, host)
     path = Path(fork.log.source)
     stamp = f"{now:%Y%m%d%H%M%S%f}"
-    trigger = local_trigger(path, run=stamp, login=login(), at=now)
+    trigger = local_trigger(path, run=stamp, login=read_login(), at=now)
     return trigger, LocalForge(Path(), "", Workspace.branches(path))
 
 
@@ -235,7 +237,7 @@ def _source(source: str) -> str:
     return str(Path(source).resolve())
 
 
-def _credential(source: str, settings: Settings, host: Host) -> Credential | None:
+def _credential(source: str, settings: Settings, host: RunHost) -> Credential | None:
     """The forge's token, for the forge's own repositories alone. Raises ForgeError."""
     server = f"{settings.github_server_url.rstrip('/')}/"
     if not source.startswith(server):

@@ -4,15 +4,15 @@ repository's settings and rules say, and whether CI looks at what the agent push
 
 from collections.abc import Iterator, Mapping
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.assembly.tokens import access_of
-from resolver.commands.finding import Finding, asked
+from resolver.commands.finding import DoctorFinding, check_finding
 from resolver.doors import github_forge
 from resolver.errors import ResolverError
 from resolver.forge.github.app import EVENTS, PERMISSIONS, AppAccess
 from resolver.forge.github.forge import ACTIONS_LOGIN
-from resolver.forge.github.standing import Standing
-from resolver.forge.workflows import AgentJob, Workflow
+from resolver.forge.github.standing import RepositoryAccess
+from resolver.forge.workflows import AgentJob, WorkflowFile
 from resolver.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.triggers.checks import CHECK_EVENTS
 
@@ -55,19 +55,19 @@ _RULES: Mapping[str, tuple[str, str, bool]] = {
 """What a rule on the agent's branches means: what, what to do, whether no run can do without."""
 
 
-def check_app(settings: Settings, host: Host) -> Iterator[Finding]:
+def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     """The GitHub App: that its key is good, what it may do, and what it is told of."""
     try:
         app = host.tokens.app(settings)
         page = app.page()
     except ResolverError as error:
-        yield Finding(False, f"GitHub App: {error.what}", error.next_step)
+        yield DoctorFinding(False, f"GitHub App: {error.what}", error.next_step)
         return
-    yield Finding(True, f"GitHub App: {page.login} (id {page.id})")
+    yield DoctorFinding(True, f"GitHub App: {page.login} (id {page.id})")
     where = "on the App's page: Permissions & events; then its installations have to agree"
     yield from _permissions("the App asks for", page.permissions, where)
     missing = [event for event in EVENTS if event not in page.events]
-    yield Finding(
+    yield DoctorFinding(
         not missing,
         f"events of the App: {'all' if not missing else 'not ' + ', '.join(missing)}",
         f"for `resolver serve`, subscribe to them {where}",
@@ -76,11 +76,13 @@ def check_app(settings: Settings, host: Host) -> Iterator[Finding]:
     yield from _webhook(app)
 
 
-def _webhook(app: AppAccess) -> Iterator[Finding]:
+def _webhook(app: AppAccess) -> Iterator[DoctorFinding]:
     try:
         hook = app.webhook()
     except ResolverError as error:
-        yield Finding(False, f"webhook of the App: {error.what}", error.next_step, required=False)
+        yield DoctorFinding(
+            False, f"webhook of the App: {error.what}", error.next_step, required=False
+        )
         return
     wrong = [
         words
@@ -92,7 +94,7 @@ def _webhook(app: AppAccess) -> Iterator[Finding]:
         )
         if is_wrong
     ]
-    yield Finding(
+    yield DoctorFinding(
         not wrong,
         f"webhook of the App: {'; '.join(wrong) if wrong else hook.url}",
         "for `resolver serve`, correct it on the App's page; see docs/server.md",
@@ -100,7 +102,7 @@ def _webhook(app: AppAccess) -> Iterator[Finding]:
     )
 
 
-def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Finding]:
+def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[DoctorFinding]:
     for required in (True, False):
         lacking = [
             f"{name}: {level}"
@@ -109,7 +111,7 @@ def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Fi
             and _LEVELS.index(given.get(name, "none")) < _LEVELS.index(level)
         ]
         kind = "what every run needs" if required else "what some features need (docs/action.md)"
-        yield Finding(
+        yield DoctorFinding(
             not lacking,
             f"{what} {kind}" + (f", but not {', '.join(lacking)}" if lacking else ""),
             f"add it {where}",
@@ -117,21 +119,23 @@ def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Fi
         )
 
 
-def check_repository_for(settings: Settings, host: Host, repository: str) -> Iterator[Finding]:
+def check_repository_for(
+    settings: Settings, host: RunHost, repository: str
+) -> Iterator[DoctorFinding]:
     """Everything about one repository that a run on it depends on."""
     try:
         source = host.tokens.source(settings, repository)
         assert source is not None
         forge = github_forge(settings, repository, host)
         login = forge.whoami()
-        standing = Standing(access_of(settings, source), repository)
+        standing = RepositoryAccess(access_of(settings, source), repository)
         page = standing.page
     except ResolverError as error:
-        yield Finding(False, f"{repository}: {error.what}", error.next_step)
+        yield DoctorFinding(False, f"{repository}: {error.what}", error.next_step)
         return
-    yield Finding(True, f"account: {login}")
+    yield DoctorFinding(True, f"account: {login}")
     if page.get("archived"):
-        yield Finding(False, f"{repository} is archived", "unarchive it: it is read-only")
+        yield DoctorFinding(False, f"{repository} is archived", "unarchive it: it is read-only")
     yield from _rights(settings, host, standing, repository)
     yield _settings_file(standing)
     yield from _rules(standing, settings)
@@ -139,14 +143,14 @@ def check_repository_for(settings: Settings, host: Host, repository: str) -> Ite
 
 
 def _rights(
-    settings: Settings, host: Host, standing: Standing, repository: str
-) -> Iterator[Finding]:
+    settings: Settings, host: RunHost, standing: RepositoryAccess, repository: str
+) -> Iterator[DoctorFinding]:
     """What the token may do, by the way in which a token of its kind can be asked."""
     if settings.has_app:
         try:
             granted = host.tokens.app(settings).installation(repository).permissions
         except ResolverError as error:
-            yield Finding(False, f"installation: {error.what}", error.next_step)
+            yield DoctorFinding(False, f"installation: {error.what}", error.next_step)
             return
         where = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
         yield from _permissions(f"the installation on {repository} has", granted, where)
@@ -155,7 +159,7 @@ def _rights(
     if scopes is not None:
         private = bool(standing.page.get("private"))
         good = "repo" in scopes or (not private and "public_repo" in scopes)
-        yield Finding(
+        yield DoctorFinding(
             good,
             f"scopes of the token: {', '.join(scopes) or 'none'}",
             "give it `repo`, or better: use a fine-grained token or an App",
@@ -164,45 +168,45 @@ def _rights(
         ("contents: write", standing.may_push),
         ("pull-requests: write", standing.may_open_pulls),
     ):
-        finding = asked(permission, lambda q=question: "allowed" if q() else None)  # type: ignore[misc]
+        finding = check_finding(permission, lambda q=question: "allowed" if q() else None)  # type: ignore[misc]
         fix = finding.next_step or (
             f"give the token the permission `{permission}` on {repository}, and its account write "
             "access there"
         )
-        yield Finding(finding.good, finding.what, fix)
+        yield DoctorFinding(finding.good, finding.what, fix)
 
 
-def _settings_file(standing: Standing) -> Finding:
+def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
         content = standing.file(REPOSITORY_FILE)
         load_settings({}, {}, repository_settings(content))
         return "good" if content is not None else "not there, so the defaults hold"
 
-    return asked(REPOSITORY_FILE, read)
+    return check_finding(REPOSITORY_FILE, read)
 
 
-def _rules(standing: Standing, settings: Settings) -> Iterator[Finding]:
+def _rules(standing: RepositoryAccess, settings: Settings) -> Iterator[DoctorFinding]:
     try:
         found = standing.rules(BRANCH)
     except ResolverError as error:
-        yield Finding(False, f"rules: {error.what}", error.next_step, required=False)
+        yield DoctorFinding(False, f"rules: {error.what}", error.next_step, required=False)
         return
     if settings.signed_commits:
         found -= {"required_signatures"}
     hindering = sorted(found & set(_RULES))
     if not hindering:
-        yield Finding(True, "rules: none is in the way of branches like agent/...")
+        yield DoctorFinding(True, "rules: none is in the way of branches like agent/...")
     for name in hindering:
         what, fix, required = _RULES[name]
-        yield Finding(False, f"rules: {what}", fix, required)
+        yield DoctorFinding(False, f"rules: {what}", fix, required)
 
 
-def _ci(standing: Standing, login: str) -> Iterator[Finding]:
+def _ci(standing: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
     """Whether anything checks what the agent pushes, and the jobs in which it runs."""
     try:
         workflows = standing.workflows()
     except ResolverError as error:
-        yield Finding(False, f"workflows: {error.what}", error.next_step, required=False)
+        yield DoctorFinding(False, f"workflows: {error.what}", error.next_step, required=False)
         return
     checks = [w.path for w in workflows if w.checks_changes]
     agents = [(w, job) for w in workflows for job in w.agents]
@@ -214,8 +218,8 @@ def _ci(standing: Standing, login: str) -> Iterator[Finding]:
         yield from _agent_job(standing, workflow, job, checks)
 
 
-def _seen(checks: list[str]) -> Finding:
-    return Finding(
+def _seen(checks: list[str]) -> DoctorFinding:
+    return DoctorFinding(
         bool(checks),
         f"CI on the agent's commits: {', '.join(checks) or 'no workflow starts on a pull request'}",
         "a workflow with `on: pull_request` would check what the agent proposes",
@@ -223,9 +227,9 @@ def _seen(checks: list[str]) -> Finding:
     )
 
 
-def _no_ci(why: str, checks: list[str]) -> Finding:
+def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
     what = f"{why}, so GitHub starts no workflow on what the agent pushes"
-    return Finding(
+    return DoctorFinding(
         not checks,
         f"CI on the agent's commits: {what}" if checks else "CI: there is none to start",
         "give the Action an App (app-id, app-private-key) or a personal token (github-token); or "
@@ -234,12 +238,12 @@ def _no_ci(why: str, checks: list[str]) -> Finding:
     )
 
 
-def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding]:
+def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
     """Whether the features that a job's settings switch on have what they need."""
     fixes = job.given.get("fix_failing_checks") or "none"
     unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
     if not (job.own_token or job.given.get("args")):
-        yield Finding(
+        yield DoctorFinding(
             not unread,
             f"checks that fail can be read by {named}"
             + (f": not {', '.join(unread)}" * bool(unread)),
@@ -249,7 +253,7 @@ def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding
     heard = workflow.events & CHECK_EVENTS
     listens = all(e in job.condition for e in heard) if job.condition else True
     if fixes != "none":
-        yield Finding(
+        yield DoctorFinding(
             bool(heard) and listens,
             f"failing checks (`fix-failing-checks: {fixes}`) reach {named}: "
             + ("yes" if heard and listens else "its `if:` stops them" if heard else "no event"),
@@ -258,13 +262,13 @@ def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding
             required=False,
         )
     elif heard:
-        yield Finding(
+        yield DoctorFinding(
             False, f"failing checks start nothing: {named} has no `fix-failing-checks`",
             "give the step `fix-failing-checks: own`, `default-branch` or `all`, or take "
             f"{', '.join(sorted(heard))} out of `on:`", required=False,
         )  # fmt: skip
     if fixes in {"own", "all"} and not job.own_token:
-        yield Finding(
+        yield DoctorFinding(
             False, f"failing checks of its own pull requests never reach {named}: GitHub starts no "
             "CI on what the job's own token pushes",
             "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
@@ -272,7 +276,7 @@ def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding
         )  # fmt: skip
     if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
         ticks = workflow.edits and (not job.condition or "'edited'" in job.condition)
-        yield Finding(
+        yield DoctorFinding(
             ticks,
             f"ticks on the dashboard reach {named}: {'yes' if ticks else 'no'}",
             "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
@@ -282,8 +286,8 @@ def _features(workflow: Workflow, job: AgentJob, named: str) -> Iterator[Finding
 
 
 def _agent_job(
-    standing: Standing, workflow: Workflow, job: AgentJob, checks: list[str]
-) -> Iterator[Finding]:
+    standing: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
+) -> Iterator[DoctorFinding]:
     named = f"job {job.name} of {workflow.path}"
     closes = job.given.get("close") == "true"
     if not closes:
@@ -293,7 +297,7 @@ def _agent_job(
         return
     needed = [name for name in NEEDED_WRITE if not (closes and name == "contents")]
     lacking = [f"{name}: write" for name in job.lacks("write", *needed)]
-    yield Finding(
+    yield DoctorFinding(
         not lacking,
         f"permissions of {named}" + (f": not {', '.join(lacking)}" if lacking else ""),
         "add them to the job's `permissions:`",
@@ -306,8 +310,8 @@ def _agent_job(
         may = standing.actions_may_open_pulls()
         return {True: "yes", False: None}.get(may, "unknown, only an administrator may ask")  # type: ignore[arg-type]
 
-    finding = asked("Actions may open pull requests", may_open)
+    finding = check_finding("Actions may open pull requests", may_open)
     fix = "tick it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
         "pull requests"
     )
-    yield Finding(finding.good, finding.what, finding.next_step or fix)
+    yield DoctorFinding(finding.good, finding.what, finding.next_step or fix)

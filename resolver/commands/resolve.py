@@ -12,16 +12,16 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY
 from resolver.agents.reviewer import REVIEWER
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.commands.options import run_options
 from resolver.doors import (
     command_line_trigger,
     default_output,
     filtered_log,
     github_forge,
-    host_of,
-    login,
+    open_host,
     parse_target,
+    read_login,
     require_model,
     run_id,
     stop_on_signals,
@@ -32,16 +32,16 @@ from resolver.events.stream import utc_now
 from resolver.forge.base import Forge
 from resolver.forge.local import LocalForge, local_trigger, read_issue_file
 from resolver.model import Command, RunState, TriggerKind
-from resolver.output import EVENTS, REQUEST, Output, Request
-from resolver.pipeline import resolve
+from resolver.output import EVENTS, REQUEST, Output, StoredRequest
+from resolver.pipeline import run_pipeline
 from resolver.result import print_result
 from resolver.runlog import current_run, opening_of
 from resolver.settings import Settings, load_settings
 from resolver.stages import RunRequest, RunResult
 from resolver.thread.commands import watch_of
-from resolver.thread.watching import watched
+from resolver.thread.watching import watch_comments
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 from resolver.workspace.workspace import Workspace
 
 ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
@@ -98,9 +98,9 @@ def command(
                 "--resume goes on with the run in a folder, which says all else already",
                 f"give it alone: resolver resolve --resume {shlex.quote(str(resume))}",
             )
-        folder, request = taken_up(resume)
+        folder, request = resumed_request(resume)
         if is_done(folder):
-            console.print(Text(for_terminal(done_words(folder))), soft_wrap=True)
+            console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
             return 0
         require_model(settings)
     else:
@@ -112,23 +112,27 @@ def command(
         run=request.run,
         output=folder,
         load=lambda repository: load_settings(options, environment, repository),
-        host=host_of(environment),
+        host=open_host(environment),
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
         bounds={name: options[name] for name in BOUNDS if options[name] is not None},
         issue=request.issue,
         source=request.source,
-        progress=Progress(console),
+        progress=TerminalProgress(console),
     )
-    forge = forge_of(request, settings, job.host)
-    with stop_on_signals(), filtered_log(settings, job.host), watched(watch_of(job, settings)):
-        result = resolve(job, forge)
+    forge = open_forge(request, settings, job.host)
+    with (
+        stop_on_signals(),
+        filtered_log(settings, job.host),
+        watch_comments(watch_of(job, settings)),
+    ):
+        result = run_pipeline(job, forge)
     print_result(result, console, resume_command(result, options))
     return result.exit_code
 
 
-def new_request(target: str | None, issue: Path | None, settings: Settings) -> Request:
+def new_request(target: str | None, issue: Path | None, settings: Settings) -> StoredRequest:
     """What the command line asks for. Raises UsageError."""
     now = utc_now()
     if target is None:
@@ -137,16 +141,16 @@ def new_request(target: str | None, issue: Path | None, settings: Settings) -> R
         )
     if issue is not None:
         path = _checkout(target)
-        trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=login(), at=now)
+        trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=read_login(), at=now)
         read_issue_file(issue, trigger, "")
     else:
         asked = ASKED.get(settings.agent, Command.FIX)
         trigger = command_line_trigger(*_number(target, settings), now, asked)
     run = run_id(trigger.key, trigger.at)
-    return Request(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
+    return StoredRequest(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
 
 
-def taken_up(folder: Path) -> tuple[Output, Request]:
+def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
     """The folder of an earlier run, and what that run was asked to do.
 
     Raises UsageError when it holds no run or another process is at work in it, and LogError when
@@ -159,7 +163,7 @@ def taken_up(folder: Path) -> tuple[Output, Request]:
     if output.has_events:
         events = list(read_log(output.log))
         opening = opening_of(events, output.log)
-        request = request or Request(run=current_run(events), trigger=opening.task.trigger)
+        request = request or StoredRequest(run=current_run(events), trigger=opening.task.trigger)
     if request is None:
         raise UsageError(
             f"the run in {folder} was cut off before it began, and was not asked for here",
@@ -206,7 +210,7 @@ def is_done(output: Output) -> bool:
     return outcome is not None and outcome.get("exit_code") in (0, 3)
 
 
-def done_words(output: Output) -> str:
+def describe_result(output: Output) -> str:
     """That there is nothing left to do, with what came of it."""
     outcome = output.outcome or {}
     where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
@@ -214,7 +218,7 @@ def done_words(output: Output) -> str:
     return f"The run {outcome.get('run')} is done already: {came}."
 
 
-def forge_of(request: Request, settings: Settings, host: Host) -> Forge:
+def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
     """Where what was asked for is read and told."""
     if request.trigger.kind is not TriggerKind.LOCAL:
         return github_forge(settings, request.trigger.repository, host)

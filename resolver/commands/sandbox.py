@@ -19,12 +19,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from resolver.commands.listening import address_of, listen, log_to_stderr, server_settings
-from resolver.doors import environment_secrets, host_of
+from resolver.doors import environment_secrets, open_host
 from resolver.errors import UsageError
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN
 from resolver.runtime.toolbox import Toolbox
-from resolver.sandbox_service.app import create_app
-from resolver.sandbox_service.bounds import Bounds, memory_bytes
+from resolver.sandbox_service.app import create_service_app
+from resolver.sandbox_service.bounds import ServiceBounds, memory_bytes
 from resolver.sandbox_service.machines import (
     docker_machines,
     local_machines,
@@ -121,7 +121,9 @@ def serve(
     if name is not None and not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name", "--name takes up to 60 letters, digits, - and _")
     disk = int(max_disk * 10**9)
-    bounds = Bounds(runtime, images, max_memory, max_cpus, max_pids, disk, max_sandboxes, idle)
+    bounds = ServiceBounds(
+        runtime, images, max_memory, max_cpus, max_pids, disk, max_sandboxes, idle
+    )
     token = _token(environment)
     _check_tls(host, tls_cert, tls_key, plain_http)
     listening = listen(host, port)
@@ -134,7 +136,7 @@ def serve(
     sandboxes = Sandboxes(bounds, _machines(runtime, environment, name), run_prefix(name))
     scheme = "https" if tls_cert else "http"
     logger.info("listening on %s://%s, as %s", scheme, address_of(listening), name)
-    app = create_app(sandboxes, bounds, token)
+    app = create_service_app(sandboxes, bounds, token)
     connections = CONNECTIONS * (max_sandboxes + 1)
     _Server(_config(app, tls_cert, tls_key, connections), sandboxes).run(sockets=[listening])
     return 0
@@ -214,7 +216,7 @@ def _machines(runtime: str, environment: Mapping[str, str], name: str) -> OpenMa
     removed = remove_abandoned(environment, run_prefix(name))
     if removed:
         logger.warning("removed %d sandboxes that an earlier server left", removed)
-    return docker_machines(environment, Toolbox(host_of(environment).cache))
+    return docker_machines(environment, Toolbox(open_host(environment).cache))
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form

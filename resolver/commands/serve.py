@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
 from resolver.assembly.models import preload_models
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.assembly.tokens import access_of
 from resolver.commands.connections import ShortRequestConnection
 from resolver.commands.listening import (
@@ -29,28 +29,28 @@ from resolver.commands.listening import (
     server_settings,
 )
 from resolver.commands.options import settings_options
-from resolver.doors import app_login, host_of, own_login, require_model, trigger_of
+from resolver.doors import app_login, open_host, own_login, require_model, trigger_for_target
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.forge.github.hook_deliveries import HookDeliveries, repository_hooks
 from resolver.forge.github.tokens import OneToken
 from resolver.model import Trigger
 from resolver.security.redaction import Redactor
-from resolver.server.commands import Commands
+from resolver.server.commands import CommentCommands
 from resolver.server.database import database
-from resolver.server.deliveries import Runs, measure_progress
+from resolver.server.deliveries import DeliveryRunner, measure_progress
 from resolver.server.folder import DataFolder, lock
-from resolver.server.login import OwnLogin, asked_of
+from resolver.server.login import OwnLogin, login_from_github
 from resolver.server.missed_deliveries import MissedDeliveries
 from resolver.server.pages import Pages
 from resolver.server.request_queue import RequestQueue
-from resolver.server.spending import Ledger
+from resolver.server.spending import SpendingLedger
 from resolver.server.sql_request_queue import SqlRequestQueue
-from resolver.server.webhook import Accept, create_app
+from resolver.server.webhook import Accept, create_webhook_app
 from resolver.server.worker import Handlers, Worker
 from resolver.settings import Settings, load_settings
-from resolver.triggers.dispatch import Arrival
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.dispatch import DispatchSource
+from resolver.triggers.ignored import IgnoredEvent
 from resolver.triggers.parse import needs_own_login
 
 logger = logging.getLogger("resolver.server")
@@ -110,7 +110,7 @@ def command(
     if url.get_backend_name() == "sqlite":
         lock(Path(f"{url.database}.lock"))
     listening = listen(host, port)
-    machine = host_of(environment)
+    machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
     log_to_stderr(Redactor(secrets, machine.tokens.minted))
     options |= app_login(settings, machine)
@@ -120,8 +120,10 @@ def command(
     # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.outage_retry_seconds)
-    ledger, minted = Ledger(url), machine.tokens.minted
-    runs = Runs(environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry)
+    ledger, minted = SpendingLedger(url), machine.tokens.minted
+    runs = DeliveryRunner(
+        environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry
+    )
     queue = SqlRequestQueue(url)
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
@@ -133,12 +135,12 @@ def command(
     _announce(listening, url, folder)
     preload_models(settings)  # runs are threads of this process: the first one finds it loaded
     pages = Pages(folder.path, secret) if settings.public_url else None
-    _serve(create_app(secret, accept, pages=pages, check=queue.check), listening)
+    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
     return 0
 
 
 def _delivery_sources(
-    settings: Settings, machine: Host, queue: RequestQueue
+    settings: Settings, machine: RunHost, queue: RequestQueue
 ) -> Iterator[HookDeliveries]:
     """The webhooks that deliver to this server: the App's; else, where the server's address is set,
     those of the repositories from which it has had requests. Raises ForgeError."""
@@ -155,13 +157,13 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read webhooks there
 
 
-def _handlers(runs: Runs, retry: timedelta) -> Handlers:
+def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
     """What the worker calls for each request."""
-    commands = Commands(runs, runs.at_work, runs.threads)
+    commands = CommentCommands(runs, runs.at_work, runs.threads)
     return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
-def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
+def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
     """What is done with a delivery before it is answered."""
     login = OwnLogin()
 
@@ -169,20 +171,20 @@ def _accepting(settings: Settings, machine: Host, worker: Worker) -> Accept:
         if event == "ping":
             return "pong"
         # Each workflow that somebody starts is told to us, too: that is its own job's to do.
-        arrival = Arrival(delivery, utc_now()) if event == "repository_dispatch" else None
+        arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         own, presumed = settings.bot_login, ""
         if not own and needs_own_login(event, payload):
             own = login.get(lambda: own_login(settings, event, payload, machine))
-            presumed = "" if own else asked_of(payload)
-        trigger = trigger_of(settings, event, payload, own, arrival)
-        if isinstance(trigger, Ignored) and presumed:
+            presumed = "" if own else login_from_github(payload)
+        trigger = trigger_for_target(settings, event, payload, own, arrival)
+        if isinstance(trigger, IgnoredEvent) and presumed:
             # GitHub delivers once: who does not know yet takes it for ours, and finds out later
-            trigger = trigger_of(settings, event, payload, presumed, arrival)
+            trigger = trigger_for_target(settings, event, payload, presumed, arrival)
             if isinstance(trigger, Trigger):
                 worker.enqueue_undecided(delivery, trigger, presumed)
                 logger.info("delivery %s asks something of %s", delivery, presumed)
                 return "stored"
-        if isinstance(trigger, Ignored):
+        if isinstance(trigger, IgnoredEvent):
             return f"ignored: {trigger.reason}"
         worker.enqueue(delivery, trigger)
         logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)

@@ -4,13 +4,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.assembly.sandbox import Host, open_environment, open_runtime, runtime_kind
+from resolver.assembly.sandbox import RunHost, open_environment, open_runtime, runtime_kind
 from resolver.doors import run_id
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream, utc_now
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.settings import Settings
 from resolver.setup.environment import set_up
 from resolver.setup.prepare import TAIL
@@ -35,7 +35,7 @@ class SetupTrial:
     warnings: tuple[str, ...]
 
 
-def try_setup(settings: Settings, host: Host, root: Path) -> SetupTrial:
+def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
     """Run the setup at the commit that is checked out in `root`; nothing of it is kept.
 
     Raises SandboxError where no sandbox of the image can be started, and WorkspaceError without a
@@ -47,7 +47,7 @@ def try_setup(settings: Settings, host: Host, root: Path) -> SetupTrial:
     kind = runtime_kind(wanted, host)
     run = run_id(f"init:{root}", utc_now())
     started = time.monotonic()
-    with scratch_folder() as folder:
+    with temporary_directory() as folder:
         workspace = Workspace.clone(str(root), folder / "clone.git")
         environment = open_environment(wanted, kind, workspace, host)
         with open_runtime(wanted, kind, run, host, environment.image) as runtime:

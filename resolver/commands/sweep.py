@@ -14,7 +14,7 @@ from resolver.doors import (
     default_output,
     filtered_log,
     github_forge,
-    host_of,
+    open_host,
     require_model,
     stop_on_signals,
 )
@@ -23,9 +23,9 @@ from resolver.events.stream import utc_now
 from resolver.forge.github.access import check_repository
 from resolver.result import print_result
 from resolver.settings import load_settings
-from resolver.sweeping import Bounds, Fate, Sweep, told
+from resolver.sweeping import Sweep, SweepBounds, SweepFate, render_sweep
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 
 
 @click.command()
@@ -87,7 +87,7 @@ def sweep(
     if not dry_run:
         require_model(settings)
     console = Console(stderr=True)
-    host = host_of(environment)
+    host = open_host(environment)
     forge = github_forge(settings, repository, host)
     workspace = _workspace(environment) if output is None else None
     now = f"{utc_now():%Y%m%d-%H%M%S}"
@@ -102,20 +102,20 @@ def sweep(
             settings=settings,
             load=lambda found: load_settings(options, environment, found),
             host=host,
-            bounds=Bounds(settings.sweep_issues, settings.sweep_total),
+            bounds=SweepBounds(settings.sweep_issues, settings.sweep_total),
             folder=folder,
             dry=dry_run,
-            progress=Progress(console),
+            progress=TerminalProgress(console),
             actions_run=actions_run(environment),
             log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
             stopping=stopping,
             ended=lambda result: print_result(result, console),
         )
         rows = doing.run()
-    for line in told(doing, "sweep.txt.j2", "").strip().splitlines():
+    for line in render_sweep(doing, "sweep.txt.j2", "").strip().splitlines():
         click.echo(for_terminal(line))
-    _write_summary(environment, told(doing, "sweep.md.j2", settings.github_server_url))
-    failed = doing.stopping.is_set() or any(row.fate is Fate.FAILED for row in rows)
+    _write_summary(environment, render_sweep(doing, "sweep.md.j2", settings.github_server_url))
+    failed = doing.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
     if workspace is not None and not dry_run:
         state = "error" if failed else "finished"
         write_outputs(environment, {"state": state, "cost": f"{doing.spent:.4f}", "output": OUTPUT})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import click
 
 from resolver.commands.options import settings_options
-from resolver.doors import host_of
+from resolver.doors import open_host
 from resolver.runtime.engine import connect_engine, image_settings
 from resolver.runtime.toolbox import Toolbox
 from resolver.runtime.volume import fill_volume, volume_name
@@ -28,7 +28,7 @@ def build(environment: Mapping[str, str], /, engine: bool, **options: object) ->
     A run does this by itself when it has to; done before, the first run starts sooner.
     """
     started = time.monotonic()
-    toolbox = Toolbox(host_of(environment).cache)
+    toolbox = Toolbox(open_host(environment).cache)
     archive = toolbox.archive()
     size = archive.stat().st_size / 1e6
     click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - started:.1f} s)")

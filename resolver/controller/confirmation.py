@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from resolver.consent import RiskLevel, Wanted, number_for
+from resolver.consent import PendingApproval, RiskLevel, number_for
 from resolver.controller.control import Approve, Deny
 from resolver.controller.requests import Requests
 from resolver.events import actions as a
@@ -22,7 +22,7 @@ from resolver.events.lifecycle import (
     DelegateEvent,
     RiskAssessed,
 )
-from resolver.events.log import SANDBOX_ACTIONS, Event, parse_event
+from resolver.events.log import SANDBOX_ACTIONS, Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
@@ -45,7 +45,7 @@ they have not seen."""
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
 Policy = Literal["never", "high", "always"]
-Tell = Callable[[Wanted], datetime | None]
+Tell = Callable[[PendingApproval], datetime | None]
 """Shows a person what waits; when it could be seen, None where it could not be shown."""
 
 
@@ -55,7 +55,7 @@ class Analyzer(Protocol):
     def assess(self, action: ActionBase, cwd: str = "") -> Risk: ...
 
 
-def nobody_told(wanted: Wanted) -> datetime | None:  # noqa: ARG001 - there is nobody to show it to
+def notify_nobody(wanted: PendingApproval) -> datetime | None:  # noqa: ARG001 - there is nobody to show it to
     """For a run without a thread."""
     return None
 
@@ -78,11 +78,11 @@ class Confirmation:
     record_all: bool = False
     analyzers: Callable[[EventStream], Analyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
     shown: Callable[[str], str] = str
-    tell: Tell = nobody_told
+    tell: Tell = notify_nobody
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateDecision:
     """Whether an action may be done now. answer: what the agent is told instead; None when the
     action waits, and the run with it."""
 
@@ -90,8 +90,8 @@ class Verdict:
     answer: ErrorObservation | None = None
 
 
-ALLOWED = Verdict(allowed=True)
-WAITS = Verdict(allowed=False)
+ALLOWED = GateDecision(allowed=True)
+WAITS = GateDecision(allowed=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Gate:
         denied = answer is not None and not answer.approved
         return denied or self.state.run_state is RunState.AWAITING_CONFIRMATION
 
-    def judge(self, action: ActionBase) -> Verdict:
+    def judge(self, action: ActionBase) -> GateDecision:
         """Let the action through, refuse it, or wait for a person. Raises Stopped when a person
         ends the run meanwhile."""
         if not isinstance(action, CHECKED) or action.source is not Source.AGENT:
@@ -129,7 +129,7 @@ class Gate:
                 return ALLOWED
             if policy == "high" and self.confirmation.on_high == "refuse":
                 return _refused(risk)
-            text = described(action)
+            text = describe_action(action)
             if len(self.confirmation.shown(text)) > LONGEST_SHOWN:
                 return _refused(risk, too_long=True)
             answer = self._decided(action, risk, text)
@@ -169,14 +169,14 @@ class Gate:
     def _decided(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
         """What a person decides, once it is in the log; None when nobody did in time."""
         kind = str(getattr(action, "kind", ""))
-        wanted = Wanted(
+        wanted = PendingApproval(
             kind=kind,
             text=text,
             level=risk.level,
             reasons=risk.reasons,
             number=number_for(action.id, kind, text),
         )
-        self.requests.await_confirmation(waiting_for(wanted))
+        self.requests.await_confirmation(pending_approval_for(wanted))
         asked, found = self._asked(action), None
         if asked is not None and asked.shown_at is not None:
             # What was decided about an action that an earlier process has shown came with this one.
@@ -195,7 +195,7 @@ class Gate:
         )
 
 
-def waiting_in(state: State) -> Wanted | None:
+def pending_approval_in(state: State) -> PendingApproval | None:
     """What the run waits for, in its own log or a delegate's; None when it does not wait."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
@@ -204,18 +204,18 @@ def waiting_in(state: State) -> Wanted | None:
 
 def _asked_in(event: Event) -> ConfirmationAsked | None:
     while isinstance(event, DelegateEvent):
-        event = parse_event(event.event)
+        event = parse_logged_event(event.event)
     return event if isinstance(event, ConfirmationAsked) else None
 
 
-def waiting_for(wanted: Wanted) -> str:
+def pending_approval_for(wanted: PendingApproval) -> str:
     """One line for a person: what waits, and why."""
     why = wanted.reasons[0] if wanted.reasons else f"{wanted.level.value} risk"
     first = wanted.text.strip().partition("\n")[0][:200]
     return f"waits for `approve`: {first} ({why})"
 
 
-def described(action: ActionBase) -> str:
+def describe_action(action: ActionBase) -> str:
     """All of what the action would do, as a person reads it."""
     match action:
         case a.CmdRun(command=command, is_input=False):
@@ -229,11 +229,11 @@ def described(action: ActionBase) -> str:
             return json.dumps(own, indent=2, ensure_ascii=False)
 
 
-def _refused(risk: Risk, *, too_long: bool = False) -> Verdict:
+def _refused(risk: Risk, *, too_long: bool = False) -> GateDecision:
     words = render("agent/refused_action.md.j2", risk=risk, too_long=too_long).strip()
-    return Verdict(allowed=False, answer=ErrorObservation(content=words, code="refused"))
+    return GateDecision(allowed=False, answer=ErrorObservation(content=words, code="refused"))
 
 
-def _denied(answer: ConfirmationAnswered) -> Verdict:
+def _denied(answer: ConfirmationAnswered) -> GateDecision:
     words = render("agent/denied_action.md.j2", by=answer.by, reason=answer.reason).strip()
-    return Verdict(allowed=False, answer=ErrorObservation(content=words, code="denied"))
+    return GateDecision(allowed=False, answer=ErrorObservation(content=words, code="denied"))

@@ -15,11 +15,11 @@ from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
 from resolver.controller.control import Control
 from resolver.controller.limits import check_limits, limit_warning, share_of
-from resolver.controller.outcome import outcome_of
-from resolver.controller.recovery import OUTSIDE, unsettled
+from resolver.controller.outcome import derive_outcome
+from resolver.controller.recovery import OUTSIDE, unanswered_actions
 from resolver.controller.requests import MAX_PAUSE, Level, Requests
 from resolver.controller.stuck import StuckDetector
-from resolver.errors import LimitReached, ResolverError, Stopped, UsageError
+from resolver.errors import LimitReached, ResolverError, RunStopped, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
@@ -28,7 +28,7 @@ from resolver.events.log import SANDBOX_ACTIONS, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.memory.skills.recalling import NothingRecalled, Recaller
-from resolver.model import Declined, Limits, Outcome, RunState
+from resolver.model import Declined, Outcome, RunLimits, RunState
 from resolver.templates import render
 
 logger = logging.getLogger("resolver.controller")
@@ -68,13 +68,13 @@ class Executor(Protocol):
     def execute(self, action: SandboxAction) -> Observation: ...
 
 
-class Condenser(Protocol):
+class CondensingView(Protocol):
     """Chooses what the conversation may forget; None when nothing more can go."""
 
     def condense(self, state: State) -> Condensation | None: ...
 
 
-Condensers = Callable[[EventStream], Condenser]
+Condensers = Callable[[EventStream], CondensingView]
 """Makes the condenser of one agent's log. What it has to tell beside its answer goes on the stream.
 """
 
@@ -113,7 +113,7 @@ class AgentController:
         now: Clock,
         *,
         control: Control | None = None,
-        most: Limits | None = None,
+        most: RunLimits | None = None,
         max_pause: float = MAX_PAUSE,
         delegates: delegation.Delegates | None = None,
         hosted: Hosted = NOTHING_HOSTED,
@@ -138,7 +138,7 @@ class AgentController:
             else Requests(control or Control(), (level,), now, most, max_pause)
         )
         self._stuck = StuckDetector()
-        self._stopped: Stopped | None = None
+        self._stopped: RunStopped | None = None
         self._gate = Gate(confirmation, self._requests, stream, state, now)
 
     def run(self) -> Outcome:
@@ -151,14 +151,14 @@ class AgentController:
             self._guarded(self._begin)
         while self._state.run_state is RunState.RUNNING:
             self._guarded(self._step)
-        return outcome_of(self._state)
+        return derive_outcome(self._state)
 
     def _guarded(self, part: Callable[[], None]) -> None:
         try:
             part()
         except LimitReached as limit:
             self._enter(RunState.LIMIT, limit.what)
-        except Stopped as stopped:
+        except RunStopped as stopped:
             self._stopped = stopped
             self._enter(RunState.STOPPED, stopped.what)
         except ResolverError as error:
@@ -171,7 +171,7 @@ class AgentController:
         """Settle what a log that was cut off still owes; nothing in a new one."""
         if self._state.run_state in {RunState.LOADING, RunState.PAUSED}:
             self._enter(RunState.RUNNING)
-        owed = unsettled(self._state)
+        owed = unanswered_actions(self._state)
         for action in owed:
             self._settle(action)
         if not owed and self._state.run_state in AWAITING:

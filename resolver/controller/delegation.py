@@ -19,11 +19,11 @@ from resolver.events.lifecycle import (
     ServiceReplied,
     Warned,
 )
-from resolver.events.log import Event, parse_event, stored_line
+from resolver.events.log import Event, parse_logged_event, stored_line
 from resolver.events.observations import DelegateResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.model import Completion, Limits, Outcome
+from resolver.model import Completion, Outcome, RunLimits
 from resolver.templates import render
 
 MAX_DEPTH = 2
@@ -50,7 +50,7 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
     for outer in events:
         if not isinstance(outer, DelegateEvent) or outer.delegate != delegate:
             continue
-        event = parse_event(outer.event)
+        event = parse_logged_event(outer.event)
         if event.id != number:
             raise LogError(
                 f"event {outer.id}: the delegate's event has the id {event.id}, not {number}",
@@ -73,7 +73,7 @@ def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
         case Warned(about="condenser", message=message):
             return "condenser", ModelError(message)
         case DelegateEvent():
-            return reply_in(parse_event(event.event))
+            return reply_in(parse_logged_event(event.event))
         case _:
             return None
 
@@ -129,7 +129,9 @@ def _resumed_since(events: Sequence[Event], delegate: int) -> Resumed | None:
     return None
 
 
-def add_opening(stream: EventStream, state: State, agent: Agent, limits: Limits, task: str) -> None:
+def add_opening(
+    stream: EventStream, state: State, agent: Agent, limits: RunLimits, task: str
+) -> None:
     """The delegate's first events: its bounds, the words it works under, its task. What a log
     that was cut off has of them stays."""
     words = render("agent/delegated_task.md.j2", task=task).strip()

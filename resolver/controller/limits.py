@@ -10,7 +10,7 @@ from typing import Literal
 from resolver.errors import LimitReached
 from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.model import Extension, Limits
+from resolver.model import Extension, RunLimits
 from resolver.templates import render
 
 Bound = Literal["iterations", "budget", "time"]
@@ -97,23 +97,23 @@ def _iterations_warning(state: State) -> str:
     return LAST_WARNING if left <= STEPS_LEFT < share else "limit:iterations"
 
 
-def extended(limits: Limits, extension: Extension, most: Limits | None) -> Limits:
+def extend_limits(limits: RunLimits, extension: Extension, most: RunLimits | None) -> RunLimits:
     """The bounds with `extension` on top, never above `most` and never below what they were."""
-    wanted = Limits(
+    wanted = RunLimits(
         max_iterations=limits.max_iterations + max(0, extension.iterations),
         max_budget=limits.max_budget + max(0.0, extension.budget),
         max_time=limits.max_time + max(0.0, extension.time),
     )
     if most is None:
         return wanted
-    return Limits(
+    return RunLimits(
         max_iterations=max(limits.max_iterations, min(wanted.max_iterations, most.max_iterations)),
         max_budget=max(limits.max_budget, min(wanted.max_budget, most.max_budget)),
         max_time=max(limits.max_time, min(wanted.max_time, most.max_time)),
     )
 
 
-def extension_between(before: Limits, after: Limits) -> Extension:
+def extension_between(before: RunLimits, after: RunLimits) -> Extension:
     """What `after` has on top of `before`."""
     return Extension(
         iterations=after.max_iterations - before.max_iterations,
@@ -123,12 +123,12 @@ def extension_between(before: Limits, after: Limits) -> Extension:
 
 
 def extension_events(
-    limits: Limits, extension: Extension, most: Limits | None = None, by: str = ""
+    limits: RunLimits, extension: Extension, most: RunLimits | None = None, by: str = ""
 ) -> tuple[LimitsExtended | Warned, ...]:
     """The events that grant `extension`: the new bounds, a word to the agent, and one to people
     where `most`, the largest totals that a request may reach, has cut it. () when nothing was
     asked for."""
-    wanted, granted = extended(limits, extension, None), extended(limits, extension, most)
+    wanted, granted = extend_limits(limits, extension, None), extend_limits(limits, extension, most)
     events: list[LimitsExtended | Warned] = []
     if granted != wanted:
         cut = render("run/extension_cut.md.j2", granted=granted, most=most, by=by).strip()
@@ -141,7 +141,7 @@ def extension_events(
     return tuple(events)
 
 
-def share_of(state: State, now: datetime) -> Limits | None:
+def share_of(state: State, now: datetime) -> RunLimits | None:
     """The bounds of a delegate of this run; None when too little is left to share."""
     limits = state.limits
     replies = int((limits.max_iterations - state.iterations) * DELEGATE_SHARE)
@@ -149,4 +149,4 @@ def share_of(state: State, now: datetime) -> Limits | None:
     seconds = (limits.max_time - state.elapsed(now)) * DELEGATE_SHARE
     if replies < LEAST_REPLIES or money <= 0 or seconds <= 0:
         return None
-    return Limits(max_iterations=replies, max_budget=money, max_time=seconds)
+    return RunLimits(max_iterations=replies, max_budget=money, max_time=seconds)

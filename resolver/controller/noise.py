@@ -23,7 +23,7 @@ LONGEST = 65_536
 """Characters that are looked at; of a longer text its two ends and its length."""
 
 
-def without_noise(text: str) -> str:
+def normalize_output(text: str) -> str:
     """`text` without what differs between two runs of the same command."""
     if len(text) > LONGEST:
         half = LONGEST // 2
@@ -31,6 +31,6 @@ def without_noise(text: str) -> str:
     return _NOISE.sub("#", text)
 
 
-def without_numbers(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """`text`, already without noise, without its numbers as well."""
     return _NUMBER.sub("#", text)

@@ -17,7 +17,7 @@ _NOTHING = re.compile(
 _DECLINED = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
-def outcome_of(state: State) -> Outcome:
+def derive_outcome(state: State) -> Outcome:
     """How the run ended, as the log tells it."""
     finish = state.finish
     limit = None

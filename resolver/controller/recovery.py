@@ -16,7 +16,7 @@ _ENDING = (a.Finish, a.Reject, a.ChangeAgentState)
 _ANSWERED_IN_WORDS = (a.Think, a.Message, a.Invalid)
 
 
-def unsettled(state: State) -> tuple[ActionBase, ...]:
+def unanswered_actions(state: State) -> tuple[ActionBase, ...]:
     """The actions, in order, that the log does not say the end of.
 
     Only the agent's own: runnable ones without observation, and its last action when the

@@ -7,7 +7,7 @@ logs say the same as its own.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from resolver.consent import Wanted
+from resolver.consent import PendingApproval
 from resolver.controller.control import (
     Approve,
     Control,
@@ -20,14 +20,14 @@ from resolver.controller.control import (
     Stop,
 )
 from resolver.controller.limits import extension_between, extension_events
-from resolver.errors import Stopped
+from resolver.errors import RunStopped
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import Warned
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
-from resolver.model import Limits, RunState
+from resolver.model import RunLimits, RunState
 from resolver.templates import render
 
 MAX_PAUSE = 3600.0
@@ -58,7 +58,7 @@ class Requests:
     control: Control
     levels: tuple[Level, ...]
     now: Clock
-    most: Limits | None = None
+    most: RunLimits | None = None
     max_pause: float = MAX_PAUSE
 
     def below(self, level: Level) -> "Requests":
@@ -82,7 +82,7 @@ class Requests:
     def _obey(self, request: Request) -> None:
         match request:
             case Stop(by=by, reason=reason):
-                raise Stopped(_asked("stopped", by) + (f": {reason}" if reason else ""))
+                raise RunStopped(_asked("stopped", by) + (f": {reason}" if reason else ""))
             case Pause(by=by):
                 self._pause(by)
             case Extend():
@@ -107,7 +107,9 @@ class Requests:
             if level.state.run_state is RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.RUNNING)
 
-    def decision(self, wanted: Wanted, shown_at: datetime, seconds: float) -> Approve | Deny | None:
+    def decision(
+        self, wanted: PendingApproval, shown_at: datetime, seconds: float
+    ) -> Approve | Deny | None:
         """What a person decides within `seconds` about what was shown at `shown_at`; None when
         nobody does. With 0 only what waits already counts. Words without a decision mean no.
 
@@ -147,7 +149,7 @@ class Requests:
             left = (until - self.now()).total_seconds()
             request = self.control.wait(left) if left > 0 else None
         if request is None:
-            raise Stopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
+            raise RunStopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
         if isinstance(request, Stop):
             self._obey(request)
         for level, state in zip(self.levels, before, strict=True):
@@ -164,7 +166,7 @@ class Requests:
             extension, most = extension_between(before, level.state.limits), None
 
 
-def _is_about(decision: Approve | Deny, wanted: Wanted, shown_at: datetime) -> bool:
+def _is_about(decision: Approve | Deny, wanted: PendingApproval, shown_at: datetime) -> bool:
     """Whether its writer can have seen the action, and means no other."""
     is_later = decision.at is None or decision.at > shown_at
     return is_later and decision.number in {"", wanted.number}

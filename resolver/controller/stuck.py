@@ -8,7 +8,7 @@ which differ in numbers alone. What nobody chose (temporary paths, hashes, times
 from collections import deque
 from functools import cached_property
 
-from resolver.controller.noise import without_noise, without_numbers
+from resolver.controller.noise import mask_numbers, normalize_output
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -126,7 +126,7 @@ class StuckDetector:
             return
         match action:
             case a.Message(content=content) | a.Think(content=content):
-                self._words.append(f"{type(action).__name__} {without_noise(content)}")
+                self._words.append(f"{type(action).__name__} {normalize_output(content)}")
             case _:
                 self._words.clear()
                 self._open = {action.id: action}
@@ -228,7 +228,7 @@ class _Step:
 
     @cached_property
     def _loose(self) -> str:
-        return without_numbers(self._exact)
+        return mask_numbers(self._exact)
 
     @cached_property
     def result(self) -> str:
@@ -236,7 +236,7 @@ class _Step:
 
     @cached_property
     def loose_result(self) -> str:
-        return without_numbers(self.result)
+        return mask_numbers(self.result)
 
     @property
     def is_error(self) -> bool:
@@ -265,7 +265,7 @@ class _Step:
 
 
 def _text(event: EventBase) -> str:
-    return without_noise(event.model_dump_json(exclude=_IDENTITY))
+    return normalize_output(event.model_dump_json(exclude=_IDENTITY))
 
 
 def _asked(action: ActionBase) -> str:

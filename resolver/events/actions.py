@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.events.base import ActionBase
-from resolver.model import Declined, Place, PlanItem, RunState
+from resolver.model import CodePlace, Declined, PlanItem, RunState
 from resolver.pull import ThreadAnswer
 
 
@@ -170,7 +170,7 @@ class Finish(ActionBase):
     change: str = Field(default="", description="What was changed, and why that is right.")
     verification: str = Field(default="", description="What was run, and what it gave.")
     remaining: str = Field(default="", description="What is left: doubts, what was not checked.")
-    places: tuple[Place, ...] = Field(
+    places: tuple[CodePlace, ...] = Field(
         default=(), description="Where the code has to change, the most telling first."
     )
     declined: Declined = Field(

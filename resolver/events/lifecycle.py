@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from resolver.consent import RiskLevel, Wanted
+from resolver.consent import PendingApproval, RiskLevel
 from resolver.events.base import SCHEMA_VERSION, EventBase
-from resolver.model import Completion, JsonObject, Limits, McpTool, Task
+from resolver.model import Completion, JsonObject, McpTool, RunLimits, Task
 
 ROOT_STAGE = "checkout"
 """Stage whose detail is the repository's path in the sandbox."""
@@ -30,7 +30,7 @@ class RunStarted(EventBase):
     agent: str = Field(description="Name of the agent.")
     model: str = Field(description="Name of the model.")
     runtime: str = Field(description="Kind of sandbox: docker, local or remote.")
-    limits: Limits = Field(description="Bounds of the run.")
+    limits: RunLimits = Field(description="Bounds of the run.")
     condenser: str = Field(
         default="", description="What the conversation forgets, as the setting of that name has it."
     )
@@ -131,7 +131,7 @@ class ConfirmationAsked(EventBase):
 
     kind: Literal["confirmation_asked"] = "confirmation_asked"
     action: int = Field(description="Id of the action.")
-    wanted: Wanted = Field(description="What the person was shown.")
+    wanted: PendingApproval = Field(description="What the person was shown.")
     shown_at: AwareDatetime | None = Field(
         default=None,
         description="When it could be seen, by the forge's clock: an older approval is not for it; "
@@ -174,7 +174,7 @@ class LimitsExtended(EventBase):
     """Somebody has granted the run more."""
 
     kind: Literal["limits_extended"] = "limits_extended"
-    limits: Limits = Field(description="The bounds from now on, in total.")
+    limits: RunLimits = Field(description="The bounds from now on, in total.")
     by: str = Field(default="", description="Login of who granted it.")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
-from resolver.errors import LogError, LogTooNew, Unstorable
+from resolver.errors import LogError, LogTooNew, UnstorableEvent
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -128,7 +128,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 """Bytes of a log's line beyond which it is neither written nor read."""
 
 
-def parse_event(data: dict[str, Any]) -> Event:
+def parse_logged_event(data: dict[str, Any]) -> Event:
     """One event from its JSON object. Raises LogError when a known kind has wrong fields, and
     LogTooNew when the run was recorded in a version of the format that is not known."""
     try:
@@ -153,7 +153,7 @@ def parse_line(line: bytes | str) -> Event:
 def _whole(event: KnownEvent) -> KnownEvent:
     """The event, once what is nested in it has been read as well."""
     if isinstance(event, life.DelegateEvent):
-        parse_event(event.event)
+        parse_logged_event(event.event)
     return event
 
 
@@ -216,7 +216,7 @@ LONGEST_TEXT = 1_000_000
 def storable(event: Event) -> Event:
     """The event without what no log can hold: half surrogates become U+FFFD, data nested beyond
     all reason and very long texts are cut. They come from outside, a model's arguments first."""
-    return parse_event(_carried(event.model_dump(mode="python", **_fields(event)), 0))
+    return parse_logged_event(_carried(event.model_dump(mode="python", **_fields(event)), 0))
 
 
 def _carried(value: Any, depth: int) -> Any:
@@ -260,8 +260,8 @@ def stored_line(event: Event) -> str:
     try:
         line = dump_line(event)
     except PydanticSerializationError as error:
-        raise Unstorable(f"event {event.id} can't be written as JSON: {error}") from error
+        raise UnstorableEvent(f"event {event.id} can't be written as JSON: {error}") from error
     # Four bytes a character at most: only very long lines are worth counting exactly.
     if 4 * len(line) >= LONGEST_LINE and len(line.encode()) >= LONGEST_LINE:
-        raise Unstorable(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
+        raise UnstorableEvent(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
     return line

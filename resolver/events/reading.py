@@ -18,16 +18,16 @@ def read_log(path: Path) -> Iterator[Event]:
     A torn last line is left out: it is what a kill in the middle of a write leaves. Raises
     LogError, which names the line and what is wrong with it.
     """
-    with open_file(path) as file:
+    with open_log_file(path) as file:
         empty = True
-        for event in checked(str(path), "line", whole_lines(path, file)):
+        for event in check_lines(str(path), "line", whole_lines(path, file)):
             empty = False
             yield event
     if empty:
         raise LogError(f"{path} has no event in it", NOT_A_LOG)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_log_file(path: Path) -> BinaryIO:
     """The file for reading. Anything but a regular file is refused, before it can block."""
     try:
         # A FIFO without a writer would block the opening itself.
@@ -63,7 +63,7 @@ def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
         raise LogError(f"{path}, line {number + 1} can't be read: {error.strerror}") from error
 
 
-def checked(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterator[Event]:
+def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterator[Event]:
     """The events of `lines`, numbered 0, 1, 2, ... without gap.
 
     origin and unit say where a wrong one is: "FILE, line 3", "DATABASE, row 3".

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from resolver.errors import LogError, LogTooNew
 from resolver.events.log import LONGEST_LINE, parse_line
-from resolver.events.reading import open_file
+from resolver.events.reading import open_log_file
 from resolver.model import JsonObject
 
 LOST = -1
@@ -32,7 +32,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairedLog:
     """lines: how many the damaged log has. kept: how many the new one has.
     damages: what was wrong, the first ones. more: how many more there are.
     """
@@ -43,7 +43,7 @@ class Repaired:
     more: int
 
 
-def repair_log(path: Path, output: Path) -> Repaired:
+def repair_log(path: Path, output: Path) -> RepairedLog:
     """Write every line of `path` that is an event into `output`, numbered anew without gap.
 
     What refers to an event by its id (its cause, its reply, what was forgotten) refers to the same
@@ -52,7 +52,7 @@ def repair_log(path: Path, output: Path) -> Repaired:
     Raises LogError when `output` is there already, can't be written, or when there is nothing to
     save; LogTooNew when the log is of a version that can't be understood.
     """
-    with open_file(path) as file:
+    with open_log_file(path) as file:
         repair = _Repair(path)
         lines = [line for numbered in _bounded_lines(file) for line in repair.take(*numbered)]
     if not lines:
@@ -60,7 +60,7 @@ def repair_log(path: Path, output: Path) -> Repaired:
     if repair.damages:
         _write(output, lines)
     told = tuple(repair.damages[:NOTED])
-    return Repaired(repair.lines, len(lines), told, len(repair.damages) - len(told))
+    return RepairedLog(repair.lines, len(lines), told, len(repair.damages) - len(told))
 
 
 @dataclass

@@ -27,7 +27,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 
 from resolver.errors import LogError
 from resolver.events.log import Event, stored_line
-from resolver.events.reading import checked
+from resolver.events.reading import check_lines
 from resolver.events.store import require_next
 
 EVENTS = Table(
@@ -133,7 +133,7 @@ class Database:
 
     def events(self, run: str) -> Iterator[Event]:
         """All events of a run, checked to be numbered without gap."""
-        return checked(f"{self.name}#{run}", "row", self._lines(run))
+        return check_lines(f"{self.name}#{run}", "row", self._lines(run))
 
     def runs(self, most: int) -> list[str]:
         """Keys of the first runs."""

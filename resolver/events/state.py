@@ -14,7 +14,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.log import RUNNABLE, Event
-from resolver.model import CheckedCommand, Completion, Limits, PlanItem, RunState, Tokens
+from resolver.model import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
 
 TAIL = 2_000
 """Characters of output kept for a command in `State.commands`."""
@@ -77,7 +77,7 @@ class State:
         self.services: dict[str, ModelMetrics] = {}
         self.priced = 0.0
         self.unpriced = 0
-        self.limits = Limits()
+        self.limits = RunLimits()
         self.started_at: datetime | None = None
         self.seconds = 0.0
         self.last_at: datetime | None = None

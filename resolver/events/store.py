@@ -12,7 +12,7 @@ from typing import Protocol
 
 from resolver.errors import LogError
 from resolver.events.log import Event, stored_line
-from resolver.events.reading import checked, read_log, whole_lines
+from resolver.events.reading import check_lines, read_log, whole_lines
 
 
 class EventStore(Protocol):
@@ -133,7 +133,7 @@ class JsonlStore:
 
     def _check(self) -> list[Event]:
         with open(self.path, "rb") as file:
-            return list(checked(str(self.path), "line", whole_lines(self.path, file)))
+            return list(check_lines(str(self.path), "line", whole_lines(self.path, file)))
 
     def _error(self, error: OSError) -> LogError:
         return LogError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeVar, get_args
 
-from resolver.errors import Unstorable
+from resolver.errors import UnstorableEvent
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
 from resolver.events.log import Event, storable
@@ -43,7 +43,7 @@ class Subscriber(Protocol):
     def __call__(self, event: Event) -> None: ...
 
 
-class Redactor(Protocol):
+class EventRedactor(Protocol):
     """Replaces secrets in an event; returns the same object when there were none."""
 
     def __call__(self, event: Event) -> Event: ...
@@ -86,7 +86,7 @@ class EventStream:
     """
 
     def __init__(
-        self, store: EventStore, redact: Redactor | None = None, now: Clock = utc_now
+        self, store: EventStore, redact: EventRedactor | None = None, now: Clock = utc_now
     ) -> None:
         self._store = store
         self._redact = redact
@@ -148,7 +148,7 @@ class EventStream:
             self._queue.append(stored)
             try:
                 self._store.append(stored)
-            except Unstorable:
+            except UnstorableEvent:
                 stored = self._queue[-1] = storable(stored)
                 self._store.append(stored)
         except BaseException:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from resolver.commits import MadeCommit, PlacedCommit
-from resolver.forge.board import Board
+from resolver.commits import MadeCommit, PublishedCommit
+from resolver.forge.board import DashboardForge
 from resolver.forge.report import Report
-from resolver.forge.telling import Teller
+from resolver.forge.telling import ProgressWriter
 from resolver.model import Actor, Publication, PullRequest, Task, Trigger
 from resolver.pull import (
     AnsweredThreads,
-    OpenPull,
+    OpenPullRequest,
     PublishedReview,
-    PullSource,
+    PullRequestSource,
     Review,
     ThreadReply,
 )
@@ -25,11 +25,11 @@ from resolver.pull import (
 class Heads(Protocol):
     """The branches that pull requests come from."""
 
-    def source(self, number: int) -> PullSource:
+    def source(self, number: int) -> PullRequestSource:
         """Where a pull request comes from at this moment."""
         ...
 
-    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPull | None:
+    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPullRequest | None:
         """The newest pull request of ours that is open for the trigger's issue, None when there is
         none. prefix: how the branches of work on the issue begin."""
         ...
@@ -49,7 +49,7 @@ class Signer(Protocol):
         contents: Callable[[MadeCommit], Iterable[tuple[str, bytes]]],
         branch: str,
         previous: str,
-    ) -> PlacedCommit:
+    ) -> PublishedCommit:
         """Make `branch` hold the last of the commits; the one that it then holds. Again is a no-op.
 
         commits: oldest first, each with parents that are among them or on the forge. contents: the
@@ -154,12 +154,12 @@ class Forge(Protocol):
         """Whether a comment says that the run of this key waits or is at work."""
         ...
 
-    def apart(self) -> Teller:
+    def apart(self) -> ProgressWriter:
         """What tells of the run while it is at work: for one other thread, with a client of its
         own whose waits are short. Raises ForgeError."""
         ...
 
-    def board(self) -> Board | None:
+    def board(self) -> DashboardForge | None:
         """What the guard asks beside a run's thread; None where there are no threads."""
         ...
 

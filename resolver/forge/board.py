@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Voice:
+class LastSpeaker:
     """A comment of a thread, for who wrote it and when. own: by our account."""
 
     author: str
@@ -20,25 +20,25 @@ class Voice:
 
 
 @dataclass(frozen=True)
-class Posted:
+class DashboardIssue:
     """An issue of our own account, with the marker of a dashboard at its start."""
 
     number: int
     body: str
 
 
-class Board(Protocol):
+class DashboardForge(Protocol):
     """Of one repository. Raises ForgeError."""
 
-    def voices(self, number: int) -> Sequence[Voice]:
+    def voices(self, number: int) -> Sequence[LastSpeaker]:
         """Who has written the newest comments of a thread, newest first."""
         ...
 
-    def dashboard(self, number: int) -> Posted | None:
+    def dashboard(self, number: int) -> DashboardIssue | None:
         """Issue `number` if it is a dashboard of ours, else None."""
         ...
 
-    def find(self) -> Posted | None:
+    def find(self) -> DashboardIssue | None:
         """The oldest open dashboard of ours."""
         ...
 

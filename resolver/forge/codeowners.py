@@ -13,7 +13,7 @@ _WORD = re.compile(r"(?:\\.|[^\\\s])+")
 
 
 @dataclass(frozen=True)
-class Rule:
+class OwnerRule:
     """A line: a pattern, and the logins and `ORG/TEAM`s that own what it matches; maybe none."""
 
     pattern: re.Pattern[str]
@@ -34,7 +34,7 @@ def owners_of(codeowners: str, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def read_rules(codeowners: str) -> Iterator[Rule]:
+def read_rules(codeowners: str) -> Iterator[OwnerRule]:
     """The lines that GitHub can read, in order; it leaves out the others, as is done here.
 
     An address is no login: nobody can be asked by it, but its line decides as any other.
@@ -47,7 +47,7 @@ def read_rules(codeowners: str) -> Iterator[Rule]:
         owners = [_OWNER.fullmatch(word) for word in words[1:]]
         known = (o or _EMAIL.fullmatch(w) for o, w in zip(owners, words[1:], strict=True))
         if pattern is not None and all(known):
-            yield Rule(pattern, tuple(owner[1] for owner in owners if owner))
+            yield OwnerRule(pattern, tuple(owner[1] for owner in owners if owner))
 
 
 def _words(line: str) -> list[str]:

@@ -83,7 +83,7 @@ class Style:
 
 
 @dataclass(frozen=True)
-class Subject:
+class CommitSubject:
     """What a commit is about. paths: files of the change. issue: its number. said: texts that may
     name a ticket, as the issue's title."""
 
@@ -152,14 +152,14 @@ def _beginning(rest: Sequence[str]) -> Literal["", "lower", "upper"]:
     return "upper" if 2 * upper > len(letters) else "lower"
 
 
-def written(style: Style, subject: Subject, *, limit: int | None = None) -> str:
+def write_subject(style: Style, subject: CommitSubject, *, limit: int | None = None) -> str:
     """The subject as the repository's people would write it. limit: characters, None for none.
 
     What is written that way already stays as it is.
     """
     text = " ".join(subject.words.split())
     if style.is_known and not _is_written(style, text):
-        work = work_of(subject)
+        work = change_kind_of(subject)
         text = _EMOJI_LEAD.sub("", text, count=1)
         text = text if style.kind == "conventional" else _CONVENTIONAL.sub("", text, count=1)
         own = _CONVENTIONAL.match(text)
@@ -180,7 +180,7 @@ def _is_written(style: Style, text: str) -> bool:
     return bool(pattern.match(bare)) if pattern else bool(style.emoji)
 
 
-def work_of(subject: Subject) -> Work:
+def change_kind_of(subject: CommitSubject) -> Work:
     """What sort of work it is, by the files that it touches, the issue's labels and its words."""
     kinds = {_sort_of(path) for path in subject.paths}
     if len(kinds) == 1 and (only := kinds.pop()) is not None:
@@ -193,20 +193,20 @@ def _sort_of(path: str) -> Work | None:
     at = PurePosixPath(path.lower())
     if at.parts[:2] in {(".github", "workflows"), (".gitlab", "ci")}:
         return "ci"
-    if is_test(path):
+    if is_test_path(path):
         return "test"
     is_prose = at.suffix in {".md", ".rst", ".adoc"} or {"docs", "doc"} & set(at.parts[:-1])
     return "docs" if is_prose else None
 
 
-def is_test(path: str) -> bool:
+def is_test_path(path: str) -> bool:
     """Whether a file is a test, by where it lies and what it is called."""
     at = PurePosixPath(path.lower())
     within = {"test", "tests", "spec", "specs", "__tests__", "testdata"} & set(at.parts[:-1])
     return bool(within) or bool(re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", at.name))
 
 
-def _prefix(style: Style, subject: Subject, work: Work) -> str:
+def _prefix(style: Style, subject: CommitSubject, work: Work) -> str:
     match style.kind:
         case "conventional":
             known = {word.lower(): word for word in reversed(style.words)}
@@ -236,19 +236,19 @@ def _parts(path: str) -> list[str]:
     return [*at.parts[:-1], at.stem]
 
 
-def _code(subject: Subject) -> list[str]:
+def _code(subject: CommitSubject) -> list[str]:
     """The files that the change is about: its tests go along with them."""
-    return [p for p in subject.paths if not is_test(p)] or list(subject.paths)
+    return [p for p in subject.paths if not is_test_path(p)] or list(subject.paths)
 
 
-def _area(style: Style, subject: Subject) -> str:
+def _area(style: Style, subject: CommitSubject) -> str:
     """The known area that all files lie in: the most exact one, then the most usual."""
     files = [f"/{'/'.join(_parts(path))}/" for path in _code(subject)]
     fits = [a for a in style.areas if files and all(f"/{a.lower()}/" in f for f in files)]
     return max(fits, key=lambda area: area.count("/"), default="")
 
 
-def _folder(style: Style, subject: Subject) -> str:
+def _folder(style: Style, subject: CommitSubject) -> str:
     """What the files have in common where no known area fits, named as areas are."""
     files = [PurePosixPath(path) for path in _code(subject)]
     if not files or not style.areas:

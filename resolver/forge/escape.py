@@ -115,9 +115,9 @@ def _silenced(found: re.Match[str], own_issue: int | None) -> str:
     return f"<{end}>{rest}"
 
 
-def one_line(text: str, limit: int = 200) -> str:
+def single_line(text: str, limit: int = 200) -> str:
     """`text` on one inert line of at most about `limit` characters; `code` stays code."""
-    line = shortened(" ".join(visible(text).split()), limit)
+    line = shorten_text(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)
     return joined(
         code_span(part) if index % 2 else inert(part, at_line_start=index == 0)
@@ -125,7 +125,7 @@ def one_line(text: str, limit: int = 200) -> str:
     )
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """The first `limit` characters, with an ellipsis when something was cut."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
@@ -156,4 +156,4 @@ def title(text: str, *, own_issue: int | None = None) -> str:
     for loud in (r"https?://", _MENTION, _REFERENCE):
         line = re.sub(loud, broken, line)
     line = _SKIPS.sub(f"[{WORD_JOINER}", line)
-    return shortened(line, MAX_TITLE) or "Change"
+    return shorten_text(line, MAX_TITLE) or "Change"

@@ -71,21 +71,21 @@ Region = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedText:
     """A text as a person sees it. removed: what was taken out, like "2 HTML comments"."""
 
     text: str
     removed: tuple[str, ...] = ()
 
 
-def strip_hidden(text: str) -> Cleaned:
+def strip_hidden(text: str) -> CleanedText:
     """`text` without what GitHub doesn't show. Doing it twice changes nothing more."""
     found: Counter[str] = Counter()
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     seen = without_invisible(text)
     found["invisible character"] += len(text) - len(seen)
     if not _CAN_HIDE.search(seen):
-        return Cleaned(seen, _told(found))
+        return CleanedText(seen, _told(found))
     end = _end_of_tables(seen)
     found[_TOO_MUCH] += end < len(seen)
     seen = seen[:end]
@@ -107,7 +107,7 @@ def strip_hidden(text: str) -> Cleaned:
     if _still_hidden(seen):
         found["text that hides other text"] += 1
         seen = seen.replace("<", "&lt;")
-    return Cleaned(seen, _told(found))
+    return CleanedText(seen, _told(found))
 
 
 def _told(found: Counter[str]) -> tuple[str, ...]:

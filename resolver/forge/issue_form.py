@@ -13,7 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from resolver.bounded_yaml import read_yaml
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.invisible import without_invisible
 from resolver.surroundings import Form, FormField
 
@@ -236,4 +236,4 @@ def _words(value: Any, most: int) -> str:
     """On one line, cut; "" for what is no text."""
     if not isinstance(value, str):
         return ""
-    return shortened(" ".join(without_invisible(value).split()), most)
+    return shorten_text(" ".join(without_invisible(value).split()), most)

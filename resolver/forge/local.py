@@ -6,19 +6,19 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import UsageError
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.hidden_text import strip_hidden
-from resolver.forge.progress import Progress
+from resolver.forge.progress import RunProgress
 from resolver.forge.pull_words import pull_request_body, pull_request_title
 from resolver.forge.report import Report
 from resolver.model import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
 from resolver.pull import (
     AnsweredThreads,
     PublishedReview,
-    PullSource,
+    PullRequestSource,
     Review,
     ThreadReply,
-    reviewed,
+    describe_review,
 )
 
 MAX_ISSUE_FILE = 1_000_000
@@ -62,7 +62,7 @@ def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
         raise UsageError(f"{path} holds no title", "write the issue's title on its first line")
     return Task(
         trigger=trigger,
-        title=shortened(title, 256),
+        title=shorten_text(title, 256),
         body="\n".join(lines[1:]).strip(),
         author=trigger.actor.login,
         left_out=(f"hidden in the issue: {', '.join(cleaned.removed)}",) if cleaned.removed else (),
@@ -124,7 +124,7 @@ class LocalForge:
     def heads(self) -> "LocalForge":
         return self
 
-    def source(self, number: int) -> PullSource:
+    def source(self, number: int) -> PullRequestSource:
         raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
 
     def of_issue(self, trigger: Trigger, prefix: str) -> None:
@@ -142,7 +142,7 @@ class LocalForge:
         """A checkout has no pull requests."""
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
-        return reviewed(review)
+        return describe_review(review)
 
     def answer_threads(
         self,
@@ -160,10 +160,10 @@ class LocalForge:
     def apart(self) -> "LocalForge":
         return self
 
-    def tell_progress(self, progress: Progress, told: int | None) -> int | None:  # noqa: ARG002
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:  # noqa: ARG002
         return None  # the terminal shows it
 
-    def close_dead(self, progress: Progress) -> None:
+    def close_dead(self, progress: RunProgress) -> None:
         """There is no thread with comments of runs."""
 
     def board(self) -> None:

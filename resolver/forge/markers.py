@@ -36,7 +36,7 @@ _MOMENT = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True)
-class AtWork:
+class ActiveRunMarker:
     """What the comment of a run at work says of it to other runs.
 
     until: when it has ended for sure, whatever comments grant it. job: the run of GitHub Actions
@@ -72,7 +72,7 @@ def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = ""
     return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{work} -->"
 
 
-def at_work_marker(key: str, work: AtWork) -> str:
+def at_work_marker(key: str, work: ActiveRunMarker) -> str:
     """The marker of a run that is at work."""
     since, until = (f"{at.astimezone(UTC):{_MOMENT}}" for at in (work.since, work.until))
     job = f" job={work.job}" if work.job else ""
@@ -80,7 +80,7 @@ def at_work_marker(key: str, work: AtWork) -> str:
     return f"<!-- resolver:run key={_digest(key)} ending={AT_WORK} {told} -->"
 
 
-def at_work_in(body: str) -> AtWork | None:
+def at_work_in(body: str) -> ActiveRunMarker | None:
     """What `body` says of a run at work; None when it is no such comment."""
     found = _RUN.match(body)
     if found is None or found[2] != AT_WORK or not found[5]:
@@ -91,7 +91,7 @@ def at_work_in(body: str) -> AtWork | None:
         )
     except ValueError:  # like the 31st of February
         return None
-    return AtWork(run=found[5], since=since, until=until, job=found[8] or "")
+    return ActiveRunMarker(run=found[5], since=since, until=until, job=found[8] or "")
 
 
 def died_marker(body: str) -> str:
@@ -106,7 +106,7 @@ def is_of_run(body: str, key: str) -> bool:
     return found is not None and found[1] == _digest(key)
 
 
-def work_of(body: str) -> tuple[int, str] | None:
+def run_of_marker(body: str) -> tuple[int, str] | None:
     """Issue number and run that a pull request's `body` names in its marker."""
     found = _RUN.match(body)
     return (int(found[3]), found[4]) if found and found[3] else None

@@ -30,7 +30,7 @@ _PATHS, _FIRST, _LAST = (
 )
 
 
-def with_links(text: str, page: str, lines_of: Callable[[str], int | None]) -> str:
+def link_code_places(text: str, page: str, lines_of: Callable[[str], int | None]) -> str:
     """`text` with each `path:12`, `path:12-18`, `path#L12-L18` and each place in words ("`path`,
     line 12", "lines 12-18 of `path`") that exists made a markdown link.
 

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from pydantic import Field
 
-from resolver.course import Course
+from resolver.course import CheckHistory
 from resolver.forge.course import course_values
-from resolver.forge.escape import code_span, one_line
+from resolver.forge.escape import code_span, single_line
 from resolver.forge.fitting import MAX_BODY
-from resolver.forge.markers import AtWork, at_work_marker, died_marker
-from resolver.model import Command, Noun, PlanItem, Trigger
+from resolver.forge.markers import ActiveRunMarker, at_work_marker, died_marker
+from resolver.model import Command, FrozenModel, PlanItem, Trigger
 from resolver.templates import render
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
@@ -24,7 +24,7 @@ MOST_PLANNED = 30
 _URL = re.compile(r"https?://[^\s<>()]+")
 
 
-class Progress(Noun):
+class RunProgress(FrozenModel):
     """How far a run is. Made by `Telling`, read by the forge.
 
     until: when it has ended for sure, whatever comments grant it. iterations, max_iterations: how
@@ -47,30 +47,30 @@ class Progress(Noun):
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
-    course: Course = Course()
+    course: CheckHistory = CheckHistory()
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
     published: bool = False
 
     @property
-    def at_work(self) -> AtWork:
+    def at_work(self) -> ActiveRunMarker:
         """What its marker says."""
-        return AtWork(self.run, self.since, self.until, self.job)
+        return ActiveRunMarker(self.run, self.since, self.until, self.job)
 
 
-def progress_body(progress: Progress) -> str:
+def progress_body(progress: RunProgress) -> str:
     """The comment of a run at work."""
     trigger, course = progress.trigger, progress.course
     kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
         "comments/progress.md.j2",
-        login=one_line(trigger.actor.login, 100),
+        login=single_line(trigger.actor.login, 100),
         mention=code_span(progress.mention),
         stop=code_span(f"{progress.mention} stop"),
         run=code_span(progress.run),
         since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
         asked=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
         thing="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
-        waits=one_line(progress.waits, 300),
+        waits=single_line(progress.waits, 300),
         paused=progress.paused,
         resume=code_span(f"{progress.mention} resume"),
         read=progress.read,
@@ -79,7 +79,7 @@ def progress_body(progress: Progress) -> str:
         iterations=progress.iterations,
         most=progress.max_iterations,
         spent="" if progress.cost is None else money(progress.cost),
-        plan=[{"title": one_line(i.title, 200), "status": i.status} for i in progress.plan],
+        plan=[{"title": single_line(i.title, 200), "status": i.status} for i in progress.plan],
         most_planned=MOST_PLANNED,
         files=course.files,
         **course_values(course),
@@ -96,7 +96,7 @@ def progress_body(progress: Progress) -> str:
     return body
 
 
-def died_body(body: str, work: AtWork, mention: str, page: str) -> str:
+def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
     """What takes the place of `body`, the comment of a run at work that was killed.
 
     page: the address that the number of a run of GitHub Actions is put behind.

@@ -16,7 +16,7 @@ from resolver.forge.escape import (
     inert,
     joined,
     links_to_forge,
-    shortened,
+    shorten_text,
     visible,
 )
 from resolver.forge.markdown import markdown_parser
@@ -31,14 +31,14 @@ def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_00
 
     own_issue: the one issue that may be linked.
     """
-    source = shortened(visible(text), CUT_SOURCE)
+    source = shorten_text(visible(text), CUT_SOURCE)
     while True:
         tree = SyntaxTreeNode(markdown_parser().parse(source))
         written = _Writer(own_issue).blocks(tree.children)
         size = utf16_length(written)
         if size <= limit or len(source) <= 1:
             return written if size <= limit else ""
-        source = shortened(source, max(1, min(len(source) * limit // size, len(source) - 1)))
+        source = shorten_text(source, max(1, min(len(source) * limit // size, len(source) - 1)))
 
 
 class _Writer:
@@ -137,7 +137,9 @@ class _Writer:
             case "link":
                 return self._link(node, in_table)
             case "image":
-                where = code_span(shortened(str(node.attrs.get("src", "")), 200), in_table=in_table)
+                where = code_span(
+                    shorten_text(str(node.attrs.get("src", "")), 200), in_table=in_table
+                )
                 name = inert(node.content, own_issue=self._own_issue)
                 return f"(image: {' '.join(filter(None, (name, where)))})"
             case _:
@@ -148,7 +150,7 @@ class _Writer:
         words = self._inline(node.children, in_table=in_table).replace("\n", " ")
         automatic = node.info == "auto"
         if not _may_be_linked(href):
-            where = code_span(shortened(href, 200), in_table=in_table)
+            where = code_span(shorten_text(href, 200), in_table=in_table)
             if automatic or not words:
                 return where
             return f"{words} ({where})" if where else words

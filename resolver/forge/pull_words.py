@@ -10,15 +10,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from resolver.forge.change_title import is_about_the_work, says_what_changed
-from resolver.forge.commit_style import Style, Subject, is_test, read_style, written
+from resolver.forge.commit_style import (
+    CommitSubject,
+    Style,
+    is_test_path,
+    read_style,
+    write_subject,
+)
 from resolver.forge.edited import words_marker
-from resolver.forge.escape import code_span, quieted, shortened, title, visible
+from resolver.forge.escape import code_span, quieted, shorten_text, title, visible
 from resolver.forge.fitting import MAX_BODY, is_closed
 from resolver.forge.markers import run_marker
 from resolver.forge.report import Ending, Report
 from resolver.forge.scratch_files import looks_like_scratch
-from resolver.forge.template import Fact, Part, beneath, filled, headed
-from resolver.forge.wording import LEVELS, is_whole, values_of
+from resolver.forge.template import Fact, Part, fill_template, text_beneath, with_heading
+from resolver.forge.wording import LEVELS, is_whole, template_values
 from resolver.model import FileChange, TriggerKind
 from resolver.templates import render
 from resolver.trace.markdown import utf16_length
@@ -78,20 +84,20 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
     asked = task.title if task else ""
     words, _ = _split_title(report, words or (report.outcome.message if report.outcome else ""))
     if words and _is_dictated(words, report.trigger.instruction):
-        return shortened(title(words, own_issue=issue), limit or 256)
+        return shorten_text(title(words, own_issue=issue), limit or 256)
     if not words and task and (task.pull or task.follows):
         words = _said(report)  # what the pull request is called says nothing of what was added
     elif not words:
         prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
         words = f"Fix #{issue}: {asked}" if prefixed else asked
-    subject = Subject(
+    subject = CommitSubject(
         words=title(words, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
         issue=issue,
         labels=task.labels if task else (),
         said=f"{asked}\n{task.body if task else ''}",
     )
-    return shortened(written(style, subject, limit=limit), 256) or "Change"
+    return shorten_text(write_subject(style, subject, limit=limit), 256) or "Change"
 
 
 @lru_cache(maxsize=16)
@@ -146,7 +152,7 @@ def _said(report: Report) -> str:
 def _plain(text: str) -> str:
     """The agent's words in a commit message: wrapped, bounded, no trailer, nobody notified."""
     quiet = _FORGED.sub(r"\1\2 -", quieted(visible(text)))
-    paragraphs = re.split(r"\n\s*\n", shortened(quiet.strip(), MOST_MESSAGE))
+    paragraphs = re.split(r"\n\s*\n", shorten_text(quiet.strip(), MOST_MESSAGE))
     wrapped = "\n\n".join(_wrapped(paragraph) for paragraph in paragraphs)
     return _FORGED.sub(r"\1\2 -", wrapped).strip()
 
@@ -168,7 +174,7 @@ def pull_request_body(report: Report) -> str:
     return f"{marker}\n{words}\n\n{text}\n"
 
 
-def newest_words(report: Report, room: int) -> str:
+def latest_changes_text(report: Report, room: int) -> str:
     """Our own body without the template, for below words that a person has edited; "" where not
     even the shortest has room. room: UTF-16 units."""
     on_pull = report.task is not None and report.task.pull is not None
@@ -198,16 +204,16 @@ def _text(report: Report, parts: dict[Part, str]) -> str:
         return _own(parts)
     facts = _facts(report)
     nobody = render("comments/pull_request_part.md.j2", part="nobody").strip()
-    text = filled(template, parts, facts, own_issue=issue, label=_label, nobody=nobody)
+    text = fill_template(template, parts, facts, own_issue=issue, label=_label, nobody=nobody)
     if text is not None and is_closed(text):
         return text
-    rest = beneath(template, facts, own_issue=issue)
+    rest = text_beneath(template, facts, own_issue=issue)
     return f"{_own(parts)}\n\n***\n\n{rest}" if rest else _own(parts)
 
 
 def _own(parts: dict[Part, str]) -> str:
     told = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
-    return "\n\n".join(headed(part, text, _label) for part, text in told)
+    return "\n\n".join(with_heading(part, text, _label) for part, text in told)
 
 
 def _label(part: Part) -> str:
@@ -221,10 +227,10 @@ def parts_of(report: Report, level: int) -> dict[Part, str]:
     told = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
-    values = values_of(report, rest if told else rest or message, LEVELS[level])
+    values = template_values(report, rest if told else rest or message, LEVELS[level])
     values["told"] = dict(values["sections"])
     values["start"], values["careful"] = _to_look_at(report.patch.files if report.patch else ())
-    values["changelog"] = [code_span(shortened(p, 200)) for p in _changelog(report)[:3]]
+    values["changelog"] = [code_span(shorten_text(p, 200)) for p in _changelog(report)[:3]]
     values["fold_files"] = len(values["files"]) > 6
     rendered = {
         part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
@@ -262,15 +268,15 @@ def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
             else ""
         )
         if why:
-            careful.append(f"{code_span(shortened(file.path, 200))} ({why})")
-    start = [code_span(shortened(f.path, 200)) for f in code[:_MOST_TO_START]]
+            careful.append(f"{code_span(shorten_text(file.path, 200))} ({why})")
+    start = [code_span(shorten_text(f.path, 200)) for f in code[:_MOST_TO_START]]
     return (start if len(files) > 1 else []), careful[:10]
 
 
 def _is_code(file: FileChange) -> bool:
     name = file.path.rsplit("/", 1)[-1].lower()
     is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
-    is_other = is_prose or name in _MANIFESTS or is_test(file.path)
+    is_other = is_prose or name in _MANIFESTS or is_test_path(file.path)
     return not (is_other or looks_like_scratch(file))
 
 
@@ -278,7 +284,7 @@ def _facts(report: Report) -> frozenset[Fact]:
     """What a checkbox may say without anybody being asked."""
     changed = _written_paths(report)
     facts = set()
-    if any(is_test(path) for path in changed):
+    if any(is_test_path(path) for path in changed):
         facts.add(Fact.TESTS)
     if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in changed):
         facts.add(Fact.DOCS)

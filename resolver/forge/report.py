@@ -9,24 +9,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.consent import Wanted
-from resolver.conventions import Conventions, Wishes
-from resolver.course import Course
+from resolver.consent import PendingApproval
+from resolver.conventions import Conventions, PullRequestPreferences
+from resolver.course import CheckHistory
 from resolver.errors import (
     Cause,
-    CeilingReached,
     LimitReached,
     OverBudget,
     PolicyViolation,
+    QuotaReached,
     Refused,
     ResolverError,
-    Stopped,
+    RunStopped,
     UsageError,
 )
 from resolver.model import (
     Evidence,
+    FrozenModel,
     How,
-    Noun,
     Outcome,
     Patch,
     Publication,
@@ -74,7 +74,7 @@ class Ending(StrEnum):
 FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget", "ceiling"]
 
 
-class Failure(Noun):
+class RunFailure(FrozenModel):
     """The error that ended a run, in words for a person."""
 
     kind: FailureKind
@@ -91,25 +91,25 @@ class Failure(Noun):
         return self.kind == "policy" and not self.settings_decide
 
 
-def failure_of(error: ResolverError | Stopped) -> Failure:
+def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     """The error as a report tells it."""
     kind: FailureKind = "error"
     if isinstance(error, PolicyViolation):
         kind = "policy"
     elif isinstance(error, OverBudget):
         kind = "over_budget"
-    elif isinstance(error, CeilingReached):
+    elif isinstance(error, QuotaReached):
         kind = "ceiling"
     elif isinstance(error, Refused):
         kind = "refused"
     elif isinstance(error, LimitReached):
         kind = "limit"
-    elif isinstance(error, Stopped):
+    elif isinstance(error, RunStopped):
         kind = "stopped"
-    cause: Cause = "" if isinstance(error, Stopped) else error.cause
+    cause: Cause = "" if isinstance(error, RunStopped) else error.cause
     if isinstance(error, UsageError):
         cause = cause or "set_up"
-    return Failure(
+    return RunFailure(
         kind=kind,
         what=error.what,
         next_step=error.next_step,
@@ -118,7 +118,7 @@ def failure_of(error: ResolverError | Stopped) -> Failure:
     )
 
 
-class Report(Noun):
+class Report(FrozenModel):
     """What a run came to. Made in the pipeline at each ending, read by the forge.
 
     Only `trigger` and `run` are always there; the rest is as far as the run came.
@@ -139,13 +139,13 @@ class Report(Noun):
     branch: str | None = None
     pull_request: PullRequest | None = None
     review: PublishedReview | None = None
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     draft: bool = False
     unverified: Unverified = ""
     conventions: Conventions = Field(
         default=Conventions(), description="How the repository writes pull requests and commits."
     )
-    wishes: Wishes = Wishes()
+    wishes: PullRequestPreferences = PullRequestPreferences()
     warnings: tuple[str, ...] = Field(
         default=(), description="What the reader should know, like weak isolation."
     )
@@ -154,12 +154,12 @@ class Report(Noun):
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
-    course: Course = Course()
+    course: CheckHistory = CheckHistory()
     continues: bool = Field(
         default=False, description="True when a comment can make it go on from its log."
     )
     answers: bool = Field(default=False, description="True when it was a question about the code.")
-    wanted: Wanted | None = Field(
+    wanted: PendingApproval | None = Field(
         default=None, description="The action that waits for a person's word, if one does."
     )
     publishable: Literal["", "comment", "folder"] = Field(

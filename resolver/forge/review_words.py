@@ -7,12 +7,12 @@ was, letter by letter: where it can't, it is shown as code that nobody takes wit
 from typing import Any
 from urllib.parse import quote
 
-from resolver.forge.escape import code_span, fence, shortened, visible
+from resolver.forge.escape import code_span, fence, shorten_text, visible
 from resolver.forge.fitting import MAX_BODY
 from resolver.forge.markers import review_marker
 from resolver.forge.prose import safe_markdown
 from resolver.forge.report import Report
-from resolver.pull import Remark, Review, Verdict
+from resolver.pull import Remark, Review, ReviewVerdict
 from resolver.templates import render
 from resolver.trace.markdown import utf16_length
 
@@ -50,7 +50,7 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
             "left_out": review.left_out,
             "commit": code_span(review.commit[:12]),
             "verdict": review.verdict.value,
-            "comments_only": review.verdict is Verdict.COMMENT,
+            "comments_only": review.verdict is ReviewVerdict.COMMENT,
         }
         text = render("comments/review_body.md.j2", **values).strip() + "\n"
         if utf16_length(text) <= MAX_BODY:
@@ -101,7 +101,7 @@ def _longest_run(text: str) -> int:
 def _as_code(remark: Remark) -> str:
     if remark.suggestion is None or can_be_taken(remark):
         return ""
-    return fence(shortened(remark.suggestion, LONGEST_REMARK))
+    return fence(shorten_text(remark.suggestion, LONGEST_REMARK))
 
 
 def _section(text: str, number: int | None, limit: int) -> str:
@@ -110,9 +110,9 @@ def _section(text: str, number: int | None, limit: int) -> str:
 
 def _beside(remark: Remark, page: str, number: int | None, limit: int) -> dict[str, str]:
     words = safe_markdown(remark.body, own_issue=number, limit=limit)
-    code = fence(shortened(remark.suggestion, limit)) if remark.suggestion else ""
+    code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
     code = f"Proposed instead:\n\n{code}" if code else ""
-    place = code_span(shortened(remark.place, 200))
+    place = code_span(shorten_text(remark.place, 200))
     lines = (
         f"#L{remark.line}" if remark.first == remark.line else (f"#L{remark.first}-L{remark.line}")
     )

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from resolver.course import Check, Course
+from resolver.course import CheckHistory, ObservedCheck
 from resolver.errors import ResolverError
 from resolver.events.lifecycle import ConfirmationAnswered, StageCompleted
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
-from resolver.forge.progress import Progress
+from resolver.forge.progress import RunProgress
 from resolver.model import RunState
 
 logger = logging.getLogger("resolver.forge.telling")
@@ -30,20 +30,20 @@ ENDED = frozenset(
 """States in which the agent's work is over."""
 
 
-class Teller(Protocol):
+class ProgressWriter(Protocol):
     """A forge, as far as it tells of a run at work. Used by one thread."""
 
-    def tell_progress(self, progress: Progress, told: int | None) -> int | None:
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
         """Write it into comment `told`, or into the run's own, which is made where there is none.
         The comment's id; None when somebody has deleted it. Raises ForgeError."""
         ...
 
-    def close_dead(self, progress: Progress) -> None:
+    def close_dead(self, progress: RunProgress) -> None:
         """Say of the runs that have died on the same thread that they have. Raises ForgeError."""
         ...
 
 
-class Telling:
+class ProgressReporter:
     """One run's. `begun`: what is known when it starts. interval: seconds between two edits.
 
     teller: makes the client, in the thread. course: takes in the log's events, one after another;
@@ -52,10 +52,10 @@ class Telling:
 
     def __init__(
         self,
-        teller: Callable[[], Teller],
-        begun: Progress,
+        teller: Callable[[], ProgressWriter],
+        begun: RunProgress,
         interval: float,
-        course: Callable[[Event], Course],
+        course: Callable[[Event], CheckHistory],
         redact: Callable[[str], str],
     ) -> None:
         self._teller = teller
@@ -69,7 +69,7 @@ class Telling:
         self._changed = threading.Event()
         self._closed = threading.Event()
         self._told: int | None = None
-        self._shown = self._clean = Course()
+        self._shown = self._clean = CheckHistory()
         self._replies = 0
         self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
 
@@ -143,7 +143,7 @@ class Telling:
             case _:
                 pass
 
-    def _see(self, event: Event) -> Course:
+    def _see(self, event: Event) -> CheckHistory:
         """What the log shows with one more event, without secrets."""
         course = self._course(event)
         if course is not self._shown:
@@ -156,7 +156,7 @@ class Telling:
             )
         return self._clean
 
-    def _redacted(self, check: Check | None) -> Check | None:
+    def _redacted(self, check: ObservedCheck | None) -> ObservedCheck | None:
         if check is None:
             return None
         # what it wrote is not told while the run is at work
@@ -189,7 +189,7 @@ class Telling:
             if self._closed.wait(self._interval):
                 return
 
-    def _write(self, teller: Teller) -> bool:
+    def _write(self, teller: ProgressWriter) -> bool:
         """False when a person has deleted the comment: it is made anew only to tell the end."""
         with self._writing:
             if self._held.is_set() or self._closed.is_set():

@@ -111,7 +111,7 @@ class _Section:
     body: str
 
 
-def filled(
+def fill_template(
     template: str,
     parts: Mapping[Part, str],
     facts: frozenset[Fact],
@@ -140,7 +140,7 @@ def filled(
         if home is None and part is Part.CHANGELOG:
             continue  # it is told where it is asked for
         if home is None:
-            alone.append(headed(part, known[part], label))
+            alone.append(with_heading(part, known[part], label))
         elif wanted[home] is part:
             homes.setdefault(home, []).insert(0, known[part])
         else:
@@ -156,13 +156,13 @@ def filled(
     return "\n\n".join(text for text in [*alone, *written, known.get(Part.RUN, "")] if text)
 
 
-def headed(part: Part, text: str, label: Callable[[Part], str]) -> str:
+def with_heading(part: Part, text: str, label: Callable[[Part], str]) -> str:
     """A part that stands on its own, below a heading where it has a name."""
     name = label(part)
     return f"### {name}\n\n{text}" if name else text
 
 
-def beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
+def text_beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
     """What a person can tick in a template that can't be filled in, below its headings, to stand
     below a body of our own."""
     sections = _sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolver.ends import keep_last_lines
-from resolver.forge.course import check_words, course_values
-from resolver.forge.escape import code_span, fence, one_line, shortened, visible
+from resolver.forge.course import check_result_text, course_values
+from resolver.forge.escape import code_span, fence, shorten_text, single_line, visible
 from resolver.forge.fitting import MAX_BODY, fit
 from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.markers import refusal_marker, run_marker
@@ -81,7 +81,7 @@ def _filled(template: str, report: Report, marker: str, message: str) -> str:
     """
     trace = report.trace_markdown.strip()
     for detail in LEVELS:
-        values = values_of(report, message, detail)
+        values = template_values(report, message, detail)
         text = _rendered(template, marker, values, "")
         room = MAX_BODY - utf16_length(text) - 500
         if room >= min(utf16_length(trace), TRACE_ROOM):
@@ -95,7 +95,7 @@ def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) ->
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
 
-def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
+def template_values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
     """What the templates of comments and of pull requests are rendered with."""
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
     issue = trigger.subject
@@ -117,15 +117,15 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
         "commands_left_out": max(0, len(commands) - detail.commands),
         "pull_request": report.pull_request,
-        "pull_request_title": one_line(report.pull_request.title) if report.pull_request else "",
-        "branch": code_span(shortened(report.branch or "", 300)),
+        "pull_request_title": single_line(report.pull_request.title) if report.pull_request else "",
+        "branch": code_span(shorten_text(report.branch or "", 300)),
         "commit": code_span(report.patch.commit or "") if report.patch else "",
         "run": code_span(report.run),
         "seen": _seen(report),
         "numbers": _numbers(report),
         "requester": code_span(trigger.actor.login),
-        "login": one_line(trigger.actor.login, 100),
-        "instruction": one_line(trigger.instruction, 300),
+        "login": single_line(trigger.actor.login, 100),
+        "instruction": single_line(trigger.instruction, 300),
         "by_way": _WAYS.get(trigger.kind, ""),
         "check": code_span(trigger.check, in_table=True) if trigger.check else "",
         "local": trigger.kind is TriggerKind.LOCAL,
@@ -150,7 +150,7 @@ def values_of(report: Report, message: str, detail: Detail) -> dict[str, Any]:
         "what": _sentence(failure.what if failure else ""),
         "next_step": _capital(_sentence(_next_step(report))),
         **course_values(report.course, in_table=True),
-        "deciding": check_words(report.course.newest),
+        "deciding": check_result_text(report.course.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
@@ -233,7 +233,7 @@ def _pushed(report: Report) -> dict[str, Any]:
     given, pull = report.publication, report.task.pull if report.task else None
     patch = given.patch
     return {
-        "branch": code_span(shortened(given.branch or "", 300)),
+        "branch": code_span(shorten_text(given.branch or "", 300)),
         "repository": code_span(given.repository) if given.repository else "",
         "commit": code_span((given.commit or "")[:12]),
         "url": given.commit_url if re.fullmatch(r"https?://[^\s<>()]+", given.commit_url) else "",
@@ -245,7 +245,7 @@ def _pushed(report: Report) -> dict[str, Any]:
         ],
         "settled_left_out": max(0, len(given.conflicts) - 50),
         "head": code_span(pull.head_branch if pull else ""),
-        "why": one_line(given.why, 500),
+        "why": single_line(given.why, 500),
         "patch": fence(patch, "diff") if patch else "",
         "apply": code_span("git am"),
     }
@@ -260,7 +260,7 @@ def _wanted(report: Report) -> dict[str, Any] | None:
     return {
         "kind": code_span(wanted.kind),
         "level": wanted.level.value,
-        "reasons": [one_line(reason, 300) for reason in wanted.reasons],
+        "reasons": [single_line(reason, 300) for reason in wanted.reasons],
         "block": fence(with_invisible_shown(wanted.text), language),
         "approve": code_span(f"{report.mention} approve {wanted.number}".strip()),
         "deny": code_span(f"{report.mention} deny <reason>"),
@@ -294,7 +294,7 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
         ("Tokens", f"{tokens.input:,} in{cached}, {tokens.output:,} out"),
     ]
     if report.model:
-        rows.append(("Model", code_span(shortened(report.model, 100), in_table=True)))
+        rows.append(("Model", code_span(shorten_text(report.model, 100), in_table=True)))
     return rows
 
 
@@ -308,7 +308,7 @@ def _file(change: FileChange) -> dict[str, str | bool]:
         else ""
     )
     return {
-        "path": code_span(shortened(change.path, 300), in_table=True),
+        "path": code_span(shorten_text(change.path, 300), in_table=True),
         "status": _STATUS[change.status] + mode,
         "lines": lines,
         "scratch": looks_like_scratch(change),
@@ -327,7 +327,7 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     if command.stale:
         mark, ended = "?", f"{ended}, before the last edit"
     output = visible(command.output_tail).strip("\n")
-    line = shortened(" ".join(visible(command.command).split()), 200)
+    line = shorten_text(" ".join(visible(command.command).split()), 200)
     return {
         "command": code_span(line),
         "html": html.escape(line),
@@ -338,13 +338,13 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
 
 
 def _lines(lines: Sequence[str], most: int) -> list[str]:
-    shown = [one_line(line, 300) for line in lines[:most]]
+    shown = [single_line(line, 300) for line in lines[:most]]
     return shown + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
 
 
 def _sentence(text: str) -> str:
     """`text` as one inert line that ends with a stop."""
-    line = one_line(text, 800)
+    line = single_line(text, 800)
     return line if not line or line[-1] in ".!?…" else f"{line}."
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from resolver.shell.checks import read_checks
-from resolver.shell.testers import is_test
+from resolver.shell.testers import is_test_command
 
 _NAMED = re.compile(
     r"(?:^|[^a-z])(?:unit|integration|run|py)?[-_]?tests?(?:$|[^a-z])", re.IGNORECASE
@@ -65,7 +65,7 @@ def _job_tests(name: str, job: Mapping[Any, Any], env: Mapping[Any, Any]) -> boo
     steps = job.get("steps")
     known = {**env, **_table(job.get("env"))}
     return any(
-        is_test(check) and not _is_other_environment(check)
+        is_test_command(check) and not _is_other_environment(check)
         for step in (steps if isinstance(steps, list) else ())
         for command in _commands(_table(step), known, job)
         for check in read_checks(command).checks

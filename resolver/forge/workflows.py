@@ -47,7 +47,7 @@ class AgentJob:
 
 
 @dataclass(frozen=True)
-class Workflow:
+class WorkflowFile:
     """One file. events: that start it. name: as GitHub shows it and other workflows name it. edits:
     whether it starts when an issue is edited. on_changes: whether it starts on a push to a branch
     or on a pull request. tests: whether it runs tests itself. calls: paths of the repository's own
@@ -68,7 +68,7 @@ class Workflow:
         return bool(self.events & _CHECKS) and not self.agents
 
 
-def read_workflow(path: str, content: bytes) -> Workflow | None:
+def read_workflow(path: str, content: bytes) -> WorkflowFile | None:
     """The workflow in a file, None when it is none."""
     try:
         data = read_yaml(content)
@@ -81,7 +81,7 @@ def read_workflow(path: str, content: bytes) -> Workflow | None:
     jobs = [(str(n), j) for n, j in data["jobs"].items() if isinstance(j, dict)]
     found = [_agent_job(name, job, data) for name, job in jobs]
     name = data.get("name")
-    return Workflow(
+    return WorkflowFile(
         path,
         _events(on),
         tuple(job for job in found if job is not None),

@@ -8,18 +8,25 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from resolver.errors import CeilingReached, ForgeError, ResolverError, Stopped, WorkspaceError
+from resolver.errors import ForgeError, QuotaReached, ResolverError, RunStopped, WorkspaceError
 from resolver.forge.base import Forge
-from resolver.forge.board import Board, Voice
+from resolver.forge.board import DashboardForge, LastSpeaker
 from resolver.forge.report import Ending, Report
-from resolver.guards.dashboard import Dashboard, show
+from resolver.guards.dashboard import Dashboard, update_dashboard
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Trigger, TriggerKind
 from resolver.runlog import spent_by
 from resolver.settings import Settings
 from resolver.stages import AcceptedRun, RunRequest, StageValues
-from resolver.triggers.guard import Admitted, Asked, Bound, Ceilings, TooMuch, decide
-from resolver.triggers.ledger import Ledger, Refusal, Run, day_of, login_in_ledger
+from resolver.triggers.guard import (
+    QuotaBound,
+    QuotaExceeded,
+    QuotaGranted,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
+from resolver.triggers.ledger import LedgerRefusal, LedgerRun, QuotaLedger, day_of, normalize_login
 
 logger = logging.getLogger("resolver.guards")
 
@@ -31,49 +38,51 @@ MOST_TIME = timedelta(days=7)
 _TOLD_TODAY = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
 
 
-def ceilings_of(settings: Settings) -> Ceilings:
+def ceilings_of(settings: Settings) -> QuotaLimits:
     """As the operator has set them. What a repository's own file says is not asked: they bound
     what the repository's people may spend."""
 
     def cost(given: float | None, times: int) -> float:
         return settings.max_budget * times if given is None else given
 
-    return Ceilings(
-        thread=Bound(settings.max_runs_per_thread_day, cost(settings.max_cost_per_thread_day, 10)),
-        user=Bound(settings.max_runs_per_user_day, cost(settings.max_cost_per_user_day, 20)),
-        repository=Bound(
+    return QuotaLimits(
+        thread=QuotaBound(
+            settings.max_runs_per_thread_day, cost(settings.max_cost_per_thread_day, 10)
+        ),
+        user=QuotaBound(settings.max_runs_per_user_day, cost(settings.max_cost_per_user_day, 20)),
+        repository=QuotaBound(
             settings.max_runs_per_repository_day, cost(settings.max_cost_per_repository_day, 50)
         ),
         chain=settings.max_bot_chain,
     )
 
 
-def ledger_of(request: RunRequest, settings: Settings) -> LedgerRef:
+def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
     server = settings.github_server_url.rstrip("/")
     url = f"{server}/{request.trigger.repository}.git"
     return LedgerRef(url, lambda: request.credential(settings), request.now)
 
 
-def digest(key: str) -> str:
+def rerun_digest(key: str) -> str:
     """How a trigger's key is written in the ledger."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def admit(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
+def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
     """Reserve the run's quota. Raises CeilingReached, which is silent where the conversation was
     told today already."""
     board = forge.board() if _is_booked(request) else None
     ceilings = ceilings_of(settings)
-    if board is None or (ceilings == Ceilings() and not settings.dashboard):
+    if board is None or (ceilings == QuotaLimits() and not settings.dashboard):
         return AcceptedRun()
     now = request.now()
     asked = _asked(request, settings, board)
-    keep = ledger_of(request, settings)
+    keep = ledger_for_run(request, settings)
 
-    def book(ledger: Ledger) -> tuple[Ledger | None, _Decided]:
-        decision = decide(ledger, asked, ceilings, now)
-        if isinstance(decision, Admitted):
+    def book(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _Decided]:
+        decision = decide_quota(ledger, asked, ceilings, now)
+        if isinstance(decision, QuotaGranted):
             entry = _entry(request, settings, asked, decision, ledger, now)
             booked = ledger.with_run(entry)
             return booked, _Decided(booked, decision, entry)
@@ -88,12 +97,12 @@ def admit(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
     except (WorkspaceError, ForgeError) as error:
         logger.warning("the ledger of runs could not be kept: %s", error.what)
         ledger = _as_read(keep)
-        decided = _Decided(ledger, decide(ledger, asked, ceilings, now))
-        if isinstance(decided.decision, TooMuch):
+        decided = _Decided(ledger, decide_quota(ledger, asked, ceilings, now))
+        if isinstance(decided.decision, QuotaExceeded):
             told = _told_today(request, board, now)
     decision = decided.decision
-    if isinstance(decision, TooMuch):
-        reached = CeilingReached(decision.what, decision.next_step)
+    if isinstance(decision, QuotaExceeded):
+        reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = told or not decision.first
         if not reached.is_silent and decided.ledger.readable:  # to show it is to write it
             _show(request, settings, board, keep, decided.ledger)
@@ -105,9 +114,9 @@ def admit(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
 class _Decided:
     """The ledger with a decision. entry: the run's, where it is admitted and written."""
 
-    ledger: Ledger
-    decision: Admitted | TooMuch
-    entry: Run | None = None
+    ledger: QuotaLedger
+    decision: QuotaGranted | QuotaExceeded
+    entry: LedgerRun | None = None
 
 
 def show_at_work(
@@ -116,13 +125,13 @@ def show_at_work(
     """Show the dashboard with the run on it. What goes wrong is a warning."""
     board = forge.board() if settings.dashboard and accepted.reservation else None
     if board is not None:
-        keep = ledger_of(request, settings)
+        keep = ledger_for_run(request, settings)
         ledger = _as_read(keep)
         if ledger.readable:
             _show(request, settings, board, keep, ledger)
 
 
-def settle(values: StageValues, report: Report, forge: Forge) -> None:
+def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
     """Write down what the run has cost and how it ended. Never raises."""
     request, settings = values.request, values.settings
     reserved = values.accepted.reservation if values.accepted else None
@@ -130,14 +139,14 @@ def settle(values: StageValues, report: Report, forge: Forge) -> None:
     interrupted = values.accepted is None and report.ending is Ending.STOPPED
     if reserved is None and not (interrupted and _is_booked(request)):
         return
-    key = reserved.key if reserved else digest(request.trigger.key)
+    key = reserved.key if reserved else rerun_digest(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
         cost, unpriced = spent_by(values.log.state.events, request.run)
     pull = values.publication.pull_request
     now = request.now()
 
-    def close(ledger: Ledger) -> tuple[Ledger | None, Ledger]:
+    def close(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
         known = ledger.run_of(key) or reserved
         if known is None or (reserved is None and known.run != request.run):
             return None, ledger
@@ -155,22 +164,26 @@ def settle(values: StageValues, report: Report, forge: Forge) -> None:
         after = ledger.with_run(settled)
         return after, after
 
-    keep = ledger_of(request, settings)
+    keep = ledger_for_run(request, settings)
     try:
         before = values.accepted.ledger if values.accepted else None
         ledger, _ = keep.change_from(before, close)
         board = forge.board()
         if board is not None:
             _show(request, settings, board, keep, ledger)
-    except (ResolverError, Stopped) as error:
+    except (ResolverError, RunStopped) as error:
         logger.warning("the cost of run %s could not be booked: %s", request.run, error.what)
 
 
 def _show(
-    request: RunRequest, settings: Settings, board: Board, keep: LedgerRef, ledger: Ledger
+    request: RunRequest,
+    settings: Settings,
+    board: DashboardForge,
+    keep: LedgerRef,
+    ledger: QuotaLedger,
 ) -> None:
     if settings.dashboard:
-        show(Dashboard(board, keep, request.run, settings.mention), ledger)
+        update_dashboard(Dashboard(board, keep, request.run, settings.mention), ledger)
 
 
 def _is_booked(request: RunRequest) -> bool:
@@ -178,15 +191,15 @@ def _is_booked(request: RunRequest) -> bool:
     return request.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
 
 
-def _asked(request: RunRequest, settings: Settings, board: Board) -> Asked:
+def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
     trigger = request.trigger
     since, exchanges = None, 0
     if trigger.actor.is_bot and trigger.number is not None and settings.max_bot_chain:
         since, exchanges = _chain(trigger, board)
-    return Asked(
-        key=digest(trigger.key),
+    return QuotaRequest(
+        key=rerun_digest(trigger.key),
         thread=trigger.subject or 0,
-        user=login_in_ledger(trigger.actor.login),
+        user=normalize_login(trigger.actor.login),
         bot=trigger.actor.is_bot,
         wanted=settings.max_budget,
         since=since,
@@ -194,7 +207,7 @@ def _asked(request: RunRequest, settings: Settings, board: Board) -> Asked:
     )
 
 
-def _chain(trigger: Trigger, board: Board) -> tuple[datetime | None, int]:
+def _chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
     """When a person last spoke on the thread, and how often we did since. Raises ForgeError."""
     assert trigger.number is not None
     exchanges = 0
@@ -208,17 +221,17 @@ def _chain(trigger: Trigger, board: Board) -> tuple[datetime | None, int]:
 def _entry(
     request: RunRequest,
     settings: Settings,
-    asked: Asked,
-    decision: Admitted,
-    ledger: Ledger,
+    asked: QuotaRequest,
+    decision: QuotaGranted,
+    ledger: QuotaLedger,
     now: datetime,
-) -> Run:
+) -> LedgerRun:
     """The run's entry; begun again, it keeps what it has cost before."""
     known = ledger.run_of(asked.key)
     again = known is not None and not (known.run == request.run and request.resume)
     # A request that is begun again on another day counts for that day.
     began = known.at if known and day_of(known.at) == day_of(now) else now
-    return Run(
+    return LedgerRun(
         key=asked.key,
         run=request.run,
         thread=asked.thread,
@@ -236,8 +249,10 @@ def _entry(
     )
 
 
-def _refusal(request: RunRequest, asked: Asked, decision: TooMuch, now: datetime) -> Refusal:
-    return Refusal(
+def _refusal(
+    request: RunRequest, asked: QuotaRequest, decision: QuotaExceeded, now: datetime
+) -> LedgerRefusal:
+    return LedgerRefusal(
         key=asked.key,
         thread=asked.thread,
         number=request.trigger.number or 0,
@@ -247,20 +262,20 @@ def _refusal(request: RunRequest, asked: Asked, decision: TooMuch, now: datetime
     )
 
 
-def _as_read(keep: LedgerRef) -> Ledger:
+def _as_read(keep: LedgerRef) -> QuotaLedger:
     """What can be read where nothing can be written."""
     try:
         return keep.read()
     except (WorkspaceError, ForgeError) as error:
         logger.warning("%s", error.what)
-        return Ledger(readable=False)
+        return QuotaLedger(readable=False)
 
 
-def _told_today(request: RunRequest, board: Board, now: datetime) -> bool:
+def _told_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
     """Whether the thread was told of a ceiling today, by its comments."""
     number = request.trigger.number
 
-    def told(voice: Voice) -> bool:
+    def told(voice: LastSpeaker) -> bool:
         today = day_of(voice.at) == day_of(now)
         return voice.own and today and _TOLD_TODAY.match(voice.body) is not None
 

@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from resolver.errors import ResolverError, WorkspaceError
-from resolver.forge.board import Board, Posted
+from resolver.forge.board import DashboardForge, DashboardIssue
 from resolver.forge.escape import code_span
 from resolver.forge.markers import DASHBOARD
 from resolver.guards.keeping import LedgerRef
 from resolver.templates import render
 from resolver.trace.plain import duration, money
-from resolver.triggers.boxes import RETRY, STOP, box
-from resolver.triggers.ledger import Ledger, Place, Run, Sums, day_of
+from resolver.triggers.boxes import RETRY, STOP, render_box
+from resolver.triggers.ledger import LedgerPlace, LedgerRun, LedgerSums, QuotaLedger, day_of
 
 logger = logging.getLogger("resolver.guards")
 
@@ -71,12 +71,12 @@ _WHY = {
 class Dashboard:
     """The issue of one repository. run: which run shows it; mention: how a person asks."""
 
-    board: Board
+    board: DashboardForge
     keep: LedgerRef
     run: str
     mention: str
 
-    def show(self, ledger: Ledger) -> None:
+    def show(self, ledger: QuotaLedger) -> None:
         """Write it, again where the ledger has changed while it was written: whoever is last to
         write has looked last. Raises ForgeError or WorkspaceError."""
         for _ in range(ROUNDS):
@@ -90,7 +90,7 @@ class Dashboard:
                 return
             ledger = latest
 
-    def _posted(self, ledger: Ledger) -> tuple[Posted | None, Ledger]:
+    def _posted(self, ledger: QuotaLedger) -> tuple[DashboardIssue | None, QuotaLedger]:
         """The issue, made where there is none, and the ledger that knows it."""
         number = ledger.place.number if ledger.place else 0
         known = self.board.dashboard(number) if number else None
@@ -107,10 +107,12 @@ class Dashboard:
         found = self.board.find()
         if found is None:
             body = dashboard_body(ledger, self.mention, self.keep.now())
-            found = Posted(self.board.create(TITLE, body), body)
+            found = DashboardIssue(self.board.create(TITLE, body), body)
         return found, self._placed(ledger, found.number)
 
-    def _claimed(self, ledger: Ledger, gone: int) -> tuple[Ledger | None, tuple[Ledger, bool]]:
+    def _claimed(
+        self, ledger: QuotaLedger, gone: int
+    ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, bool]]:
         """The ledger, and whether this run is to make the issue. gone: the number that is none."""
         place, now = ledger.place, self.keep.now()
         if place is not None and place.number not in {0, gone}:
@@ -118,12 +120,12 @@ class Dashboard:
         claimed_by = place.claimed_by if place and not place.number and now < place.until else ""
         if claimed_by not in {"", self.run}:
             return None, (ledger, False)
-        claimed = replace(ledger, place=Place(claimed_by=self.run, until=now + CLAIM))
+        claimed = replace(ledger, place=LedgerPlace(claimed_by=self.run, until=now + CLAIM))
         return claimed, (claimed, True)
 
-    def _placed(self, ledger: Ledger, number: int) -> Ledger:
-        def place(found: Ledger) -> tuple[Ledger, Ledger]:
-            placed = replace(found, place=Place(number=number, until=self.keep.now()))
+    def _placed(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
+        def place(found: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
+            placed = replace(found, place=LedgerPlace(number=number, until=self.keep.now()))
             return placed, placed
 
         try:
@@ -133,7 +135,7 @@ class Dashboard:
             return ledger
 
 
-def show(dashboard: Dashboard, ledger: Ledger) -> None:
+def update_dashboard(dashboard: Dashboard, ledger: QuotaLedger) -> None:
     """Show it; what goes wrong is a warning."""
     try:
         dashboard.show(ledger)
@@ -141,7 +143,7 @@ def show(dashboard: Dashboard, ledger: Ledger) -> None:
         logger.warning("the dashboard could not be written: %s", error.what)
 
 
-def dashboard_body(ledger: Ledger, mention: str, now: datetime) -> str:
+def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
     """The text of the issue, with its marker."""
     runs = list(reversed(ledger.runs))
     today, month = ledger.sums(day_of(now)), ledger.sums(day_of(now)[:7])
@@ -169,7 +171,7 @@ def dashboard_body(ledger: Ledger, mention: str, now: datetime) -> str:
     return f"{DASHBOARD}\n\n{text.strip()}\n"
 
 
-def _unfinished(runs: Iterable[Run], now: datetime) -> Iterable[Run]:
+def _unfinished(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
     """The newest run of each thread, where going on may help. runs: newest first."""
     seen = set()
     for run in runs:
@@ -179,12 +181,12 @@ def _unfinished(runs: Iterable[Run], now: datetime) -> Iterable[Run]:
                 yield run
 
 
-def _row(run: Run, action: str, now: datetime) -> dict[str, Any]:
+def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
     ending = run.ending or (LOST if not run.is_at_work(now) else "")
     mark, ended = _ENDED.get(ending, ("⚪", "ended"))
     number = run.number or run.thread
     return {
-        "box": box(action, run) if action else "",
+        "box": render_box(action, run) if action else "",
         "thread": _thread(number, pull_request=run.pull_request),
         "user": _login(run.user),
         "at": _whole(_moment(run.at)),
@@ -228,5 +230,5 @@ def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%d %b %H:%M}"
 
 
-def _sums(sums: Sums) -> dict[str, Any]:
+def _sums(sums: LedgerSums) -> dict[str, Any]:
     return {"runs": f"{sums.runs:,}", "cost": _cost(sums.cost), "refused": f"{sums.refused:,}"}

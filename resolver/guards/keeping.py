@@ -16,11 +16,17 @@ from typing import TypeVar
 
 from resolver.errors import WorkspaceError
 from resolver.events.stream import Clock, utc_now
-from resolver.scratch import scratch_folder
-from resolver.triggers.ledger import MOST_BYTES, KeptLedger, Ledger, read_ledger, written
+from resolver.scratch import temporary_directory
+from resolver.triggers.ledger import (
+    MOST_BYTES,
+    KeptLedger,
+    QuotaLedger,
+    read_ledger,
+    serialize_ledger,
+)
 from resolver.workspace.git import (
     Credential,
-    Finished,
+    GitResult,
     HostGit,
     failure,
     fetching,
@@ -56,7 +62,7 @@ _REFUSED = re.compile(
 )
 
 Answer = TypeVar("Answer")
-Change = Callable[[Ledger], tuple[Ledger | None, Answer]]
+Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
 """From the ledger to what it is to be (None: as it is), and what comes of it. May be asked again,
 with what the ledger has become in between."""
 
@@ -76,9 +82,9 @@ class LedgerRef:
     chance: Callable[[], float] = random
     clock: Callable[[], float] = time.monotonic
 
-    def read(self) -> Ledger:
+    def read(self) -> QuotaLedger:
         """As it is now."""
-        with scratch_folder() as folder:
+        with temporary_directory() as folder:
             _, kept = self._fetched(folder)
         return kept.ledger
 
@@ -101,7 +107,7 @@ class LedgerRef:
         """The same; and the ledger as it then is. known: as this run has last kept it: it is read
         anew only where others have changed it since."""
         end, pause, troubles = self.clock() + PATIENCE, 0.2, 0
-        with scratch_folder() as folder:
+        with temporary_directory() as folder:
             while True:
                 git, kept = self._known(folder, known) or self._fetched(folder)
                 ledger, answer = change(kept.ledger)
@@ -135,23 +141,23 @@ class LedgerRef:
             git, done = self._fetch(folder / "sha256.git", wide=True)
         if done.status != 0:
             if _NOT_THERE.search(done.stderr):
-                return git, KeptLedger(Ledger())
+                return git, KeptLedger(QuotaLedger())
             raise failure(("fetch",), done, "reading the ledger of runs")
         tip = git.text("rev-parse", "--verify", REF)
         found = git.attempt("cat-file", "blob", f"{REF}:{FILE}", limit=MOST_BYTES, timeout=SECONDS)
         if found.status != 0 or found.truncated:
-            return git, KeptLedger(Ledger(readable=False), tip)
+            return git, KeptLedger(QuotaLedger(readable=False), tip)
         return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
 
-    def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, Finished]:
+    def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, GitResult]:
         git = HostGit(git_dir=folder) if folder.exists() else new_bare(folder, wide=wide)
         args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
-    def _pushed(self, git: HostGit, kept: KeptLedger, ledger: Ledger) -> WorkspaceError | str:
+    def _pushed(self, git: HostGit, kept: KeptLedger, ledger: QuotaLedger) -> WorkspaceError | str:
         """Put it where the other was; the commit that has it, or the error where that is not there
         any more, or it can't be done."""
-        data = written(ledger, self.now())
+        data = serialize_ledger(ledger, self.now())
         blob = git.text("hash-object", "-w", "--stdin", stdin=data)
         tree = git.text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
         commit = git.text("commit-tree", "--no-gpg-sign", "-m", "Ledger of runs", tree)
@@ -166,5 +172,5 @@ class LedgerRef:
         done = git.attempt(*args, credential=self.credential(), limit=100_000, timeout=SECONDS)
         if done.status == 0:
             return commit
-        said = Finished(done.status, b"", done.stdout.decode("utf-8", "replace") + done.stderr)
+        said = GitResult(done.status, b"", done.stdout.decode("utf-8", "replace") + done.stderr)
         return failure(args, said, "writing the ledger of runs")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from resolver.controller.control import Control, Stop
 from resolver.errors import ResolverError
 from resolver.forge.base import Forge
-from resolver.guards.admission import ledger_of, show_at_work
+from resolver.guards.admission import ledger_for_run, show_at_work
 from resolver.guards.keeping import LedgerRef
 from resolver.settings import Settings
 from resolver.stages import AcceptedRun, RunRequest
-from resolver.watcher import watching
+from resolver.watcher import background_poll
 
 logger = logging.getLogger("resolver.guards")
 
@@ -47,7 +47,7 @@ class StopWatch:
 
 
 @contextmanager
-def heeding_stops(
+def watch_dashboard_stops(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> Iterator[None]:
     """Show the run on the dashboard, and watch for its box while the block runs."""
@@ -56,7 +56,7 @@ def heeding_stops(
         yield
         return
     seconds = max(settings.control_poll, LEAST_SECONDS)
-    keep = ledger_of(request, settings)
+    keep = ledger_for_run(request, settings)
     watch = StopWatch(keep, accepted.reservation.key, request.control, seconds)
-    with watching(watch.run, "stops"):
+    with background_poll(watch.run, "stops"):
         yield

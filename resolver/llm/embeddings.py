@@ -98,7 +98,7 @@ class Embedder:
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, OSError)
 
 
-def likeness(one: Vector, other: Vector) -> float:
+def cosine_similarity(one: Vector, other: Vector) -> float:
     """The cosine of two vectors of length 1; 0 where they have nothing in common, or do not fit."""
     return sum(x * y for x, y in zip(one, other, strict=False)) if len(one) == len(other) else 0.0
 

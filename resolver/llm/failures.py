@@ -46,7 +46,7 @@ _TAGS = re.compile(r"<(script|style).*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL
 
 
 @dataclass(frozen=True)
-class Failure:
+class ModelFailure:
     """A call that gave no usable answer.
 
     reason: a few words, without secrets. error: to be raised when it is not tried again.
@@ -60,7 +60,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Call:
+class FailedCall:
     """What the error's text needs to know of the call. `timeout` in seconds."""
 
     model: str
@@ -77,9 +77,14 @@ class Call:
         return f"the model endpoint at {host}" if host else "the model endpoint"
 
 
-def failure_of(
-    call: Call, status: int, text: str, headers: Mapping[str, str], *, is_too_long: bool = False
-) -> Failure:
+def model_failure_of(
+    call: FailedCall,
+    status: int,
+    text: str,
+    headers: Mapping[str, str],
+    *,
+    is_too_long: bool = False,
+) -> ModelFailure:
     """The meaning of an HTTP status and the text that came with it.
 
     status: 200 for an answer that is no completion, 500 for a lost connection.
@@ -91,10 +96,10 @@ def failure_of(
     said = f"{detail or 'no explanation'} (status {status})"
     says_so = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
     if is_too_long or (status in (400, 413, 422) and says_so):
-        return Failure("the conversation is too long", _too_long(call, detail))
+        return ModelFailure("the conversation is too long", _too_long(call, detail))
     no_access = _WRONG_ACCOUNT.search(detail) or (not call.key and _NO_KEY.search(detail))
     if status in (401, 403) or no_access:
-        return Failure("the key was not accepted", _not_accepted(call, said))
+        return ModelFailure("the key was not accepted", _not_accepted(call, said))
     if status == 402 or (status == 429 and _NO_CREDIT.search(detail)):
         error = ModelError(
             f"the account behind the model's key has no credit left: {said}",
@@ -102,13 +107,13 @@ def failure_of(
             "account",
             "no_credit",
         )
-        return Failure("no credit", error)
+        return ModelFailure("no credit", error)
     if REDIRECTED in detail:
         error = ModelError(
             f"{call.endpoint} did not answer: {detail}",
             f"set {call.set_by.base_url} to the final address if you trust it",
         )
-        return Failure("redirected", error)
+        return ModelFailure("redirected", error)
     if status in _TRANSIENT or status >= 500 or _UNREADABLE.search(detail):
         error = ModelError(
             f"{call.endpoint} gave no usable answer: {said}",
@@ -116,18 +121,18 @@ def failure_of(
             "status page",
             "provider_down",
         )
-        return Failure(said, error, is_transient=True, retry_after=retry_after(headers))
-    return Failure(said, _refused(call, said, status))
+        return ModelFailure(said, error, is_transient=True, retry_after=retry_after(headers))
+    return ModelFailure(said, _refused(call, said, status))
 
 
-def _too_long(call: Call, detail: str) -> ContextWindowExceeded:
+def _too_long(call: FailedCall, detail: str) -> ContextWindowExceeded:
     return ContextWindowExceeded(
         f"the conversation does not fit into the context window of {call.model}: {detail}",
         "use a model with a larger context window, or a smaller issue",
     )
 
 
-def _not_accepted(call: Call, said: str) -> ModelAuthError:
+def _not_accepted(call: FailedCall, said: str) -> ModelAuthError:
     if not call.key:
         own = own_variable(call.model.partition("/")[0]) if "/" in call.model else ""
         other = f", or {own}" if own and own != call.set_by.api_key else ""
@@ -143,7 +148,7 @@ def _not_accepted(call: Call, said: str) -> ModelAuthError:
     )
 
 
-def _refused(call: Call, said: str, status: int) -> ModelError:
+def _refused(call: FailedCall, said: str, status: int) -> ModelError:
     what = f"{call.endpoint} refused the request to {call.model}: {said}"
     if "LLM Provider NOT provided" in said:
         return ModelError(

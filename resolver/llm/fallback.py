@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from resolver.llm.base import ChatMessage, Model, ToolSpec
 from resolver.llm.replies import paid_together
-from resolver.llm.router import Rule, choose
+from resolver.llm.router import RoutingRule, choose
 from resolver.model import Completion
 
 REFUSED = "content_filter"
@@ -29,7 +29,7 @@ class SwitchingModel:
         models: Mapping[str, Model],
         first: str,
         fallbacks: Sequence[str],
-        rules: Sequence[Rule],
+        rules: Sequence[RoutingRule],
         *,
         on_switch: OnSwitch,
         share_left: Callable[[], float],

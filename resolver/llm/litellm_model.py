@@ -21,7 +21,7 @@ from resolver.llm.budget import (
     unbounded,
 )
 from resolver.llm.config import ModelConfig
-from resolver.llm.failures import Call, Failure, failure_of
+from resolver.llm.failures import FailedCall, ModelFailure, model_failure_of
 from resolver.llm.fixes import LONGEST_OF_UNKNOWN, TOOLS_UNCERTAIN, WITHOUT_OWN_CLIENT
 from resolver.llm.library import entry_of, litellm, price_of, quiet, wire_name
 from resolver.llm.replies import completion_of, paid_together, tokens_of, written_to_cache
@@ -121,26 +121,26 @@ class LiteLLMModel:
             LEAST_THINKING if self._config.reasoning_effort else LEAST_OUTPUT,
         )
         retrying = Retrying(
-            retry=retry_if_result(lambda got: isinstance(got, Failure) and got.is_transient),
+            retry=retry_if_result(lambda got: isinstance(got, ModelFailure) and got.is_transient),
             stop=stop_after_attempt(1 + self._config.retries),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=self._report,
             retry_error_callback=_last_result,
         )
-        result: Completion | Failure = retrying(self._attempt, messages, tools, most)
-        if isinstance(result, Failure):
+        result: Completion | ModelFailure = retrying(self._attempt, messages, tools, most)
+        if isinstance(result, ModelFailure):
             raise result.error
         self._last = Counted(characters, result.tokens)
         return result
 
     def _attempt(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
-    ) -> Completion | Failure:
+    ) -> Completion | ModelFailure:
         """One request. A failure is a value, so that no error carries litellm's frames and the
         key in them."""
         package = litellm()
-        call = Call(
+        call = FailedCall(
             model=self.name,
             timeout=self._config.timeout,
             key=self._key,
@@ -151,7 +151,7 @@ class LiteLLMModel:
         try:
             response = self._respond(messages, tools, most)
         except tuple(package.LITELLM_EXCEPTION_TYPES) as error:
-            return failure_of(
+            return model_failure_of(
                 call,
                 int(getattr(error, "status_code", None) or 500),
                 str(error),
@@ -163,7 +163,7 @@ class LiteLLMModel:
         cost = self._price(tokens, written_to_cache(response)) if counted else None
         completion = completion_of(response, model=self.name, tokens=tokens, cost=cost)
         if completion is None:
-            return failure_of(call, 200, "an answer without a message in it", {})
+            return model_failure_of(call, 200, "an answer without a message in it", {})
         return completion
 
     def _respond(

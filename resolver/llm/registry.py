@@ -12,7 +12,7 @@ from resolver.llm.budget import MoneyLeft, unbounded
 from resolver.llm.config import CLOUDS, ModelConfig, SetBy, own_variable
 from resolver.llm.fallback import OnSwitch, SwitchingModel
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.llm.router import Rule
+from resolver.llm.router import RoutingRule
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Others:
     """Models beside the first one. `fallbacks`: in the order in which they are asked."""
 
     fallbacks: Sequence[str] = ()
-    rules: Sequence[Rule] = ()
+    rules: Sequence[RoutingRule] = ()
     known: Sequence[ModelConfig] = ()
     """Configurations whose address and key a model of the same provider has, when it is of another
     provider than the first one."""
@@ -40,7 +40,7 @@ class Others:
         )
         fallback = name in self.fallbacks
         setting = "RESOLVER_FALLBACK_MODELS" if fallback else "RESOLVER_MODEL_RULES"
-        return beside(next(alike, config), name, setting)
+        return service_models(next(alike, config), name, setting)
 
 
 def make_model(
@@ -102,7 +102,7 @@ def make_models(
     )
 
 
-def beside(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
+def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
     """The configuration of another model. At the same provider it has the same address and key;
     at another one the key is in that provider's own variable. Prices are of one model.
 
@@ -129,7 +129,7 @@ def for_service(config: ModelConfig, service: str, given: Mapping[str, object]) 
     is never sent to another address than the one it was set for."""
     setting = f"RESOLVER_SERVICES ({service})"
     name = str(given.get("model", config.model))
-    other = beside(config, name, setting) if name != config.model else config
+    other = service_models(config, name, setting) if name != config.model else config
     changes = dict(given)
     if given.get("base_url", other.base_url) != other.base_url:
         changes = {"api_key": None, **changes}

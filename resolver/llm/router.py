@@ -16,7 +16,7 @@ _RULE = re.compile(
 
 
 @dataclass(frozen=True)
-class Rule:
+class RoutingRule:
     """`service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL` or
     `budget<SHARE=MODEL`."""
 
@@ -38,7 +38,7 @@ class Rule:
         return f"less than {self.share:.0%} of the budget is left" if low else ""
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> RoutingRule:
     """Raises UsageError that shows the forms there are."""
     found = _RULE.fullmatch(text.strip())
     if not found:
@@ -48,7 +48,7 @@ def parse_rule(text: str) -> Rule:
             "budget<SHARE=MODEL (SHARE from 0 to 1)",
         )
     tokens, share = found["tokens"], found["share"]
-    return Rule(
+    return RoutingRule(
         found["model"],
         images=found["images"] is not None,
         tokens=int(tokens) if tokens else None,
@@ -58,13 +58,15 @@ def parse_rule(text: str) -> Rule:
     )
 
 
-def settled(rules: Sequence[Rule], service: str, agent: str) -> tuple[str | None, tuple[Rule, ...]]:
+def settle_rules(
+    rules: Sequence[RoutingRule], service: str, agent: str
+) -> tuple[str | None, tuple[RoutingRule, ...]]:
     """The model of the first rule on who asks that applies, None when none does; and the rules
     that stand before it, to be looked at before each call.
 
     agent: name of the agent that asks; "" where another service does.
     """
-    before: list[Rule] = []
+    before: list[RoutingRule] = []
     for rule in rules:
         if not rule.service and not rule.agent:
             before.append(rule)
@@ -74,7 +76,7 @@ def settled(rules: Sequence[Rule], service: str, agent: str) -> tuple[str | None
 
 
 def choose(
-    rules: Sequence[Rule], messages: list[ChatMessage], share_left: float
+    rules: Sequence[RoutingRule], messages: list[ChatMessage], share_left: float
 ) -> tuple[str, str] | None:
     """Model and reason of the first rule that applies; None when none does.
 

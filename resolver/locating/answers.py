@@ -21,7 +21,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeExcerpt:
     """Lines of a file. within: the definition they belong to, "" for none. left_out: further
     lines that were asked for."""
 
@@ -45,12 +45,12 @@ class TermFound:
     how: Literal["code", "file", "named", "similar", "words"]
     definitions: tuple[Definition, ...] = ()
     more: int = 0
-    code: Code | None = None
-    passages: tuple[Code, ...] = ()
+    code: CodeExcerpt | None = None
+    passages: tuple[CodeExcerpt, ...] = ()
 
 
 @dataclass(frozen=True)
-class Row:
+class WalkRow:
     """One edge of a walk and the node behind it.
 
     level: edges from the start. guessed: the name alone says so. again: the node is above already
@@ -65,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkResult:
     """What is reached from one start; None when the index has no such entity.
 
     similar: ids that may have been meant. cut: rows were left out.
@@ -74,13 +74,13 @@ class Walk:
     start: str
     direction: str = ""
     node: Definition | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[WalkRow, ...] = ()
     cut: bool = False
     similar: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltIndex:
     """The size of an index. left_out: sources that a bound kept out, whole or in part. filtered:
     its process can do nothing any more but count."""
 

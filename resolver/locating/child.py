@@ -18,14 +18,14 @@ from resolver.locating.answers import MARK
 from resolver.locating.codebase import CodeBase
 from resolver.locating.grammars import load_grammars
 from resolver.locating.languages import language_of
-from resolver.locating.narrow import bound, narrow
+from resolver.locating.narrow import confine_process, limit_resources
 
 _CPU_SECONDS = 900
 _SHARE = 0.5
 """Of the memory, that files may fill; the rest is for what is made of them."""
 
 
-def main() -> None:
+def run_worker() -> None:
     """Answer until there are no more questions.
 
     The first line says {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
@@ -36,14 +36,14 @@ def main() -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     bounds = json.loads(source.readline())
     load_grammars()
-    bound(bounds["memory"], _CPU_SECONDS)
+    limit_resources(bounds["memory"], _CPU_SECONDS)
     gc.disable()  # what is kept holds no circles, and looking for them costs more than all else
     code = CodeBase()
     mark = mmap.mmap(bounds["mark"], MARK.size)
     os.close(bounds["mark"])  # the memory has its own
     files = 0
     memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
-    filtered = narrow()
+    filtered = confine_process()
     _answer(sink, {"filtered": filtered})
     room = int(bounds["memory"] * _SHARE)
     is_over = processor_time_past(bounds["seconds"])
@@ -93,4 +93,4 @@ def _answer(sink: BinaryIO, data: object) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_worker()

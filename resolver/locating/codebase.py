@@ -8,12 +8,12 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from resolver.locating.answers import Built, Code, Definition, TermFound, Walk
+from resolver.locating.answers import BuiltIndex, CodeExcerpt, Definition, TermFound, WalkResult
 from resolver.locating.explore import MOST_ROWS, Direction, explore
 from resolver.locating.grammars import syntax_of
 from resolver.locating.graph import MOST_FOLDERS, ROOT, EdgeKind, Graph, build_graph
-from resolver.locating.search import LONGEST_LINE, WordIndex, find_named, words_of
-from resolver.locating.source import Entity, Source, count_lines, read_source
+from resolver.locating.search import LONGEST_LINE, WordIndex, find_named, split_identifier_words
+from resolver.locating.source import Entity, SourceFile, count_lines, read_source
 
 MOST_LINES = 200
 """Lines of code that one answer shows for a term."""
@@ -30,7 +30,7 @@ class CodeBase:
     """Files go in by `add`, then `build`, then questions."""
 
     def __init__(self) -> None:
-        self._sources: list[Source] = []
+        self._sources: list[SourceFile] = []
         self._texts: dict[str, bytes] = {}
         self._words = WordIndex()
         self._graph = Graph({}, ())
@@ -45,7 +45,7 @@ class CodeBase:
             return
         syntax = syntax_of(path)
         if syntax is None:
-            source = Source(path, "", count_lines(content))
+            source = SourceFile(path, "", count_lines(content))
         else:
             source = read_source(path, content, syntax, late)
         self._left_out += not source.complete
@@ -57,7 +57,7 @@ class CodeBase:
         """Count files that a bound kept out."""
         self._left_out += files
 
-    def build(self, filtered: bool) -> Built:
+    def build(self, filtered: bool) -> BuiltIndex:
         """Join what was added. filtered: for the answer."""
         self._sources.sort(key=lambda source: source.path)
         self._graph = build_graph(self._sources)
@@ -70,7 +70,7 @@ class CodeBase:
         }
         files = len(self._sources)
         self._sources = []
-        return Built(files, len(self._graph.entities), self._left_out, filtered)
+        return BuiltIndex(files, len(self._graph.entities), self._left_out, filtered)
 
     def search(self, terms: Sequence[str], below: str) -> tuple[TermFound, ...]:
         """What is found for each term, in the folder or the file `below` ("" for everywhere)."""
@@ -84,18 +84,18 @@ class CodeBase:
         directions: Sequence[Direction],
         depth: int,
         kinds: Collection[EdgeKind],
-    ) -> tuple[Walk, ...]:
+    ) -> tuple[WalkResult, ...]:
         """The walks from each start, in each direction."""
         most = max(20, MOST_ROWS // max(1, len(starts) * len(directions)))
-        walks: list[Walk] = []
+        walks: list[WalkResult] = []
         for start in starts:
             node, similar = self._node(start.strip())
             if node is None:
-                walks.append(Walk(start, similar=similar))
+                walks.append(WalkResult(start, similar=similar))
                 continue
             for direction in directions:
                 rows, cut = explore(self._graph, node, direction, depth, kinds, most)
-                walks.append(Walk(start, direction, self._defined(node), rows, cut))
+                walks.append(WalkResult(start, direction, self._defined(node), rows, cut))
         return tuple(walks)
 
     def _node(self, name: str) -> tuple[str | None, tuple[str, ...]]:
@@ -173,13 +173,13 @@ class CodeBase:
         line = lines[entity.start - 1].strip() if len(lines) >= entity.start else ""
         return Definition(id, entity.kind, entity.path, entity.start, entity.end, line)
 
-    def _code(self, path: str, entity: Entity) -> Code:
+    def _code(self, path: str, entity: Entity) -> CodeExcerpt:
         lines = self._lines(path)[entity.start - 1 : entity.end]
         shown = tuple(lines[:MOST_LINES])
         within = entity.id if entity.name else ""
-        return Code(path, entity.start, shown, within, len(lines) - len(shown))
+        return CodeExcerpt(path, entity.start, shown, within, len(lines) - len(shown))
 
-    def _around(self, path: str, first: int, last: str | None) -> Code:
+    def _around(self, path: str, first: int, last: str | None) -> CodeExcerpt:
         """The definition that a line is in, or the lines about it; lines as asked for."""
         lines = self._lines(path)
         entity = self._enclosing(path, first)
@@ -188,7 +188,7 @@ class CodeBase:
         start = first if last else max(1, first - _AROUND)
         asked = lines[start - 1 : int(last) if last else first + _AROUND]
         shown = tuple(asked[:MOST_LINES])
-        return Code(path, start, shown, entity.id if entity else "", len(asked) - len(shown))
+        return CodeExcerpt(path, start, shown, entity.id if entity else "", len(asked) - len(shown))
 
     def _enclosing(self, path: str, line: int) -> Entity | None:
         """The innermost definition that holds the line."""
@@ -197,16 +197,16 @@ class CodeBase:
         holding = (e for e in reversed(inside[max(0, at - 1000) : at]) if e.end >= line)
         return next(holding, None)
 
-    def _passage(self, path: str, start: int, end: int, term: str) -> Code:
+    def _passage(self, path: str, start: int, end: int, term: str) -> CodeExcerpt:
         """The lines of a window about the one that has most of the words."""
-        wanted = set(words_of(term))
+        wanted = set(split_identifier_words(term))
         lines = self._lines(path)[start - 1 : end]
-        hits = [len(wanted & set(words_of(line))) for line in lines]
+        hits = [len(wanted & set(split_identifier_words(line))) for line in lines]
         best = hits.index(max(hits)) if hits else 0
         first = max(0, best - _PASSAGE_LINES // 2)
         shown = tuple(lines[first : first + _PASSAGE_LINES])
         entity = self._enclosing(path, start + best)
-        return Code(path, start + first, shown, entity.id if entity else "")
+        return CodeExcerpt(path, start + first, shown, entity.id if entity else "")
 
     def _lines(self, path: str) -> list[str]:
         if self._unpacked[0] != path:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal
 
-from resolver.locating.answers import Definition, Row
+from resolver.locating.answers import Definition, WalkRow
 from resolver.locating.graph import Edge, EdgeKind, Graph
 
 MOST_DEPTH = 5
@@ -19,13 +19,13 @@ def explore(
     depth: int = 2,
     kinds: Collection[EdgeKind] = (),
     most: int = MOST_ROWS,
-) -> tuple[tuple[Row, ...], bool]:
+) -> tuple[tuple[WalkRow, ...], bool]:
     """What is reached from `start`, one edge a row, and whether some were left out.
 
     A node met before is not unfolded again. start: an id of the graph. kinds: edges that are
     followed; none means all of them.
     """
-    rows: list[Row] = []
+    rows: list[WalkRow] = []
     seen = {start}
     upstream = direction == "upstream"
     edges = graph.upstream if upstream else graph.downstream
@@ -37,7 +37,7 @@ def explore(
         node = edge.start if upstream else edge.end
         again = node in seen
         seen.add(node)
-        rows.append(Row(level, edge.kind, definition(graph, node), edge.guessed, again))
+        rows.append(WalkRow(level, edge.kind, definition(graph, node), edge.guessed, again))
         if not again and level < min(depth, MOST_DEPTH):
             waiting += [(e, level + 1) for e in reversed(_followed(edges(node), kinds, most))]
     return tuple(rows), False

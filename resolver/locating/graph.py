@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from resolver.locating.resolving import ImportResolver
-from resolver.locating.source import Call, Entity, Source
+from resolver.locating.source import Entity, SourceCall, SourceFile
 
 EdgeKind = Literal["contains", "imports", "calls", "inherits"]
 
@@ -55,13 +55,13 @@ class Graph:
         return self._in.get(node, ())
 
 
-def build_graph(sources: Sequence[Source]) -> Graph:
+def build_graph(sources: Sequence[SourceFile]) -> Graph:
     """The graph of all sources."""
     return _Builder(sources).build()
 
 
 class _Builder:
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[SourceFile]) -> None:
         self._sources = sources
         self._nodes: dict[str, Entity] = {ROOT: Entity(ROOT, "", "directory", 1, 1)}
         self._named: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
@@ -87,7 +87,7 @@ class _Builder:
                 self._call(source.path, call)
         return Graph(self._nodes, tuple(self._edges))
 
-    def _add_nodes(self, source: Source) -> None:
+    def _add_nodes(self, source: SourceFile) -> None:
         self._nodes[source.path] = Entity(source.path, "", "file", 1, max(1, source.lines))
         self._join(self._folder(posixpath.dirname(source.path)), source.path, "contains")
         for entity in source.entities:
@@ -118,7 +118,7 @@ class _Builder:
             for other in found:
                 self._join(entity.id, other.id, "inherits", guessed)
 
-    def _call(self, path: str, call: Call) -> None:
+    def _call(self, path: str, call: SourceCall) -> None:
         caller = call.within if call.within in self._nodes else path
         own = self._own_class(call)
         if own in self._nodes:
@@ -131,7 +131,7 @@ class _Builder:
             self._join(caller, other.id, "calls", unsure)
 
     @staticmethod
-    def _own_class(call: Call) -> str:
+    def _own_class(call: SourceCall) -> str:
         """Id of the method that a call on the object itself means."""
         path, _, name = call.within.partition("::")
         owner = name.rpartition(".")[0]

@@ -8,7 +8,7 @@ from resolver.events import actions as a
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.observations import CodeResult, ErrorObservation
 from resolver.locating.index import CodeIndex
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 from resolver.templates import render
 
 MOST_TEXT = 24_000
@@ -19,7 +19,7 @@ _BOTH = ("upstream", "downstream")
 Answering = dict[type[ActionBase], Callable[[Any], ObservationBase]]
 
 
-def answering(index: CodeIndex) -> Answering:
+def index_action_handlers(index: CodeIndex) -> Answering:
     """What does the actions that ask the index. It raises nothing: a failure is an observation."""
 
     def answered(ask: Callable[[Any], str]) -> Callable[[Any], ObservationBase]:
@@ -32,7 +32,7 @@ def answering(index: CodeIndex) -> Answering:
                 words = ". ".join(part[:1].upper() + part[1:] for part in told if part)
                 return ErrorObservation(content=words, code="index")
             note = render("agent/code_note.md.j2", commit=index.commit, size=size).strip()
-            content = f"{cut_middle(text, MOST_TEXT)}\n\n{note}"
+            content = f"{truncate_middle(text, MOST_TEXT)}\n\n{note}"
             return CodeResult(content=content, commit=index.commit, left_out=size.left_out)
 
         return answer

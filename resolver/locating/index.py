@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from resolver.errors import WorkspaceError
-from resolver.locating.answers import MARK, Built, TermFound, Walk
+from resolver.locating.answers import MARK, BuiltIndex, TermFound, WalkResult
 from resolver.locating.languages import language_of
 from resolver.workspace.git import HostGit
 from resolver.workspace.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tree
@@ -41,7 +41,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Bounds:
+class IndexBounds:
     """What one index may take.
 
     file_bytes, text_bytes: larger sources, and larger texts of other kinds, are left out. files:
@@ -64,7 +64,7 @@ class Bounds:
     starts: int = 2
 
 
-DEFAULT_BOUNDS = Bounds()
+DEFAULT_BOUNDS = IndexBounds()
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class CodeIndex:
         self,
         git: HostGit,
         commit: str,
-        bounds: Bounds = DEFAULT_BOUNDS,
+        bounds: IndexBounds = DEFAULT_BOUNDS,
     ) -> None:
         self._git = git
         self.commit = commit
@@ -130,7 +130,7 @@ class CodeIndex:
 
     def explore(
         self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
-    ) -> tuple[Walk, ...]:
+    ) -> tuple[WalkResult, ...]:
         """The walks over the graph from each start (an id, a path, a name that is unique), in each
         direction. Raises IndexUnavailable."""
         question = {
@@ -139,7 +139,7 @@ class CodeIndex:
             "depth": depth,
             "kinds": list(kinds),
         }
-        walks: tuple[Walk, ...] = self._ask(question, tuple[Walk, ...])
+        walks: tuple[WalkResult, ...] = self._ask(question, tuple[WalkResult, ...])
         return walks
 
     def interrupt(self) -> None:
@@ -188,7 +188,7 @@ class CodeIndex:
             bounds = {name: getattr(self._bounds, name) for name in names}
             self._answered({**bounds, "mark": self._mark}, dict[str, bool])
             self._feed(listing)
-            built: Built = self._answered({"build": True}, Built)
+            built: BuiltIndex = self._answered({"build": True}, BuiltIndex)
         took = time.monotonic() - started
         logger.info("indexed %d files of %s in %.1f s", built.files, self.commit, took)
         if not built.filtered:
@@ -319,7 +319,7 @@ class _Listing:
     submodules: int
 
 
-def _list_files(git: HostGit, commit: str, bounds: Bounds) -> _Listing:
+def _list_files(git: HostGit, commit: str, bounds: IndexBounds) -> _Listing:
     """The files of a commit. A symlink is none: what it leads to has its own place."""
     found: dict[str, str] = {}
     odd = submodules = 0

@@ -33,7 +33,7 @@ _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
-def bound(memory: int, seconds: int) -> None:
+def limit_resources(memory: int, seconds: int) -> None:
     """For this process: most bytes of address space, most seconds of processor time."""
     limits = {
         resource.RLIMIT_AS: memory,
@@ -47,7 +47,7 @@ def bound(memory: int, seconds: int) -> None:
         resource.setrlimit(limit, (most, most))
 
 
-def narrow() -> bool:
+def confine_process() -> bool:
     """Give up every system call but those above, for good. False where the kernel has no such
     filters or the processor is unknown: then only `bound` holds."""
     machine = os.uname().machine

@@ -26,7 +26,7 @@ _K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True)
-class Place:
+class FoundDefinition:
     """Lines of a file that hold the words asked for. Lines count from 1, both inclusive."""
 
     path: str
@@ -62,7 +62,7 @@ def _alike(entities: Iterable[Entity], name: str) -> list[str]:
     return alike[:_MOST_ALIKE]
 
 
-def words_of(text: str) -> list[str]:
+def split_identifier_words(text: str) -> list[str]:
     """The words of a text and the parts of those that are put together (snake, camel)."""
     return [part for word in _WORD.findall(text) for part in _parts(word)]
 
@@ -87,9 +87,9 @@ class WordIndex:
         lines = [line[:LONGEST_LINE] for line in text.split("\n")]
         for first in range(0, len(lines), WINDOW):
             part = lines[first : first + WINDOW]
-            counts = Counter(words_of("\n".join(part)))
+            counts = Counter(split_identifier_words("\n".join(part)))
             if first == 0:
-                counts.update(words_of(path))
+                counts.update(split_identifier_words(path))
             number = len(self._windows)
             length = counts.total()
             self._length += length
@@ -97,7 +97,7 @@ class WordIndex:
             for word, times in counts.items():
                 self._postings[word].append(number << _SHIFT | min(times, _MOST_TIMES))
 
-    def find(self, query: str, most: int = 10, below: str = "") -> tuple[Place, ...]:
+    def find(self, query: str, most: int = 10, below: str = "") -> tuple[FoundDefinition, ...]:
         """The best windows for the words of the query, best first.
 
         below: only paths that begin so.
@@ -105,7 +105,7 @@ class WordIndex:
         scores: dict[int, float] = defaultdict(float)
         total = len(self._windows)
         mean = self._length / total if total else 1.0
-        for word in dict.fromkeys(words_of(query[:2000])):
+        for word in dict.fromkeys(split_identifier_words(query[:2000])):
             postings = self._postings.get(word)
             if not postings:
                 continue
@@ -116,4 +116,4 @@ class WordIndex:
                 scores[number] += rarity * times * (_K1 + 1) / (times + norm)
         fitting = (n for n in scores if self._windows[n][0].startswith(below))
         best = heapq.nsmallest(most, fitting, key=lambda number: (-scores[number], number))
-        return tuple(Place(*self._windows[n][:3], round(scores[n], 3)) for n in best)
+        return tuple(FoundDefinition(*self._windows[n][:3], round(scores[n], 3)) for n in best)

@@ -59,7 +59,7 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Call:
+class SourceCall:
     """`receiver.name(...)` inside of the entity `within` (an id)."""
 
     within: str
@@ -68,7 +68,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """What one file holds. `imports` are the words of the language, not yet resolved.
 
     language: "" for a text that has no grammar. complete: False where a bound left some of it out.
@@ -79,13 +79,13 @@ class Source:
     lines: int
     entities: tuple[Entity, ...] = ()
     imports: tuple[str, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SourceCall, ...] = ()
     complete: bool = True
 
 
 def read_source(
     path: str, content: bytes, syntax: Syntax, late: Callable[[], bool] = lambda: False
-) -> Source:
+) -> SourceFile:
     """The facts of a file.
 
     late: asked again and again; once it says True while the file is parsed, it has no facts, and
@@ -97,11 +97,11 @@ def read_source(
             lambda at, _: content[at : at + _CHUNK], progress_callback=lambda *_: late()
         )
     except ValueError:  # the library's word for a parse that was given up
-        return Source(path, syntax.name, lines, complete=False)
+        return SourceFile(path, syntax.name, lines, complete=False)
     reader = _Reader(path, content, syntax)
     complete = reader.read(tree, late)
     imports = tuple(dict.fromkeys(reader.imports))
-    return Source(
+    return SourceFile(
         path,
         syntax.name,
         lines,
@@ -138,7 +138,7 @@ class _Reader:
         self._decorated: tuple[int, int] = (-1, 0)
         self.entities: list[Entity] = []
         self.imports: list[str] = []
-        self.calls: list[Call] = []
+        self.calls: list[SourceCall] = []
 
     def read(self, tree: Tree, late: Callable[[], bool]) -> bool:
         """Every node that matters, in the file's order. False when some were left out."""
@@ -280,7 +280,7 @@ class _Reader:
         if name in {"require", "require_relative"}:
             self.imports += self._required(node, name)
         elif name.isidentifier():
-            self.calls.append(Call(self._open[-1].id, receiver, name))
+            self.calls.append(SourceCall(self._open[-1].id, receiver, name))
 
     def _required(self, call: Node, name: str) -> list[str]:
         arguments = call.child_by_field_name("arguments")

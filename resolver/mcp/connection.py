@@ -41,7 +41,7 @@ class ConnectionLost(Exception):
     """The server is gone; the words say how."""
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """The server has answered with an error; these are its words."""
 
 
@@ -123,13 +123,13 @@ class Connection:
         error = asking.exception()
         if error is None:
             return asking.result()
-        words = words_of(error)
+        words = text_of_error(error)
         if self._is_end(error) or words == _LOST:
             self._end(self._why or words)
             raise self._lost()
         if self._status:
             words, self._status = f"{words} (HTTP status {self._status})", 0
-        raise Refused(words)
+        raise ToolRefused(words)
 
     def _is_end(self, error: BaseException) -> bool:
         from mcp import MCPError
@@ -141,7 +141,7 @@ class Connection:
         error = None
         if self._life.done() and not self._life.cancelled():
             error = self._life.exception()
-        words = self._why or (words_of(error) if error else "the connection ended")
+        words = self._why or (text_of_error(error) if error else "the connection ended")
         return ConnectionLost(f"{words} (HTTP status {self._status})" if self._status else words)
 
     def _end(self, why: str) -> None:
@@ -241,7 +241,7 @@ def _seen(life: "asyncio.Task[None]") -> None:
         life.exception()
 
 
-def words_of(error: BaseException) -> str:
+def text_of_error(error: BaseException) -> str:
     """What went wrong, in one line. Of a group the first is told."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 
 END_SECONDS: Final = 2.0
 """What it has to end when its input has ended, and again when it was asked to by a signal."""
@@ -53,7 +53,7 @@ class HostProcess:
         self._end_seconds = end_seconds
         known = {name: environment[name] for name in PASSED_ON if name in environment}
         self._scratch = ExitStack()
-        folder = self._scratch.enter_context(scratch_folder()) / "mcp"
+        folder = self._scratch.enter_context(temporary_directory()) / "mcp"
         folder.mkdir()
         self._wake, self._waker = os.pipe()
         self._words = b""

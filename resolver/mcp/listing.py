@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from resolver.mcp.schemas import Clean, reduced, shortened
+from resolver.mcp.schemas import Clean, reduce_schema, shorten_schema
 from resolver.model import JsonObject, McpTool
 
 MOST_TOOLS: Final = 40
@@ -26,7 +26,7 @@ _NAME: Final = re.compile(rf"[\w./:@-]{{1,{MAX_NAME}}}")
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedTool:
     """The tools, and for each server the names of those that did not fit or could not be read."""
 
     tools: tuple[McpTool, ...]
@@ -34,7 +34,7 @@ class Offered:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ToolListing:
     """What one server lists. allows: whether a tool of that name may be used."""
 
     server: str
@@ -42,7 +42,7 @@ class Listing:
     allows: Callable[[str], bool]
 
 
-def offered(listings: Iterable[Listing], clean: Clean) -> Offered:
+def offered(listings: Iterable[ToolListing], clean: Clean) -> OfferedTool:
     """The tools that a model is offered, in the servers' order.
 
     clean: takes out of each text what nobody sees and what nobody may know.
@@ -61,13 +61,13 @@ def offered(listings: Iterable[Listing], clean: Clean) -> Offered:
             tool = _tool(listing.server, name, listed, clean)
             size = len(tool.model_dump_json()) if tool else 0
             if tool is None or len(tools) == MOST_TOOLS or size > room:
-                out.append(shortened(clean(name), MAX_NAME))
+                out.append(shorten_schema(clean(name), MAX_NAME))
                 continue
             room -= size
             tools.append(tool)
         if out:
             left_out[listing.server] = tuple(out)
-    return Offered(tuple(tools), left_out)
+    return OfferedTool(tuple(tools), left_out)
 
 
 def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
@@ -75,12 +75,12 @@ def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool |
     if not _NAME.fullmatch(name) or clean(name) != name:
         return None
     words = listed.get("description") or listed.get("title")
-    schema = reduced(listed.get("inputSchema"), clean)
+    schema = reduce_schema(listed.get("inputSchema"), clean)
     if clean(json.dumps(schema, ensure_ascii=False)) != json.dumps(schema, ensure_ascii=False):
         schema = {"type": "object", "properties": {}}
     return McpTool(
         server=server,
         name=name,
-        description=shortened(clean(words), MAX_DESCRIPTION) if isinstance(words, str) else "",
+        description=shorten_schema(clean(words), MAX_DESCRIPTION) if isinstance(words, str) else "",
         parameters=schema,
     )

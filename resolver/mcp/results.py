@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from resolver.events.observations import McpResult
-from resolver.mcp.schemas import Clean, shortened
+from resolver.mcp.schemas import Clean, shorten_schema
 from resolver.model import JsonObject
 from resolver.templates import render
 
@@ -37,7 +37,7 @@ class _Parts:
     images: list[str]
 
 
-def observed(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
+def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
     """The observation. clean: takes out of a text what nobody sees and what nobody may know."""
     parts = _Parts([], [])
     content = result.get("content")
@@ -48,9 +48,8 @@ def observed(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
     if structured is not None and not any(text.strip() for text in parts.texts):
         parts.texts.append(clean(_json(structured, indent=1)))
     if not isinstance(content, list) and structured is None:
-        parts.texts.append(
-            f"[what it answered is no result of a tool: {shortened(clean(_json(result)), 1000)}]"
-        )
+        shown = shorten_schema(clean(_json(result)), 1000)
+        parts.texts.append(f"[what it answered is no result of a tool: {shown}]")
     text = "\n".join(parts.texts)
     told, path = _fitted(text, keep)
     fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED
@@ -110,7 +109,7 @@ def _fitted(text: str, keep: Keep) -> tuple[str, str | None]:
 
 
 def _short(value: object, clean: Clean) -> str:
-    return shortened(" ".join(clean(value).split()), 200) if isinstance(value, str) else "?"
+    return shorten_schema(" ".join(clean(value).split()), 200) if isinstance(value, str) else "?"
 
 
 def _json(value: object, indent: int | None = None) -> str:

@@ -32,7 +32,7 @@ _ANYTHING: JsonObject = {"type": "string"}
 Clean = Callable[[str], str]
 
 
-def reduced(schema: object, clean: Clean) -> JsonObject:
+def reduce_schema(schema: object, clean: Clean) -> JsonObject:
     """The schema of a tool's arguments, always of an object.
 
     clean: for each description. Its names are kept as they are, or left out.
@@ -96,7 +96,7 @@ class _Reducer:
         for schema in schemas:
             text = schema.get("description") or schema.get("title")
             if self._texts and isinstance(text, str) and text.strip():
-                return {"description": shortened(self._clean(text), self._texts)}
+                return {"description": shorten_schema(self._clean(text), self._texts)}
         return {}
 
     def _type(self, schema: JsonObject) -> str:
@@ -143,7 +143,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_schema(text: str, limit: int) -> str:
     """Text in at most so many characters, what is cut said by an ellipsis."""
     text = text.strip()
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

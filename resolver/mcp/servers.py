@@ -15,11 +15,11 @@ from typing import Any, Final, TypeVar
 
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
-from resolver.mcp.connection import Connection, ConnectionLost, Refused, words_of
+from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
 from resolver.mcp.endpoint import Endpoint
-from resolver.mcp.listing import Listing, offered
-from resolver.mcp.results import Keep, observed
-from resolver.mcp.schemas import Clean, shortened
+from resolver.mcp.listing import ToolListing, offered
+from resolver.mcp.results import Keep, observation_of_result
+from resolver.mcp.schemas import Clean, shorten_schema
 from resolver.model import JsonObject, McpTool
 from resolver.templates import render
 
@@ -113,13 +113,13 @@ class McpServers:
         if not server.endpoint.allows(action.name):
             return self._failed(action, "refused", "this tool may not be used here")
         try:
-            return observed(self._run(server.call(action)), self._clean, self._keep)
+            return observation_of_result(self._run(server.call(action)), self._clean, self._keep)
         except TimeoutError:
             seconds = f"{server.endpoint.timeout:g} seconds"
             return self._failed(action, "timeout", f"no sign of life in {seconds}")
         except CancelledError:
             return self._failed(action, "interrupted", "somebody has interrupted it")
-        except Refused as error:
+        except ToolRefused as error:
             return self._failed(action, "error", str(error))
         except ConnectionLost as error:
             return self._failed(action, "gone" if server.is_gone else "lost", str(error))
@@ -145,10 +145,10 @@ class McpServers:
     def _failed(self, action: McpCall, how: str, why: str) -> ErrorObservation:
         words = render(
             "agent/mcp_failed.md.j2",
-            server=shortened(self._clean(action.server), MAX_WORDS),
-            tool=shortened(self._clean(action.name), MAX_WORDS),
+            server=shorten_schema(self._clean(action.server), MAX_WORDS),
+            tool=shorten_schema(self._clean(action.name), MAX_WORDS),
             how=how,
-            why=shortened(self._clean(why), 4 * MAX_WORDS),
+            why=shorten_schema(self._clean(why), 4 * MAX_WORDS),
         )
         return ErrorObservation(content=words.strip(), code="mcp")
 
@@ -164,7 +164,7 @@ class McpServers:
         """The tools of those that have started."""
         found = offered(
             (
-                Listing(name, server.listed, server.endpoint.allows)
+                ToolListing(name, server.listed, server.endpoint.allows)
                 for name, server in self._servers.items()
             ),
             self._clean,
@@ -182,7 +182,7 @@ class McpServers:
     def _tell(self) -> None:
         for name, server in self._servers.items():
             while server.notes:
-                words = shortened(self._clean(server.notes.pop(0)), MAX_WORDS)
+                words = shorten_schema(self._clean(server.notes.pop(0)), MAX_WORDS)
                 self._note(f"MCP server {name}: {words}")
 
 
@@ -247,6 +247,6 @@ class _Server:
             return await self._connection.tools(self._seconds)
         except TimeoutError:
             self._why = f"it did not answer in {self._seconds:g} seconds"
-        except (ConnectionLost, Refused) as error:
-            self._why = words_of(error)
+        except (ConnectionLost, ToolRefused) as error:
+            self._why = text_of_error(error)
         raise ConnectionLost(self._why)

@@ -12,14 +12,14 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
-from resolver.events.log import Event, parse_event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
-from resolver.memory.outcomes import checks_in, outcome_of
-from resolver.memory.text import cut_middle
+from resolver.memory.outcomes import checks_in, command_outcome
+from resolver.memory.text import truncate_middle
 from resolver.model import PlanItem
 from resolver.shell.checks import read_checks
 from resolver.shell.code import written_in
-from resolver.shell.writes import written
+from resolver.shell.writes import written_paths
 
 ROOM = 24_000
 """Characters that all of it has, about."""
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedFile:
     """A file's last change. how: "editor", or what else wrote it; what: lines that went and came;
     why: the agent's words at that time; ids of the events are in the log, not here."""
 
@@ -56,7 +56,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckFact:
     """How a command that tests, builds or lints ended the last time. piped: the exit code may be
     that of another program, which read its output."""
 
@@ -70,7 +70,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionFact:
     """What a person said to an action that waited for them. by: empty for the operator."""
 
     action: str
@@ -151,9 +151,11 @@ class Facts:
         self._question = ""
         self.plan: tuple[PlanItem, ...] = ()
         self.finished = ""
-        self.files: _Kept[Change] = parent.files if parent else _Kept(MOST["files"])
-        self.checks: _Kept[Check] = parent.checks if parent else _Kept(MOST["checks"])
-        self.decisions: _Kept[Decision] = parent.decisions if parent else _Kept(MOST["decisions"])
+        self.files: _Kept[ChangedFile] = parent.files if parent else _Kept(MOST["files"])
+        self.checks: _Kept[CheckFact] = parent.checks if parent else _Kept(MOST["checks"])
+        self.decisions: _Kept[DecisionFact] = (
+            parent.decisions if parent else _Kept(MOST["decisions"])
+        )
         self.failures = _Kept[tuple[str, int]](MOST["failures"])
         self.commands = _Kept[tuple[str, int | None]](MOST["commands"])
         self.thoughts = _Kept[str](MOST["thoughts"], FIRST)
@@ -181,14 +183,17 @@ class Facts:
             case life.DelegateEvent(delegate=delegate):
                 if delegate not in self._nested:
                     self._nested[delegate] = Facts(self)
-                self._nested[delegate].take(parse_event(event.event))
+                self._nested[delegate].take(parse_logged_event(event.event))
             case life.ConfirmationAsked(action=action, wanted=wanted):
                 self._wanted[action] = wanted.text
             case life.ConfirmationAnswered(action=action):
                 self._decided(self._wanted.pop(action, ""), event)
             case a.Message(source=Source.USER, content=content, cause=None):
                 if self._question:
-                    answer = (cut_middle(self._question, EXCERPT), cut_middle(content, EXCERPT))
+                    answer = (
+                        truncate_middle(self._question, EXCERPT),
+                        truncate_middle(content, EXCERPT),
+                    )
                     self.answers.put(str(event.id), answer)
                 self._question = ""
             case ActionBase(source=Source.AGENT):
@@ -207,17 +212,20 @@ class Facts:
             case a.Message(content=content, wait_for_response=True):
                 self._question = content
             case a.Finish(message=message):
-                self.finished = cut_middle(message, EXCERPT)
+                self.finished = truncate_middle(message, EXCERPT)
             case _:
                 self._open[action.id] = action
 
     def _decided(self, wanted: str, answer: life.ConfirmationAnswered) -> None:
-        shown, reason = cut_middle(wanted.strip(), EXCERPT), cut_middle(answer.reason, EXCERPT)
-        self.decisions.put(wanted, Decision(shown, answer.approved, answer.by, reason))
+        shown, reason = (
+            truncate_middle(wanted.strip(), EXCERPT),
+            truncate_middle(answer.reason, EXCERPT),
+        )
+        self.decisions.put(wanted, DecisionFact(shown, answer.approved, answer.by, reason))
 
     def _keep(self, where: _Kept[str], text: str) -> None:
         if text:
-            where.put(text[:EXCERPT], cut_middle(text, EXCERPT))
+            where.put(text[:EXCERPT], truncate_middle(text, EXCERPT))
 
     def _take_result(self, action: ActionBase, result: ObservationBase) -> None:
         match action, result:
@@ -234,17 +242,20 @@ class Facts:
                     self._changed(path, "Python", "")
             case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
                 self._nested.pop(id, None)
-                told = (cut_middle(f"{agent}: {task}", EXCERPT), cut_middle(content, 2 * EXCERPT))
+                told = (
+                    truncate_middle(f"{agent}: {task}", EXCERPT),
+                    truncate_middle(content, 2 * EXCERPT),
+                )
                 self.delegated.put(str(id), told)
             case _:
                 pass
 
     def _changed(self, path: str, how: str, what: str) -> None:
         known = self.files.by_key.get(path)
-        why = cut_middle(self._said, EXCERPT) or (known.why if known else "")
+        why = truncate_middle(self._said, EXCERPT) or (known.why if known else "")
         times = known.times + 1 if known else 1
         nested = self._parent is not None
-        self.files.put(path, Change(path, times, how, what, why, by_delegate=nested))
+        self.files.put(path, ChangedFile(path, times, how, what, why, by_delegate=nested))
         self._no_longer_fresh()
 
     def _no_longer_fresh(self) -> None:
@@ -252,8 +263,8 @@ class Facts:
             self.checks.by_key[key] = replace(check, changed_since=True)
 
     def _ran(self, command: str, result: o.CmdOutput) -> None:
-        shown = cut_middle(command.strip(), EXCERPT)
-        what = written(command)
+        shown = truncate_middle(command.strip(), EXCERPT)
+        what = written_paths(command)
         for path in what.paths:
             self._changed(path, shown, "")
         if what.unknown:
@@ -264,9 +275,9 @@ class Facts:
         for check in checks:
             known = self.checks.by_key.get(check)
             times = known.times + 1 if known else 1
-            outcome = outcome_of(result.content)
+            outcome = command_outcome(result.content)
             nested = self._parent is not None
-            kept = Check(cut_middle(check, EXCERPT), result.exit_code, outcome, times)
+            kept = CheckFact(truncate_middle(check, EXCERPT), result.exit_code, outcome, times)
             self.checks.put(check, replace(kept, by_delegate=nested, piped=piped))
         if result.exit_code and not checks:
             self.failures.put(shown, (shown, result.exit_code))
@@ -316,10 +327,10 @@ def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
     return Listed(tuple(told), len(items) - len(told))
 
 
-def _in_short(change: Change) -> str:
+def _in_short(change: ChangedFile) -> str:
     """The change in one line."""
     why = " ".join(change.why.split())
-    return f"{change.path}: {cut_middle(why, SHORT)}" if why else change.path
+    return f"{change.path}: {truncate_middle(why, SHORT)}" if why else change.path
 
 
 def _hunk(diff: str) -> str:
@@ -341,11 +352,11 @@ def _length(item: object) -> int:
         case tuple():
             parts: Sequence[object] = item
             return 8 + sum(len(str(part)) for part in parts)
-        case Change(path=path, how=how, what=what, why=why):
+        case ChangedFile(path=path, how=how, what=what, why=why):
             return 30 + len(path) + len(how) + len(what) + len(why)
-        case Decision(action=action, by=by, reason=reason):
+        case DecisionFact(action=action, by=by, reason=reason):
             return 30 + len(action) + len(by) + len(reason)
-        case Check(command=command, outcome=outcome):
+        case CheckFact(command=command, outcome=outcome):
             return 40 + len(command) + len(outcome)
         case _:
             return len(str(item))

@@ -19,10 +19,10 @@ from resolver.errors import ResolverError
 from resolver.events.actions import Remember
 from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import Event, parse_event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import ErrorObservation, Remembered
 from resolver.events.state import State
-from resolver.memory.skills.recalling import Notes
+from resolver.memory.skills.recalling import NoteReader
 from resolver.security.formats import find_credentials
 from resolver.security.redaction import MARK
 from resolver.templates import render
@@ -39,7 +39,7 @@ MAX_FILE = 200_000
 _WORD = re.compile(r"\w+")
 
 
-class Kept(BaseModel):
+class StoredNotes(BaseModel):
     """A note with where it comes from. run: its id. at: when that run was."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -66,7 +66,7 @@ def without_known(notes: Iterable[str], text: str) -> tuple[str, ...]:
     return tuple(note for note in notes if _sense(note) not in known)
 
 
-def answer(state: State, action: Remember) -> ObservationBase:
+def answer_note(state: State, action: Remember) -> ObservationBase:
     """What the agent is told of its note. state: the run's, in which the action stands."""
     taken = [note for note in notes_of(state.events) if _sense(note) != _sense(action.note)]
     if len(taken) >= MOST_OF_RUN:
@@ -80,7 +80,7 @@ def _noted(events: Iterable[Event]) -> Iterator[str]:
         if isinstance(event, Remember):
             yield event.note
         elif isinstance(event, DelegateEvent):
-            yield from _noted([parse_event(event.event)])
+            yield from _noted([parse_logged_event(event.event)])
 
 
 def _sense(note: str) -> tuple[str, ...]:
@@ -94,14 +94,14 @@ class NoteStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read(self, repository: str) -> Notes:
+    def read(self, repository: str) -> NoteReader:
         """The notes of a repository as a run is told them, the newest first. A file that can't be
         read has none."""
         kept = self._load(self._file(repository))
         newest = sorted(kept, key=lambda one: one.at, reverse=True)
         lines = [f"- {one.note} (run {one.run}, {one.at:%Y-%m-%d})" for one in newest]
         runs = tuple(dict.fromkeys(f"run {one.run}" for one in newest))
-        return Notes("\n".join(lines), runs)
+        return NoteReader("\n".join(lines), runs)
 
     def add(self, repository: str, notes: Sequence[str], run: str, at: datetime) -> tuple[str, ...]:
         """Keep the notes; those that were new. What is said again counts as of this run.
@@ -115,7 +115,7 @@ class NoteStore:
                 new = tuple(note for note in notes if _sense(note) not in before)
                 for note in notes:
                     before.pop(_sense(note), None)
-                    before[_sense(note)] = Kept(note=note, run=run, at=at)
+                    before[_sense(note)] = StoredNotes(note=note, run=run, at=at)
                 self._write(file, list(before.values())[-MOST_KEPT:])
         except OSError as error:
             raise ResolverError(
@@ -128,15 +128,15 @@ class NoteStore:
         name = re.sub(r"[^a-z0-9._-]", "~", repository.lower())[-200:]
         return self._folder / f"{name}.json"
 
-    def _load(self, file: Path) -> list[Kept]:
+    def _load(self, file: Path) -> list[StoredNotes]:
         try:
             with file.open("rb") as opened:
                 data = json.loads(opened.read(MAX_FILE))
-            return [Kept.model_validate(one) for one in data][-MOST_KEPT:]
+            return [StoredNotes.model_validate(one) for one in data][-MOST_KEPT:]
         except (OSError, ValueError, TypeError, ValidationError, RecursionError):
             return []
 
-    def _write(self, file: Path, kept: Sequence[Kept]) -> None:
+    def _write(self, file: Path, kept: Sequence[StoredNotes]) -> None:
         whole = json.dumps([one.model_dump(mode="json") for one in kept], indent=1)
         beside = file.with_suffix(".new")
         beside.write_text(whole, encoding="utf-8")

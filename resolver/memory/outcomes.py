@@ -25,7 +25,7 @@ def checks_in(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check[:LONGEST] for check in read_checks(command).checks))
 
 
-def outcome_of(output: str, room: int = 600) -> str:
+def command_outcome(output: str, room: int = 600) -> str:
     """The lines of an output that say how a check ended: what failed, and the last words."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     failing = [line for line in lines if _FAILING.match(line)]

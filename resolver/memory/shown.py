@@ -7,8 +7,8 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
-from resolver.memory.outcomes import outcome_of
-from resolver.memory.text import cut_middle, marker_for
+from resolver.memory.outcomes import command_outcome
+from resolver.memory.text import marker_for, truncate_middle
 from resolver.memory.turns import Note, Turn
 from resolver.templates import render
 
@@ -36,7 +36,7 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
         return masked_text(result) if told else observation_text(result, limit)
     match action:
         case a.Invalid(reason=reason):
-            return cut_middle(f"ERROR: {reason}", limit)
+            return truncate_middle(f"ERROR: {reason}", limit)
         case a.Think():
             return "Noted."
         case a.Finish():
@@ -64,7 +64,7 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
         case o.FileEditResult(diff=diff):
             return _body(observation.content or diff, limit, "View the file to see all of it.")
         case o.ErrorObservation(content=content):
-            return cut_middle(f"ERROR: {content}", limit)
+            return truncate_middle(f"ERROR: {content}", limit)
         case o.RecallResult():
             return _recalled_text(observation, limit)
         case _:
@@ -72,7 +72,7 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
 
 
 def _recalled_text(result: o.RecallResult, limit: int) -> str:
-    text = cut_middle(result.content, limit)
+    text = truncate_middle(result.content, limit)
     return render(
         "agent/recall.md.j2",
         text=text,
@@ -91,11 +91,11 @@ def masked_text(observation: ObservationBase) -> str:
     match observation:
         case o.CmdOutput(output_file=where, exit_code=code):
             again = f"all of it is in {where}" if where else "run the command again to see it"
-            outcome = outcome_of(observation.content, 200 if code == 0 else 600)
+            outcome = command_outcome(observation.content, 200 if code == 0 else 600)
             note = f"[output of {size} left out to save room; {again}]"
             parts = [outcome, note, _status(observation)]
         case o.IPythonOutput(error=error):
-            outcome = outcome_of(observation.content) if error else ""
+            outcome = command_outcome(observation.content) if error else ""
             note = f"[output of {size} left out to save room; run the cell again to see it]"
             parts = [outcome, note]
             parts += ["[the cell raised an error]"] if error else []
@@ -110,7 +110,7 @@ def masked_text(observation: ObservationBase) -> str:
 
 def _body(content: str, limit: int, hint: str) -> str:
     text = content.rstrip("\n")
-    return cut_middle(text, limit, hint) if text.strip() else "[no output]"
+    return truncate_middle(text, limit, hint) if text.strip() else "[no output]"
 
 
 def _command_text(output: o.CmdOutput, limit: int) -> str:

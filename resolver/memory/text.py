@@ -5,7 +5,7 @@ of others begins and ends.
 import hashlib
 
 
-def cut_middle(text: str, limit: int, hint: str = "") -> str:
+def truncate_middle(text: str, limit: int, hint: str = "") -> str:
     """`text` with its middle left out when it is longer than `limit` characters.
 
     Head and tail get half of the limit each and end at a line's end where one is near. The note

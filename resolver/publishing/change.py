@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from resolver.errors import ForgeError, PushRefused
 from resolver.forge.pull_words import pull_request_body, pull_request_title
 from resolver.model import Publication, PullRequest, TriggerKind
-from resolver.publishing.landing import change_since, land
-from resolver.publishing.making import Change, Making
-from resolver.publishing.onto import Missed, publish_on_pull
-from resolver.publishing.placing import move_on, new_branch
+from resolver.publishing.landing import apply_to_branch, change_since
+from resolver.publishing.making import CommitBuilder, PlannedChange
+from resolver.publishing.onto import BranchUnavailable, publish_on_pull
+from resolver.publishing.placing import advance_branch, create_branch
 from resolver.publishing.request import PublishRequest, PushedChange
 from resolver.publishing.updating import publish_merge
 from resolver.templates import render
@@ -24,7 +24,7 @@ def describe_unpublished(request: PublishRequest) -> Publication:
     return Publication(pull_request=PullRequest(title=title, body=body))
 
 
-def publish(making: Making) -> Iterator[Publication]:
+def publish(making: CommitBuilder) -> Iterator[Publication]:
     """Commit, push, open the pull request. Yield what is public after each step, so that nothing of
     it is lost when the next one fails. Each step finds what an earlier attempt has already done.
     """
@@ -39,7 +39,7 @@ def publish(making: Making) -> Iterator[Publication]:
 
 
 def propose(
-    making: Making, pushed: PushedChange, started: float, *, describes: bool = True
+    making: CommitBuilder, pushed: PushedChange, started: float, *, describes: bool = True
 ) -> Iterator[Publication]:
     """Open the pull request of a pushed change, or bring the text of the one it was added to up to
     date. started: when publishing did, on the monotonic clock. describes: whether the text of the
@@ -60,7 +60,7 @@ def propose(
         making.request.log.stage("published", where, time.monotonic() - started)
 
 
-def _opened(making: Making, pushed: PushedChange) -> Publication:
+def _opened(making: CommitBuilder, pushed: PushedChange) -> Publication:
     request, publication = making.request, pushed.publication
     report = request.report_with(publication)
     task = request.task.model_copy(update={"base_branch": pushed.propose_onto})
@@ -69,7 +69,7 @@ def _opened(making: Making, pushed: PushedChange) -> Publication:
     return publication.model_copy(update={"pull_request": opened})
 
 
-def _described(making: Making, publication: Publication) -> Publication:
+def _described(making: CommitBuilder, publication: Publication) -> Publication:
     """With the text of the pull request that the change was pushed to, where that is ours: it says
     what is new. That it can't be written is said, and undoes nothing."""
     try:
@@ -80,21 +80,21 @@ def _described(making: Making, publication: Publication) -> Publication:
     return publication.model_copy(update={"pull_request": pull}) if pull else publication
 
 
-def _new(making: Making) -> PushedChange:
+def _new(making: CommitBuilder) -> PushedChange:
     request, base = making.request, making.workspace.base
     made = making.commit(request.patch.tree, base)
     local = request.trigger.kind is TriggerKind.LOCAL
     if request.settings.base_moved != "leave" and not local and request.task.follows is None:
         made = _on_newest(making, base) or made
-    branch, placed = new_branch(making, made)
+    branch, placed = create_branch(making, made)
     return _proposed(making, Publication(branch=branch, commit=placed))
 
 
-def _proposed(making: Making, publication: Publication) -> PushedChange:
+def _proposed(making: CommitBuilder, publication: Publication) -> PushedChange:
     return PushedChange(publication, propose_onto=making.request.task.base_branch)
 
 
-def _on_newest(making: Making, base: str) -> str | None:
+def _on_newest(making: CommitBuilder, base: str) -> str | None:
     """The commit together with what the base branch has got since; None where nothing is to be done
     about that, or nothing can be."""
     request = making.request
@@ -102,7 +102,7 @@ def _on_newest(making: Making, base: str) -> str | None:
     tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
     if tip is None or tip == base:
         return None
-    made = making.onto(Change(base, patch.tree), tip)
+    made = making.onto(PlannedChange(base, patch.tree), tip)
     if made is None or made == tip:
         told = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
         request.notices.append(told.strip())
@@ -110,7 +110,7 @@ def _on_newest(making: Making, base: str) -> str | None:
     return made
 
 
-def _add(making: Making) -> PushedChange | None:
+def _add(making: CommitBuilder) -> PushedChange | None:
     """One more commit on the branch of the run that this one goes on from, or of the open pull
     request that the work adds to.
 
@@ -127,7 +127,7 @@ def _add(making: Making) -> PushedChange | None:
         return _instead(making, earlier)
     try:
         return _proposed(making, _landed(making, earlier, earlier.branch, earlier.commit))
-    except Missed as missed:
+    except BranchUnavailable as missed:
         _not_added(request, earlier, missed.why)
         return None
     except PushRefused as refused:
@@ -137,31 +137,31 @@ def _add(making: Making) -> PushedChange | None:
         return None
 
 
-def _landed(making: Making, earlier: Publication, branch: str, known: str) -> Publication:
+def _landed(making: CommitBuilder, earlier: Publication, branch: str, known: str) -> Publication:
     """Raises Missed with the word that the template knows."""
     git, source = making.workspace.git, making.request.task.source
 
     def tip_of() -> str:
         tip = fetch_tip(git, source, branch, making.request.credential())
         if tip is None or not is_ancestor(git, known, tip):
-            raise Missed("rewritten")
+            raise BranchUnavailable("rewritten")
         return tip
 
     def push(commit: str, tip: str) -> str:
-        return move_on(making, commit, branch, source, tip)
+        return advance_branch(making, commit, branch, source, tip)
 
     tip_of()  # brings what is public into the clone
     change = change_since(making, earlier)
-    landed = land(making, change, branch, tip_of, push) if change else None
+    landed = apply_to_branch(making, change, branch, tip_of, push) if change else None
     if landed is None:
-        raise Missed("moved")
+        raise BranchUnavailable("moved")
     if landed.how == "unchanged":
         there = {"how": "unchanged", "commit": landed.commit, "comment_url": None}
         return earlier.model_copy(update=there)
     return Publication(branch=branch, commit=landed.commit, how="added")
 
 
-def _instead(making: Making, earlier: Publication) -> PushedChange | None:
+def _instead(making: CommitBuilder, earlier: Publication) -> PushedChange | None:
     """What is left to be made public where the pull request is merged or closed by now: what was
     asked for by itself, on top of the base branch. None where that is to be all of the work."""
     request, task = making.request, making.request.task
@@ -177,11 +177,11 @@ def _instead(making: Making, earlier: Publication) -> PushedChange | None:
     if made == tip:
         return PushedChange(earlier.model_copy(update={"how": "unchanged"}))
     _not_added(request, earlier, "left")
-    branch, placed = new_branch(making, made)
+    branch, placed = create_branch(making, made)
     return _proposed(making, Publication(branch=branch, commit=placed))
 
 
-def _earlier(making: Making) -> Publication:
+def _earlier(making: CommitBuilder) -> Publication:
     """What is added to; nothing of it is set where the work stands by itself."""
     continuation, follows = making.request.continuation, making.request.task.follows
     if continuation and continuation.publication.pull_request:

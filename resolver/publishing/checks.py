@@ -6,7 +6,7 @@ from resolver.model import Publication
 from resolver.templates import render
 
 
-def told_of_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
+def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
     """Return a warning where no workflow starts on the change: GitHub starts none for the token of
     a job, so that no workflow starts itself.
 

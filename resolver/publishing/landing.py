@@ -8,15 +8,15 @@ from typing import Literal
 
 from resolver.errors import ForgeError
 from resolver.model import Publication
-from resolver.publishing.making import Change, Making
+from resolver.publishing.making import CommitBuilder, PlannedChange
 from resolver.publishing.placing import ATTEMPTS
 from resolver.workspace.clone import check_commit
 from resolver.workspace.git import HostGit
-from resolver.workspace.merging import replay
+from resolver.workspace.merging import replay_commits
 
 
 @dataclass(frozen=True)
-class Landed:
+class AppliedChange:
     """The commit that has the change. unchanged: it is somebody else's, who has made the same one;
     or nothing had changed."""
 
@@ -24,13 +24,13 @@ class Landed:
     how: Literal["pushed", "unchanged"]
 
 
-def land(
-    making: Making,
-    change: Change,
+def apply_to_branch(
+    making: CommitBuilder,
+    change: PlannedChange,
     branch: str,
     tip_of: Callable[[], str],
     push: Callable[[str, str], str],
-) -> Landed | None:
+) -> AppliedChange | None:
     """Put the change at the end of a branch; None where git alone can't, and the branch is left
     as it is.
 
@@ -40,22 +40,22 @@ def land(
     others are always faster.
     """
     if change.tree == making.workspace.tree(change.parent):
-        return Landed(change.parent, "unchanged")
+        return AppliedChange(change.parent, "unchanged")
     for _ in range(ATTEMPTS):
         tip = tip_of()
         if own := making.own_since(change.parent, tip):
-            return Landed(own, "pushed")
+            return AppliedChange(own, "pushed")
         made = making.onto(change, tip)
         if made is None:
             return None
         if made == tip:
-            return Landed(tip, "unchanged")
+            return AppliedChange(tip, "unchanged")
         if placed := push(made, tip):
-            return Landed(placed, "pushed")
+            return AppliedChange(placed, "pushed")
     raise ForgeError(f"{branch} was pushed to again and again", "try again when it is quiet there")
 
 
-def change_since(making: Making, earlier: Publication) -> Change | None:
+def change_since(making: CommitBuilder, earlier: Publication) -> PlannedChange | None:
     """What the work has changed since an earlier run of it, on top of what that one has made
     public. None where git alone can't tell the two apart.
 
@@ -70,9 +70,9 @@ def change_since(making: Making, earlier: Publication) -> Change | None:
     if before is None:
         return None
     if before == workspace.tree(commit):
-        return Change(commit, patch.tree)
-    found = replay(git, before, patch.tree, commit)
-    return None if found.conflicts else Change(commit, found.tree)
+        return PlannedChange(commit, patch.tree)
+    found = replay_commits(git, before, patch.tree, commit)
+    return None if found.conflicts else PlannedChange(commit, found.tree)
 
 
 def _tree_of(git: HostGit, start: str, earlier: Publication) -> str | None:
@@ -91,7 +91,7 @@ def _tree_of(git: HostGit, start: str, earlier: Publication) -> str | None:
     made = git.text("rev-parse", f"{start}^{{tree}}")
     for line in git.text(*args).splitlines():
         parents, tree = line.split()[:-1], line.split()[-1]
-        found = replay(git, parents[0], tree, made)
+        found = replay_commits(git, parents[0], tree, made)
         if found.conflicts:
             return None
         made = found.tree

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from resolver.forge.places import with_links
+from resolver.forge.places import link_code_places
 from resolver.model import Trigger, TriggerKind
 from resolver.settings import Settings
 from resolver.workspace.workspace import Workspace
 
 
-def linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:
+def code_linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:
     """What makes links of the places in a text, where the forge has pages for them."""
     if trigger.kind is TriggerKind.LOCAL:
         return lambda text: text
     server = settings.github_server_url.rstrip("/")
     page = f"{server}/{trigger.repository}/blob/{workspace.base}"
-    return lambda text: with_links(text, page, workspace.lines_of)
+    return lambda text: link_code_places(text, page, workspace.lines_of)

@@ -15,7 +15,7 @@ from resolver.publishing.request import PublishRequest
 from resolver.settings import Settings
 from resolver.templates import render
 from resolver.workspace.clone import check_commit
-from resolver.workspace.merging import Merged, is_ancestor, merge, replay
+from resolver.workspace.merging import MergeResult, is_ancestor, merge, replay_commits
 from resolver.workspace.policy import PatchPolicy, check
 from resolver.workspace.publish import Identity
 from resolver.workspace.tree import read_patch
@@ -28,7 +28,7 @@ KNOWN_IDS = {"github-actions[bot]": 41898282}
 
 
 @dataclass(frozen=True)
-class Change:
+class PlannedChange:
     """What the work has changed, as it is on top of one commit. parent: that commit. tree: what
     that is with the change."""
 
@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Making:
+class CommitBuilder:
     """What a run's commits are made of, and where they are made public."""
 
     request: PublishRequest
@@ -65,7 +65,7 @@ class Making:
     @cached_property
     def _author(self) -> Identity:
         account = self.forge.account()
-        return identity(account.login, account.id, self._server)
+        return commit_identity(account.login, account.id, self._server)
 
     @property
     def _server(self) -> str:
@@ -108,7 +108,7 @@ class Making:
         git = self.workspace.git
         return git.text(*words, id).strip() == git.text(*words, made).strip()
 
-    def onto(self, change: Change, tip: str) -> str | None:
+    def onto(self, change: PlannedChange, tip: str) -> str | None:
         """Id of a commit that brings the change on top of what its branch holds by now; None where
         git alone can't. `tip` itself where all of it is there.
 
@@ -123,15 +123,15 @@ class Making:
             return None
         merges = self.request.settings.base_moved == "merge"
         made = self.commit(change.tree, known) if merges else ""
-        found = merge(git, tip, made) if merges else replay(git, known, change.tree, tip)
+        found = merge(git, tip, made) if merges else replay_commits(git, known, change.tree, tip)
         return self._put(found, tip, made)
 
     def replayed(self, known: str, tip: str) -> str | None:
         """As `onto`, of what has changed since `known`, where the two may have no history in
         common, as after a squash."""
-        return self._put(replay(self.workspace.git, known, self._patch.tree, tip), tip)
+        return self._put(replay_commits(self.workspace.git, known, self._patch.tree, tip), tip)
 
-    def _put(self, found: Merged, tip: str, merged: str = "") -> str | None:
+    def _put(self, found: MergeResult, tip: str, merged: str = "") -> str | None:
         if found.conflicts:
             return None
         if found.tree == self.workspace.tree(tip):
@@ -144,7 +144,7 @@ class Making:
         settings = self.request.settings
         patch = read_patch(self.workspace.git, base, tree, settings.max_patch_bytes)
         try:
-            check(self.workspace, patch, policy_of(settings))
+            check(self.workspace, patch, patch_policy_of(settings))
         except PolicyViolation as violation:
             raise PolicyViolation(
                 f"on top of what was pushed meanwhile, {violation.what}",
@@ -153,7 +153,7 @@ class Making:
             ) from violation
 
 
-def policy_of(settings: Settings) -> PatchPolicy:
+def patch_policy_of(settings: Settings) -> PatchPolicy:
     """Return what a change of a run with these settings may be."""
     return PatchPolicy(
         protected_paths=settings.protected_paths,
@@ -162,7 +162,7 @@ def policy_of(settings: Settings) -> PatchPolicy:
     )
 
 
-def identity(login: str, id: int | None, server: str) -> Identity:
+def commit_identity(login: str, id: int | None, server: str) -> Identity:
     """How a commit names an account, so that the server at this address links it: its users'
     addresses without mail are below its own name.
     """
@@ -178,4 +178,4 @@ def co_authors(trigger: Trigger, server: str) -> tuple[Identity, ...]:
     nobody = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
     if trigger.kind in nobody:
         return ()
-    return (identity(trigger.actor.login, trigger.actor.id, server),)
+    return (commit_identity(trigger.actor.login, trigger.actor.id, server),)

@@ -25,7 +25,7 @@ END = "<!-- end of notes from earlier runs -->"
 _COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
 
 
-def propose(
+def propose_notes(
     notes: Sequence[str], before: bytes | None, executor: Executor, stream: EventStream
 ) -> tuple[str, ...]:
     """Write the notes into AGENTS.md in the sandbox, by its editor; those that were new.
@@ -58,7 +58,7 @@ def propose(
     return () if isinstance(written, ErrorObservation) else new
 
 
-def told_of_notes(
+def render_notes(
     notes: Sequence[str], store: NoteStore | None, repository: str, run: str, at: datetime
 ) -> str:
     """Keep the notes with the program's data; what a person is told of it, "" for nothing.
@@ -76,7 +76,7 @@ def told_of_notes(
     return render("run/notes_kept.md.j2", notes=notes).strip()
 
 
-def told_of_change(patch: Patch, notes: Sequence[str]) -> str:
+def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
     """What a person should know of a change to what agents are told; "" for none. notes: those
     that may be a part of it, as `propose` wrote them."""
     paths = [change.path for change in patch.files if is_told_to_agents(change.path)]

@@ -7,14 +7,14 @@ from dataclasses import replace
 from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.forge.invisible import with_invisible_shown
 from resolver.model import How, Publication, PullRequest
-from resolver.publishing.landing import change_since, land
-from resolver.publishing.making import Change, Making
-from resolver.publishing.placing import move_on, new_branch
+from resolver.publishing.landing import apply_to_branch, change_since
+from resolver.publishing.making import CommitBuilder, PlannedChange
+from resolver.publishing.placing import advance_branch, create_branch
 from resolver.publishing.request import PushedChange
-from resolver.pull import Pull, PullSource
+from resolver.pull import PullRequestContext, PullRequestSource
 from resolver.settings import Settings
 from resolver.templates import render
-from resolver.workspace.merging import is_ancestor, mail, merge_base
+from resolver.workspace.merging import format_patch, is_ancestor, merge_base
 from resolver.workspace.policy import protected_in
 from resolver.workspace.pushing import fetch_tip, require_push
 
@@ -24,7 +24,7 @@ MOST_PATCH = 30_000
 """Bytes of a patch that a comment shows; a longer one is only kept."""
 
 
-class Missed(Exception):
+class BranchUnavailable(Exception):
     """The pull request's branch is not to be had for the change.
 
     why: the end of a sentence that begins with "because". is_there: it can still be merged into.
@@ -36,7 +36,7 @@ class Missed(Exception):
         self.is_there = is_there
 
 
-def _require_branch(settings: Settings, pull: Pull) -> None:
+def _require_branch(settings: Settings, pull: PullRequestContext) -> None:
     """Raise Missed for a branch that is never pushed to: what goes there is reviewed first."""
     if pull.is_fork:
         return
@@ -45,10 +45,12 @@ def _require_branch(settings: Settings, pull: Pull) -> None:
         pull.default_branch: "the default branch",
     }
     if pull.head_branch and pull.head_branch in kept:
-        raise Missed(f"{pull.head_branch} is {kept[pull.head_branch]}, which I never push to")
+        raise BranchUnavailable(
+            f"{pull.head_branch} is {kept[pull.head_branch]}, which I never push to"
+        )
 
 
-def as_now(making: Making) -> Making:
+def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
     """With the branch that the pull request comes from by now. Raises Missed when there is none to
     push to."""
     pull = pull_of(making)
@@ -66,19 +68,19 @@ def as_now(making: Making) -> Making:
         }
     )
     if not source.is_open:
-        raise Missed("it is merged or closed by now", is_there=False)
+        raise BranchUnavailable("it is merged or closed by now", is_there=False)
     _require_branch(making.request.settings, now)
     if source.is_protected:
-        raise Missed(f"its branch {source.branch} is protected")
+        raise BranchUnavailable(f"its branch {source.branch} is protected")
     if source.is_fork:
         _require_fork(making.request.settings, source)
     return replace(making, workspace=replace(making.workspace, pull=now))
 
 
-def require_way(making: Making) -> None:
+def require_way(making: CommitBuilder) -> None:
     """Raise Missed where nothing can be pushed to the branch that the pull request comes from, as
     far as is known before it is tried."""
-    making = as_now(making)
+    making = refresh_pull_request(making)
     pull = pull_of(making)
     if not pull.is_fork:
         return
@@ -89,66 +91,66 @@ def require_way(making: Making) -> None:
         raise _not_taken(pull, refused) from refused
 
 
-def _not_taken(pull: Pull, refused: PushRefused) -> Missed:
+def _not_taken(pull: PullRequestContext, refused: PushRefused) -> BranchUnavailable:
     where = f"{pull.head_branch} of {pull.head_repository}"
-    return Missed(f"GitHub did not take the push to {where}: {refused.why}")
+    return BranchUnavailable(f"GitHub did not take the push to {where}: {refused.why}")
 
 
-def _require_fork(settings: Settings, source: PullSource) -> None:
+def _require_fork(settings: Settings, source: PullRequestSource) -> None:
     if not source.repository:
-        raise Missed("its repository is gone", is_there=False)
+        raise BranchUnavailable("its repository is gone", is_there=False)
     if settings.fork_changes != "push":
-        raise Missed("nothing is pushed to forks here")
+        raise BranchUnavailable("nothing is pushed to forks here")
     if not source.can_modify:
-        raise Missed("its author does not let maintainers edit the fork's branch")
+        raise BranchUnavailable("its author does not let maintainers edit the fork's branch")
 
 
-def url_of(making: Making) -> str:
+def url_of(making: CommitBuilder) -> str:
     """Where the branch of the pull request is fetched from and pushed to."""
     pull = pull_of(making)
     server = making.request.settings.github_server_url.rstrip("/")
     return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.request.task.source
 
 
-def publish_on_pull(making: Making) -> PushedChange:
+def publish_on_pull(making: CommitBuilder) -> PushedChange:
     """The change, as one commit on top of what the pull request's branch holds."""
-    change = Change(pull_of(making).head, making.request.patch.tree)
+    change = PlannedChange(pull_of(making).head, making.request.patch.tree)
     try:
-        making = as_now(making)
+        making = refresh_pull_request(making)
         change = change_of(making)
         return PushedChange(_land(making, change))
-    except Missed as missed:
-        return beside(making, making.commit(change.tree, change.parent), missed)
+    except BranchUnavailable as missed:
+        return separate_branch(making, making.commit(change.tree, change.parent), missed)
 
 
-def _land(making: Making, change: Change) -> Publication:
+def _land(making: CommitBuilder, change: PlannedChange) -> Publication:
     branch = pull_of(making).head_branch
-    landed = land(
+    landed = apply_to_branch(
         making,
         change,
         branch,
         lambda: tip_of(making),
-        lambda commit, tip: push(making, commit, tip),
+        lambda commit, tip: push_change(making, commit, tip),
     )
     if landed is None:
-        raise Missed(f"somebody has pushed to {branch} meanwhile, and {_APART}")
-    return published(making, landed.commit, landed.how)
+        raise BranchUnavailable(f"somebody has pushed to {branch} meanwhile, and {_APART}")
+    return published_change(making, landed.commit, landed.how)
 
 
-def pull_of(making: Making) -> Pull:
+def pull_of(making: CommitBuilder) -> PullRequestContext:
     """The pull request that the work is on."""
     pull = making.workspace.pull
     assert pull is not None
     return pull
 
 
-def change_of(making: Making) -> Change:
+def change_of(making: CommitBuilder) -> PlannedChange:
     """What is to be added to the branch: what has changed since an earlier run of the same work
     where the branch has its commit, else since what was checked out. Raises Missed where an earlier
     run's part can't be told from the rest."""
     request, pull = making.request, pull_of(making)
     continuation, patch = request.continuation, request.patch
-    git, whole = making.workspace.git, Change(pull.head, patch.tree)
+    git, whole = making.workspace.git, PlannedChange(pull.head, patch.tree)
     public = continuation.publication if continuation else Publication()
     if not public.commit or not is_ancestor(git, public.commit, tip_of(making)):
         return whole
@@ -156,11 +158,13 @@ def change_of(making: Making) -> Change:
         return whole
     change = change_since(making, public)
     if change is None:
-        raise Missed(f"others have pushed to {pull.head_branch} in between, and {_APART}")
+        raise BranchUnavailable(
+            f"others have pushed to {pull.head_branch} in between, and {_APART}"
+        )
     return change
 
 
-def tip_of(making: Making) -> str:
+def tip_of(making: CommitBuilder) -> str:
     """What the branch holds now. Raises Missed where it is gone, or a fork can't be read."""
     pull = pull_of(making)
     try:
@@ -169,26 +173,28 @@ def tip_of(making: Making) -> str:
     except WorkspaceError as error:
         if not pull.is_fork:
             raise
-        raise Missed(f"the fork can't be read ({error.what})") from error
+        raise BranchUnavailable(f"the fork can't be read ({error.what})") from error
     if tip is None:
-        raise Missed(f"its branch {pull.head_branch} is gone", is_there=False)
+        raise BranchUnavailable(f"its branch {pull.head_branch} is gone", is_there=False)
     return tip
 
 
-def push(making: Making, commit: str, tip: str) -> str:
+def push_change(making: CommitBuilder, commit: str, tip: str) -> str:
     """Move the pull request's branch on from `tip`; the commit that it then holds, "" when it was
     moved meanwhile. Raises Missed where the server does not take it, and it may be taken
     elsewhere."""
     pull = pull_of(making)
     try:
-        return move_on(making, commit, pull.head_branch, url_of(making), tip)
+        return advance_branch(making, commit, pull.head_branch, url_of(making), tip)
     except PushRefused as refused:
         if not (pull.is_fork or refused.of_branch):
             raise
         raise _not_taken(pull, refused) from refused
 
 
-def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False) -> PushedChange:
+def separate_branch(
+    making: CommitBuilder, commit: str, missed: BranchUnavailable, *, merges: bool = False
+) -> PushedChange:
     """The commit elsewhere: on a branch of its own that a pull request is to be opened from, or as
     a patch. merges: a patch can't say what a merge is."""
     request, pull = making.request, pull_of(making)
@@ -198,10 +204,10 @@ def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False)
                 f"#{pull.number} can't be brought up to date from here, because {why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             )
-        patch = mail(making.workspace.git, commit, MOST_PATCH)
+        patch = format_patch(making.workspace.git, commit, MOST_PATCH)
         return PushedChange(
             Publication(
-                pull_request=described(making),
+                pull_request=describe_published_change(making),
                 how="patch",
                 patch=_shown(patch),
                 why=why,
@@ -211,12 +217,12 @@ def beside(making: Making, commit: str, missed: Missed, *, merges: bool = False)
     base = pull.head_branch if onto else pull.base_branch
     told = render("run/beside.md.j2", pull=pull, why=missed.why, base=base, onto=onto)
     request.notices.append(told.strip())
-    branch, placed = new_branch(making, commit)
+    branch, placed = create_branch(making, commit)
     publication = Publication(branch=branch, commit=placed, how="beside", why=missed.why)
     return PushedChange(publication, propose_onto=base)
 
 
-def why_no_branch(making: Making, commit: str, missed: Missed) -> str:
+def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable) -> str:
     """Why work on a fork's pull request is no branch of this repository, "" where it can be one.
 
     There its workflows would run with this repository's rights: all that the branch has and its
@@ -244,7 +250,7 @@ def _shown(patch: bytes | None) -> str:
     return "" if with_invisible_shown(text) != text or "\r" in text else text
 
 
-def published(making: Making, commit: str, how: How) -> Publication:
+def published_change(making: CommitBuilder, commit: str, how: How) -> Publication:
     """What is told of a commit on the pull request's branch."""
     request, pull = making.request, pull_of(making)
     where = pull.head_repository or request.task.trigger.repository
@@ -252,14 +258,14 @@ def published(making: Making, commit: str, how: How) -> Publication:
     return Publication(
         branch=pull.head_branch,
         commit=commit,
-        pull_request=described(making),
+        pull_request=describe_published_change(making),
         how=how,
         repository=where if pull.is_fork else "",
         commit_url=f"{server}/{where}/commit/{commit}",
     )
 
 
-def described(making: Making) -> PullRequest:
+def describe_published_change(making: CommitBuilder) -> PullRequest:
     """The pull request that the work is on. Its own text is not ours, and is not told."""
     task, pull = making.request.task, pull_of(making)
     return PullRequest(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from resolver.errors import BranchTaken, ForgeError
 from resolver.model import TriggerKind
-from resolver.publishing.making import Making
-from resolver.publishing.signing import put_signed
+from resolver.publishing.making import CommitBuilder
+from resolver.publishing.signing import push_signed_commits
 from resolver.retries import RetryPolicy
 from resolver.runlog import BRANCH_STAGE
 from resolver.workspace.naming import branch_name, free_branch
@@ -15,7 +15,7 @@ ATTEMPTS = 5
 """How often it is tried again when somebody writes a branch at the same moment."""
 
 
-def new_branch(making: Making, commit: str) -> tuple[str, str]:
+def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
     """Publish the commit under a free branch name; the name, and the commit as it is there.
 
     The name is in the log before anything is pushed: a killed attempt's branch is found again.
@@ -44,13 +44,13 @@ def new_branch(making: Making, commit: str) -> tuple[str, str]:
     raise ForgeError(f"no free branch name like {wanted} was found", "delete old agent/ branches")
 
 
-def _create(making: Making, commit: str, branch: str) -> str:
+def _create(making: CommitBuilder, commit: str, branch: str) -> str:
     """Make `branch` hold the commit; the one that it then holds, "" when that is something else."""
     request, workspace, source = making.request, making.workspace, making.request.task.source
     try:
         if request.trigger.kind is TriggerKind.LOCAL:
             workspace.write_branch(Path(source), branch, commit)
-        elif signed := put_signed(making, commit, branch, ""):
+        elif signed := push_signed_commits(making, commit, branch, ""):
             return signed
         else:
             retries = RetryPolicy(request.settings.write_retry_seconds)
@@ -60,7 +60,7 @@ def _create(making: Making, commit: str, branch: str) -> str:
     return commit
 
 
-def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -> str:
+def advance_branch(making: CommitBuilder, commit: str, branch: str, url: str, previous: str) -> str:
     """Move `branch` at `url` on from `previous` to the commit, which builds on that; the one that
     it then holds, "" when it holds something else by now. Raises PushRefused where the server does
     not take it."""
@@ -68,7 +68,7 @@ def move_on(making: Making, commit: str, branch: str, url: str, previous: str) -
     try:
         # nobody but a fork's owner makes commits there by the API
         own = url == making.request.task.source
-        if own and (signed := put_signed(making, commit, branch, previous)):
+        if own and (signed := push_signed_commits(making, commit, branch, previous)):
             return signed
         retries = RetryPolicy(making.request.settings.write_retry_seconds)
         push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)

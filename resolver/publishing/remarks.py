@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase
-from resolver.pull import DiffFile, Pull, Remark
+from resolver.pull import DiffFile, PullRequestContext, Remark
 from resolver.templates import render
 
 
-def note_comment(pull: Pull | None) -> Callable[[a.ReviewComment], ObservationBase]:
+def note_comment(pull: PullRequestContext | None) -> Callable[[a.ReviewComment], ObservationBase]:
     """What answers a comment.
 
     pull: None where there is no pull request that is known, as for a delegate's review.

@@ -16,15 +16,15 @@ from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.report import Report
 from resolver.forge.review_words import remark_body, review_body
 from resolver.model import Outcome
-from resolver.publishing.links import linker
+from resolver.publishing.links import code_linker
 from resolver.publishing.remarks import as_in_diff, is_placed, remark_of
 from resolver.pull import (
     PublishedReview,
-    Pull,
+    PullRequestContext,
     Remark,
     Review,
     ReviewThread,
-    Verdict,
+    ReviewVerdict,
 )
 from resolver.runlog import RunLog
 from resolver.settings import Settings
@@ -43,14 +43,14 @@ ReadLines = Callable[[str], list[str] | None]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ReviewBounds:
     """most: comments of one review. verdicts: those beside `comment` that may be given."""
 
     most: int
     verdicts: tuple[str, ...] = ()
 
 
-def legible(pull: Pull) -> Pull:
+def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
     """With the characters that nobody sees shown as such in what its commits say, and in names that
     people gave: of its branch, of files that are talked about."""
     commits = (
@@ -74,7 +74,7 @@ def legible(pull: Pull) -> Pull:
     )
 
 
-def remarks(events: Iterable[Event]) -> list[Remark]:
+def review_remarks(events: Iterable[Event]) -> list[Remark]:
     """The comments that the log's agent made for its last review, in order; of those on the same
     lines the last."""
     made: dict[tuple[str, str, int, int], Remark] = {}
@@ -93,12 +93,12 @@ def remarks(events: Iterable[Event]) -> list[Remark]:
     return list(made.values())
 
 
-def judged(
+def place_remarks(
     made: Sequence[Remark],
-    pull: Pull,
+    pull: PullRequestContext,
     verdict: str,
     own: str,
-    bounds: Bounds,
+    bounds: ReviewBounds,
     lines_of: ReadLines,
 ) -> Review:
     """The review of these comments.
@@ -112,7 +112,7 @@ def judged(
     chosen = [_checked(remark, lines_of) for remark in ordered[: bounds.most]]
     return Review(
         commit=pull.head,
-        verdict=Verdict(verdict) if verdict in bounds.verdicts else Verdict.COMMENT,
+        verdict=ReviewVerdict(verdict) if verdict in bounds.verdicts else ReviewVerdict.COMMENT,
         placed=tuple(r for r in chosen if is_placed(r, pull.files)),
         beside=tuple(r for r in chosen if not is_placed(r, pull.files)),
         repeated=len(made) - len(fresh),
@@ -167,15 +167,15 @@ def build_review(
     if pull is None:
         return None
     finish = log.state.finish
-    review = judged(
-        remarks(log.state.events),
+    review = place_remarks(
+        review_remarks(log.state.events),
         pull,
         finish.verdict if finish else "",
         own_login,
-        Bounds(settings.review_max_comments, settings.review_verdicts),
+        ReviewBounds(settings.review_max_comments, settings.review_verdicts),
         lambda path: _lines(workspace, path),
     )
-    review = _linked(review, linker(report.trigger, settings, workspace))
+    review = _linked(review, code_linker(report.trigger, settings, workspace))
     number = report.trigger.number
     told = [(each.place, remark_body(each, number)) for each in review.placed]
     body = review_body(report, review, "")
@@ -192,13 +192,13 @@ def publish_review(
     return done
 
 
-def with_remarks(outcome: Outcome, log: RunLog) -> Outcome:
+def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
     """Return the outcome of a reviewer that had no pull request before it: what it noted by file
     and line becomes part of its message."""
     opening = log.opening
     if opening is None or opening.agent != REVIEWER or opening.task.pull is not None:
         return outcome
-    noted = remarks(log.state.events)
+    noted = review_remarks(log.state.events)
     message = render("run/remarks.md.j2", message=outcome.message, remarks=noted).strip()
     return outcome.model_copy(update={"message": message})
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 
-from resolver.causes import of_push
+from resolver.causes import push_failure
 from resolver.commits import MadeCommit
 from resolver.errors import ForgeError, PushRefused, ResolverError
-from resolver.publishing.making import Making
+from resolver.publishing.making import CommitBuilder
 from resolver.templates import render
 from resolver.workspace.objects import contents, made_commits
 
 
-def put_signed(making: Making, commit: str, branch: str, previous: str) -> str | None:
+def push_signed_commits(
+    making: CommitBuilder, commit: str, branch: str, previous: str
+) -> str | None:
     """Make `branch` of the task's own repository hold what the commit is, signed; the id of that
     one. None where the settings don't ask for it, or nobody signs there.
 
@@ -41,7 +43,7 @@ def put_signed(making: Making, commit: str, branch: str, previous: str) -> str |
 
 def _as_of_a_push(error: ForgeError) -> ResolverError:
     """What GitHub refuses by its rules, it refuses a push for as well."""
-    known = of_push(error.what)
+    known = push_failure(error.what)
     if known is None:
         return error
     of_branch = known.cause == "branch_protected"

@@ -42,7 +42,7 @@ def answer_threads(
         return RepliesPosted()
     finish = log.state.finish
     said = finish.threads if finish else ()
-    replies = replies_to(task.asked, said, outcome, _is_public(report))
+    replies = compose_replies(task.asked, said, outcome, _is_public(report))
     if not replies:
         return RepliesPosted()
     # A question in one conversation is answered there, and in no second place.
@@ -65,7 +65,7 @@ def answer_threads(
     return RepliesPosted(done.url if whole else "", warnings)
 
 
-def replies_to(
+def compose_replies(
     asked: Sequence[AskedThread], said: Sequence[ThreadAnswer], outcome: Outcome, is_public: bool
 ) -> tuple[ThreadReply, ...]:
     """What is to be said, in the order of the conversations.

@@ -17,31 +17,31 @@ from resolver.model import (
     SettledConflict,
     Task,
 )
-from resolver.publishing.making import Making
+from resolver.publishing.making import CommitBuilder
 from resolver.publishing.onto import (
-    Missed,
-    as_now,
-    beside,
+    BranchUnavailable,
     change_of,
     publish_on_pull,
-    published,
+    published_change,
     pull_of,
-    push,
+    push_change,
+    refresh_pull_request,
     require_way,
+    separate_branch,
     tip_of,
     why_no_branch,
 )
 from resolver.publishing.placing import ATTEMPTS
 from resolver.publishing.request import PushedChange
-from resolver.publishing.review import legible
-from resolver.pull import Pull
+from resolver.publishing.review import readable_pull_request
+from resolver.pull import PullRequestContext
 from resolver.templates import render
 from resolver.workspace.clone import check_branch
 from resolver.workspace.merging import (
-    Merged,
+    MergeResult,
     is_ancestor,
     merge,
-    settled,
+    settled_conflicts,
     taken_over,
     unfinished,
     unresolved,
@@ -85,7 +85,7 @@ def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
     return BranchUpdate("clean_merge", workspace, task)
 
 
-def update_outcome(kind: str, pull: Pull) -> Outcome:
+def update_outcome(kind: str, pull: PullRequestContext) -> Outcome:
     """Return the outcome of an update that no agent worked on."""
     name = "up_to_date" if kind == "up_to_date" else "updated"
     message = render(f"run/{name}.md.j2", pull=pull).strip()
@@ -97,12 +97,12 @@ def unchanged_patch(workspace: Workspace) -> Patch:
     return Patch(base=workspace.base, tree=workspace.tree(workspace.base))
 
 
-def require_update_way(making: Making) -> None:
+def require_update_way(making: CommitBuilder) -> None:
     """Raise Refused where the merge could not be published once it is made."""
     pull = pull_of(making)
     try:
         require_way(making)
-    except Missed as missed:
+    except BranchUnavailable as missed:
         if pull.is_fork and (why := why_no_branch(making, pull.head, missed)):
             raise Refused(
                 f"#{pull.number} can't be brought up to date from here, because {why}",
@@ -110,7 +110,9 @@ def require_update_way(making: Making) -> None:
             ) from missed
 
 
-def _with_conflicts(task: Task, workspace: Workspace, pull: Pull, merged: Merged) -> BranchUpdate:
+def _with_conflicts(
+    task: Task, workspace: Workspace, pull: PullRequestContext, merged: MergeResult
+) -> BranchUpdate:
     """The workspace at git's own merge, markers included, with both histories behind it."""
     pull = pull.model_copy(
         update={
@@ -122,30 +124,30 @@ def _with_conflicts(task: Task, workspace: Workspace, pull: Pull, merged: Merged
     return BranchUpdate(
         "agent",
         replace(workspace, base=commit, pull=pull),
-        task.model_copy(update={"pull": legible(pull)}),
+        task.model_copy(update={"pull": readable_pull_request(pull)}),
     )
 
 
-def publish_clean_merge(making: Making) -> PushedChange:
+def publish_clean_merge(making: CommitBuilder) -> PushedChange:
     """Publish the merge that git makes by itself, of what is on the branch now."""
     pull = pull_of(making)
     try:
-        return PushedChange(_push_clean(as_now(making)))
-    except Missed as missed:
+        return PushedChange(_push_clean(refresh_pull_request(making)))
+    except BranchUnavailable as missed:
         tree = merge(making.workspace.git, pull.head, pull.base).tree
         made = making.commit(tree, pull.head, pull.base)
-        return beside(making, made, missed, merges=True)
+        return separate_branch(making, made, missed, merges=True)
 
 
-def _push_clean(making: Making) -> Publication:
+def _push_clean(making: CommitBuilder) -> Publication:
     pull, git = pull_of(making), making.workspace.git
     made = ""
     for _ in range(ATTEMPTS):
         tip = tip_of(making)
         if made and is_ancestor(git, made, tip):
-            return published(making, made, "updated")
+            return published_change(making, made, "updated")
         if is_ancestor(git, pull.base, tip):
-            return published(making, tip, "unchanged")  # somebody else has done it meanwhile
+            return published_change(making, tip, "unchanged")  # somebody else has done it meanwhile
         merged = merge(git, tip, pull.base)
         if merged.conflicts:
             raise ForgeError(
@@ -154,12 +156,12 @@ def _push_clean(making: Making) -> Publication:
                 _AGAIN,
             )
         made = making.commit(merged.tree, tip, pull.base)
-        if placed := push(making, made, tip):
-            return published(making, placed, "updated")
+        if placed := push_change(making, made, tip):
+            return published_change(making, placed, "updated")
     raise ForgeError(f"{pull.head_branch} was pushed to again and again", _AGAIN)
 
 
-def settled_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
+def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
     """Paths whose conflict was ended by taking the base's own file as it is: what they hold was
     never the agent's. Empty where the work is no merge.
 
@@ -184,11 +186,11 @@ def settled_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Colle
     return taken_over(git, merged, patch.tree, pull.base)
 
 
-def publish_merge(making: Making) -> PushedChange:
+def publish_merge(making: CommitBuilder) -> PushedChange:
     """The resolved merge, on the very commit that it was made for, and how it was resolved."""
     pull, git = pull_of(making), making.workspace.git
     tree = making.request.patch.tree
-    ended = settled(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
+    ended = settled_conflicts(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
     conflicts = tuple(
         SettledConflict(
             path=with_invisible_shown(quote(each.path)), kept=each.kept, untouched=each.untouched
@@ -200,26 +202,26 @@ def publish_merge(making: Making) -> PushedChange:
     return replace(pushed, publication=publication)
 
 
-def _publish_merge(making: Making) -> PushedChange:
+def _publish_merge(making: CommitBuilder) -> PushedChange:
     pull = pull_of(making)
     made = making.commit(making.request.patch.tree, pull.head, pull.base)
     making.request.notices.extend(_told_of(making, pull))
     try:
-        making = as_now(making)
+        making = refresh_pull_request(making)
         if change_of(making).parent != pull.head:
             return publish_on_pull(making)  # the merge itself is there already
         tip = tip_of(making)
         placed = made if is_ancestor(making.workspace.git, made, tip) else ""
         if not placed and tip == pull.head:
-            placed = push(making, made, tip)
+            placed = push_change(making, made, tip)
         if not placed:
-            raise Missed(f"somebody has pushed to {pull.head_branch} meanwhile")
-    except Missed as missed:
-        return beside(making, made, missed, merges=True)
-    return PushedChange(published(making, placed, "updated"))
+            raise BranchUnavailable(f"somebody has pushed to {pull.head_branch} meanwhile")
+    except BranchUnavailable as missed:
+        return separate_branch(making, made, missed, merges=True)
+    return PushedChange(published_change(making, placed, "updated"))
 
 
-def _told_of(making: Making, pull: Pull) -> list[str]:
+def _told_of(making: CommitBuilder, pull: PullRequestContext) -> list[str]:
     """What a reviewer of the merge should know: what it changes where there was no conflict."""
     patch = making.request.patch
     own = read_patch(making.workspace.git, patch.base, patch.tree, 0).files

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from resolver.errors import LogError
 from resolver.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
-from resolver.resuming.continuation import MOST_OUTCOME, Earlier
-from resolver.scratch import scratch_folder
+from resolver.resuming.continuation import MOST_OUTCOME, EarlierRun
+from resolver.scratch import temporary_directory
 from resolver.workspace.git import Credential, HostGit, failure, fetching, new_bare
 from resolver.workspace.remote import OBJECT_ID, check_url
 
@@ -42,7 +42,9 @@ SECONDS = 120.0
 _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
-def keep(folder: Path, url: str, credential: Credential | None, issue: int, run: str) -> None:
+def archive_log(
+    folder: Path, url: str, credential: Credential | None, issue: int, run: str
+) -> None:
     """Push log, outcome and unpublished change of a run's output `folder`.
 
     What is there was redacted when it was written. Again for the same run replaces it. Raises
@@ -50,7 +52,7 @@ def keep(folder: Path, url: str, credential: Credential | None, issue: int, run:
     """
     ref = f"{RUNS}/{issue}/{_checked(run)}"
     known, wide = _listed(url, credential, issue)
-    with scratch_folder() as scratch:
+    with temporary_directory() as scratch:
         git = new_bare(scratch / "log.git", wide=wide)
         tree = "".join(
             f"100644 blob {git.text('hash-object', '-w', '--stdin', stdin=data)}\t{name}\n"
@@ -67,7 +69,7 @@ def keep(folder: Path, url: str, credential: Credential | None, issue: int, run:
 
 def fetch_last(
     url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
-) -> Earlier | None:
+) -> EarlierRun | None:
     """The newest log that is kept for an issue, written into `folder`; None when there is none.
 
     before: id of a run; it and later ones are left out. Raises WorkspaceError when it can't be
@@ -78,7 +80,7 @@ def fetch_last(
 
 def fetch_newest_first(
     url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
-) -> Iterator[Earlier]:
+) -> Iterator[EarlierRun]:
     """All of them, each fetched when it is asked for, into a folder of its own below `folder`.
     Raises as `fetch_last`."""
     known, wide = _listed(url, credential, issue)
@@ -89,8 +91,8 @@ def fetch_newest_first(
 
 def _fetched(
     url: str, credential: Credential | None, issue: int, run: str, folder: Path, wide: bool
-) -> Earlier:
-    with scratch_folder() as scratch:
+) -> EarlierRun:
+    with temporary_directory() as scratch:
         git = new_bare(scratch / "log.git", wide=wide)
         spec = f"{RUNS}/{issue}/{run}:refs/resolver/log"
         args = fetching(check_url(url), [spec], "--depth=1")
@@ -99,7 +101,7 @@ def _fetched(
             raise failure(args, done, f"fetching the log of run {run}")
         blobs = _blobs(git, run)
         folder.mkdir(parents=True, exist_ok=True)
-        earlier = Earlier(run, folder / EVENTS, folder / OUTCOME)
+        earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
         earlier.log.write_bytes(_log(git, blobs, run))
         if OUTCOME in blobs:
             earlier.outcome.write_bytes(_read(git, blobs[OUTCOME], MOST_OUTCOME, run))

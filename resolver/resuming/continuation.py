@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from resolver.consent import Decision, named_number
+from resolver.consent import ApprovalDecision, named_number
 from resolver.errors import LogError, Refused
 from resolver.events.reading import read_log
 from resolver.events.state import State
@@ -19,9 +19,9 @@ from resolver.model import (
     Command,
     Continuation,
     Extension,
-    Limits,
     Publication,
     PullRequest,
+    RunLimits,
     RunState,
     Trigger,
 )
@@ -43,7 +43,7 @@ MOST_OUTCOME = 5_000_000
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRun:
     """An earlier run's files. The outcome may be missing: the run was killed."""
 
     run: str
@@ -66,7 +66,9 @@ class _Outcome(_Published):
     earlier: _Published = _Published()
 
 
-def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Continuation:
+def continue_from_log(
+    trigger: Trigger, earlier: EarlierRun, source: str, log: Path
+) -> Continuation:
     """Make `log` begin with the earlier run's, and say how to go on from there.
 
     source: where the repository is cloned from, which is no matter for a log to decide.
@@ -98,15 +100,17 @@ def take_up(trigger: Trigger, earlier: Earlier, source: str, log: Path) -> Conti
         words="" if decides or publishes else trigger.instruction,
         by=trigger.actor.login,
         decision=_decision(trigger) if decides else None,
-        extension=Extension() if publishes else allowance(state, opening.limits, trigger.extension),
+        extension=Extension()
+        if publishes
+        else remaining_allowance(state, opening.limits, trigger.extension),
         publishes=publishes,
-        publication=published(earlier.outcome),
+        publication=published_earlier(earlier.outcome),
     )
 
 
-def _decision(trigger: Trigger) -> Decision:
+def _decision(trigger: Trigger) -> ApprovalDecision:
     number, words = named_number(trigger.instruction)
-    return Decision(
+    return ApprovalDecision(
         approved=trigger.command is Command.APPROVE,
         by=trigger.actor.login,
         at=trigger.at,
@@ -115,7 +119,7 @@ def _decision(trigger: Trigger) -> Decision:
     )
 
 
-def waits(earlier: Earlier) -> bool:
+def is_waiting_for_person(earlier: EarlierRun) -> bool:
     """Whether the run has ended waiting for a person to agree to an action."""
     try:
         state = State.fold(read_log(earlier.log))
@@ -124,7 +128,7 @@ def waits(earlier: Earlier) -> bool:
     return state.run_state is RunState.AWAITING_CONFIRMATION
 
 
-def has_change(earlier: Earlier) -> bool:
+def has_change(earlier: EarlierRun) -> bool:
     """Whether the run has ended with a change that lies beside its log and is not public."""
     folder = earlier.log.parent
     if not all((folder / name).is_file() for name in (CHANGE, BUNDLE)):
@@ -136,7 +140,7 @@ def has_change(earlier: Earlier) -> bool:
     return state.run_state is RunState.FINISHED
 
 
-def newest_unpublished(runs: Iterable[Earlier]) -> Earlier | None:
+def newest_unpublished(runs: Iterable[EarlierRun]) -> EarlierRun | None:
     """Of a thread's runs, newest first, the one whose change waits to be published. Questions and
     runs that came to nothing may have followed it; what a later run has published stands for it."""
     for each in islice(runs, MOST_EARLIER):
@@ -147,13 +151,13 @@ def newest_unpublished(runs: Iterable[Earlier]) -> Earlier | None:
     return None
 
 
-def _copy_change(earlier: Earlier, folder: Path) -> None:
+def _copy_change(earlier: EarlierRun, folder: Path) -> None:
     """What is read of it is checked as what comes from a sandbox is."""
     for name in (BUNDLE, CHANGE):
         shutil.copyfile(earlier.log.parent / name, folder / name)
 
 
-def works(earlier: Earlier) -> bool:
+def is_running(earlier: EarlierRun) -> bool:
     """Whether the run was to change something, and no review or answer."""
     try:
         opening = opening_of(list(read_log(earlier.log)), earlier.log)
@@ -162,7 +166,7 @@ def works(earlier: Earlier) -> bool:
     return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
 
 
-def allowance(state: State, new: Limits, asked: Extension) -> Extension:
+def remaining_allowance(state: State, new: RunLimits, asked: Extension) -> Extension:
     """What is granted on top of the limits in force: the amounts that were asked for; and of what
     was not named, and is more than half used up, as much as makes it a `new` run's again."""
     limits = state.limits
@@ -180,7 +184,7 @@ def _missing(new: float, left: float) -> float:
     return new - max(0.0, left) if left < new / 2 else 0.0
 
 
-def published(outcome: Path) -> Publication:
+def published_earlier(outcome: Path) -> Publication:
     """What an earlier run has made public, or had been public when it went on itself."""
     found = _outcome(outcome)
     own = found if found.branch and found.commit and found.pull_request else found.earlier

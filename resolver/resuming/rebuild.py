@@ -21,7 +21,13 @@ from resolver.events.actions import (
 )
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import OBSERVATION_TYPES, Event, Observation, SandboxAction, parse_event
+from resolver.events.log import (
+    OBSERVATION_TYPES,
+    Event,
+    Observation,
+    SandboxAction,
+    parse_logged_event,
+)
 from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
 from resolver.runtime.runtime import ERROR_CODES
 
@@ -34,7 +40,7 @@ _Key = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAction:
     """An action of the log that was done, and what came of it.
 
     event_id: the action's event in the outermost log, also for the action of a delegate.
@@ -46,7 +52,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Redone:
+class Reexecution:
     """What came of doing a log again.
 
     actions: how many were done. differences: those that gave something else than recorded, in
@@ -54,11 +60,11 @@ class Redone:
     """
 
     actions: int
-    differences: tuple[tuple[Recorded, Difference], ...]
+    differences: tuple[tuple[RecordedAction, Difference], ...]
     skipped: tuple[tuple[int, str], ...]
 
 
-def recorded_actions(events: Iterable[Event]) -> Iterator[Recorded]:
+def recorded_actions(events: Iterable[Event]) -> Iterator[RecordedAction]:
     """The agents' actions that were done, in the order in which they ended. One without an
     observation was never done as far as the log knows, and neither was one that was not let
     through. What the run itself does in each sandbox (the setup) is not among them."""
@@ -69,17 +75,17 @@ def recorded_actions(events: Iterable[Event]) -> Iterator[Recorded]:
         elif isinstance(event, OBSERVATION_TYPES) and event.cause is not None:
             found = pending.pop((*level, event.cause), None)
             if found is not None and _was_done(event):
-                yield Recorded(*found, event)
+                yield RecordedAction(*found, event)
 
 
-def redo(
+def reexecute(
     events: Sequence[Event],
     executor: Executor,
     roots: Sequence[str],
     *,
     views: bool = False,
-    told: Callable[[Recorded, Difference], None] | None = None,
-) -> Redone:
+    told: Callable[[RecordedAction, Difference], None] | None = None,
+) -> Reexecution:
     """Do the recorded actions again and compare what comes of them.
 
     roots: paths of the repository in the earlier sandboxes and in this one, last. views: views of
@@ -87,7 +93,7 @@ def redo(
     the sandbox is lost.
     """
     done = 0
-    differences: list[tuple[Recorded, Difference]] = []
+    differences: list[tuple[RecordedAction, Difference]] = []
     skipped: list[tuple[int, str]] = []
     for recorded in recorded_actions(events):
         action = recorded.action
@@ -104,10 +110,10 @@ def redo(
             differences.append((recorded, differs))
             if told is not None:
                 told(recorded, differs)
-    return Redone(done, tuple(differences), tuple(skipped))
+    return Reexecution(done, tuple(differences), tuple(skipped))
 
 
-def _as_long(recorded: Recorded, action: SandboxAction) -> SandboxAction:
+def _as_long(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
     """The action; one that a person has interrupted with as much time as it had then."""
     match action, recorded.observation:
         case CmdRun(), CmdOutput(exit_code=130):
@@ -120,7 +126,7 @@ def _as_long(recorded: Recorded, action: SandboxAction) -> SandboxAction:
     return action.model_copy(update={"timeout": max(1.0, seconds)})
 
 
-class Relocated:
+class RelocatedExecutor:
     """An executor in whose sandbox the repository lies elsewhere than where the log had it.
 
     A command that names the earlier path means the present one. What is written into files is
@@ -168,7 +174,7 @@ def _with_delegates(
     for event in events:
         at = event.id if outer is None else outer
         if isinstance(event, DelegateEvent):
-            nested = parse_event(event.event)
+            nested = parse_logged_event(event.event)
             yield from _with_delegates([nested], at, (*level, event.delegate))
         else:
             yield at, level, event

@@ -18,14 +18,14 @@ from resolver.events.lifecycle import (
     LimitsExtended,
     Resumed,
 )
-from resolver.events.log import Event, parse_event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import AgentStateChanged
-from resolver.model import Continuation, Limits, RunState
+from resolver.model import Continuation, RunLimits, RunState
 from resolver.runlog import RunLog
 from resolver.templates import render
 
 
-def take_up(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
+def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
     """Say in the log that `run` goes on from here: the first event that this process adds.
 
     ended: whether the run had come to a regular end, so that nothing cut it off.
@@ -48,12 +48,12 @@ def change_limits(log: RunLog, bounds: Mapping[str, float]) -> None:
 
     bounds: by the names of the fields of Limits, the totals of the whole run.
     """
-    wanted = Limits.model_validate({**log.state.limits.model_dump(), **bounds})
+    wanted = RunLimits.model_validate({**log.state.limits.model_dump(), **bounds})
     if wanted != log.state.limits:
         log.stream.add(LimitsExtended(limits=wanted))
 
 
-def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits) -> None:
+def continue_run(log: RunLog, run: str, continuation: Continuation | None, most: RunLimits) -> None:
     """Add what was granted and said, and let the agent run again where it had come to an end.
 
     most: the totals that a request may extend the limits to.
@@ -68,7 +68,7 @@ def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits
         return
     since = state.events[log.begun(run) :]
     if any(isinstance(e, AgentStateChanged) for e in since):
-        go_on(log, run, None, most)
+        continue_run(log, run, None, most)
         return
     if not any(isinstance(e, LimitsExtended) for e in since):
         granted = extension_events(state.limits, continuation.extension, most, continuation.by)
@@ -76,12 +76,14 @@ def go_on(log: RunLog, run: str, continuation: Continuation | None, most: Limits
             log.stream.add(event)
     said = any(isinstance(e, Message) and e.source is Source.USER for e in since)
     if not said and (continuation.words.strip() or stopped):
-        log.stream.add(Message(content=words_of(continuation), source=Source.USER))
+        log.stream.add(Message(content=instruction_of(continuation), source=Source.USER))
     if stopped:
         log.stream.add(AgentStateChanged(state=RunState.RUNNING))
 
 
-def decide(log: RunLog, run: str, continuation: Continuation | None, control: Control) -> None:
+def apply_approvals(
+    log: RunLog, run: str, continuation: Continuation | None, control: Control
+) -> None:
     """Ask of the run what a person has decided about the action that it waits for, unless it was
     taken before this process was cut off. Words without a decision mean no."""
     if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
@@ -103,11 +105,11 @@ def decide(log: RunLog, run: str, continuation: Continuation | None, control: Co
 
 def _is_answer(event: Event) -> bool:
     while isinstance(event, DelegateEvent):
-        event = parse_event(event.event)
+        event = parse_logged_event(event.event)
     return isinstance(event, ConfirmationAnswered)
 
 
-def words_of(continuation: Continuation) -> str:
+def instruction_of(continuation: Continuation) -> str:
     """What the agent is told of the request to go on."""
     words = continuation.words.strip()
     seed = words

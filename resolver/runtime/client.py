@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
-from resolver.sandbox.turns import Turns
+from resolver.sandbox.turns import FairLock
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class WireClient:
 
     def __init__(self, channel: Channel, notices: Callable[[Send], Notices] | None = None) -> None:
         self._channel = channel
-        self._sending = Turns()
+        self._sending = FairLock()
         self._lock = threading.Lock()
         self._ids = count(1)
         self._waiting: dict[int, _Call] = {}

@@ -10,7 +10,7 @@ from resolver.events.stream import EventStream
 
 
 @contextmanager
-def connections_told(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
+def record_connections(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
     """Add what `take` gives after each observation, and what is left when the sandbox is gone."""
 
     def add() -> None:

@@ -56,7 +56,7 @@ _GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class Refusal(Exception):
+class EgressRefusal(Exception):
     """A connection that is not made. allowed: the host may be reached, but could not be.
 
     status: the HTTP status that a program inside is told. hint: what it is told beside the reason.
@@ -88,17 +88,17 @@ class EgressPolicy:
         try:
             rule = self.allowed.find(host, port)
         except ValueError as error:
-            raise Refusal(str(error), hint=f" (allowed: {self.allowed})") from error
+            raise EgressRefusal(str(error), hint=f" (allowed: {self.allowed})") from error
         try:
             addresses = self.resolve(host.lower(), port)[:MOST_ADDRESSES]
         except (OSError, UnicodeError) as error:
-            raise Refusal(f"the name was not resolved: {error}", 502, allowed=True) from error
+            raise EgressRefusal(f"the name was not resolved: {error}", 502, allowed=True) from error
         if not addresses:
-            raise Refusal("the name has no address", 502, allowed=True)
+            raise EgressRefusal("the name has no address", 502, allowed=True)
         for address in addresses:
-            problem = why_not(address, rule.private)
+            problem = refusal_reason(address, rule.private)
             if problem or (not rule.private and _is_own(address)):
-                raise Refusal(f"the host's address {address} is {problem or 'this machine'}")
+                raise EgressRefusal(f"the host's address {address} is {problem or 'this machine'}")
         return _connect(addresses, port)
 
 
@@ -108,7 +108,7 @@ def system_resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
-def why_not(text: str, private: bool = False) -> str:
+def refusal_reason(text: str, private: bool = False) -> str:
     """What forbids connecting to an address; "" when nothing does.
 
     private: the operator named this host, so that it may be in a network of theirs.
@@ -124,7 +124,7 @@ def why_not(text: str, private: bool = False) -> str:
         if address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
-            return why_not(str(inner), private)
+            return refusal_reason(str(inner), private)
     if any(address in network for network in _NEVER):
         return "link-local, multicast, reserved or a cloud's metadata service"
     if private:
@@ -158,10 +158,10 @@ def _connect(addresses: Sequence[str], port: int) -> socket.socket:
         except OSError as error:
             problem = str(error)
     late = time.monotonic() >= deadline or "timed out" in problem
-    raise Refusal(f"could not be reached: {problem}", 504 if late else 502, allowed=True)
+    raise EgressRefusal(f"could not be reached: {problem}", 504 if late else 502, allowed=True)
 
 
-class Ledger:
+class EgressLog:
     """The connections of one run, until somebody takes them. Safe for several threads."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -177,9 +177,9 @@ class Ledger:
         with self._lock:
             self._begun += 1
             if self._begun > MOST_CONNECTIONS:
-                raise Refusal(f"the run has used its {MOST_CONNECTIONS:,} connections", 429)
+                raise EgressRefusal(f"the run has used its {MOST_CONNECTIONS:,} connections", 429)
             if self._bytes >= self._max_bytes:
-                raise Refusal(self.spent, 429)
+                raise EgressRefusal(self.spent, 429)
 
     @property
     def spent(self) -> str:

@@ -232,7 +232,7 @@ def drop_capabilities() -> None:
     _call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
-def run(command: list[str]) -> int:
+def run_server(command: list[str]) -> int:
     """Run the program as a child and reap the orphans; when it ends, all others end too."""
     child = os.fork()
     if child == 0:
@@ -252,7 +252,7 @@ def run(command: list[str]) -> int:
         return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
+def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     """Separate what can be, report, and run `command` to its end."""
     report: dict[str, Any] = dict.fromkeys(("processes", "network", "files", "families"), False)
     report |= {"sockets": 0, "problem": ""}
@@ -274,7 +274,7 @@ def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
         drop_capabilities()
         _filter_sockets(confine, report)
         _send(report_fd, report)
-        return run(command)
+        return run_server(command)
     first = os.fork()
     if first != 0:
         os.close(report_fd)
@@ -290,7 +290,7 @@ def main(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     drop_capabilities()
     _filter_sockets(confine, report)
     _send(report_fd, report)
-    return run(command)
+    return run_server(command)
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
@@ -310,4 +310,4 @@ def _send(fd: int, report: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))
+    sys.exit(enter_sandbox(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

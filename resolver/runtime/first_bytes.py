@@ -17,7 +17,7 @@ _MAYBE_REQUEST: Final = re.compile(rb"[A-Z]{1,32}(?: |\Z)")
 _HOST: Final = re.compile(rb"\r?\nhost[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
-def judge(said: bytes, host: str, port: int) -> str | None:
+def check_first_bytes(said: bytes, host: str, port: int) -> str | None:
     """ "" when it fits, the reason when it does not, None when more must be seen to tell."""
     if not said:
         return None

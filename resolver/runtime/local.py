@@ -28,7 +28,7 @@ from resolver.runtime.confined import open_below, remove_tree, unpack_below
 from resolver.runtime.disk import DiskWatch, bytes_below
 from resolver.runtime.processes import kill_tree
 from resolver.runtime.toolbox import SANDBOX_FOLDER
-from resolver.scratch import PREFIX, lock_folder
+from resolver.scratch import PREFIX, lock_directory
 
 PASSED_ON: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}
@@ -74,7 +74,7 @@ class LocalMachine:
 
     def __enter__(self) -> "LocalMachine":
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-        self._lock = lock_folder(self._folder)
+        self._lock = lock_directory(self._folder)
         for name in ("workspace", "scratch", "home", "tmp"):
             (self._folder / name).mkdir()
         return self

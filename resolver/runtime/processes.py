@@ -12,7 +12,7 @@ _KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.02
 
 
-def descendants(pid: int) -> list[int]:
+def process_descendants(pid: int) -> list[int]:
     """Processes below `pid`, parents before their children."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
@@ -35,7 +35,7 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     The process adopts orphans (see enter.py), so none is out of reach while it lives.
     """
     deadline = time.monotonic() + _KILL_SECONDS
-    while (found := descendants(process.pid)) and time.monotonic() < deadline:
+    while (found := process_descendants(process.pid)) and time.monotonic() < deadline:
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

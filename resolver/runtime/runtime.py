@@ -35,9 +35,9 @@ from resolver.events.observations import (
 from resolver.runtime.archive import take_file, wrap_file, wrap_folder
 from resolver.runtime.base import Machine
 from resolver.runtime.client import Notices, Send, WireClient
-from resolver.runtime.egress import EgressPolicy, Ledger
+from resolver.runtime.egress import EgressLog, EgressPolicy
 from resolver.runtime.programs import Program
-from resolver.runtime.tunnels import Tunnels
+from resolver.runtime.tunnels import HostTunnels
 from resolver.sandbox import wire
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Runtime:
         self._machine = machine
         self._command_timeout = command_timeout
         self._egress = egress
-        self._ledger = Ledger(egress.max_bytes if egress else 0)
+        self._ledger = EgressLog(egress.max_bytes if egress else 0)
         self._open = ExitStack()
         self._client: WireClient | None = None
         self.root = ""
@@ -297,7 +297,7 @@ class Runtime:
     def _notices(self) -> Callable[[Send], Notices] | None:
         if self._egress is None or not self._egress.allowed:
             return None
-        return partial(Tunnels, self._egress, self._ledger)
+        return partial(HostTunnels, self._egress, self._ledger)
 
     @property
     def _running(self) -> WireClient:

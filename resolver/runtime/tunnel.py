@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from resolver.events.lifecycle import Egress
-from resolver.runtime.egress import LONGEST_NAME, Ledger
-from resolver.runtime.first_bytes import judge
+from resolver.runtime.egress import LONGEST_NAME, EgressLog
+from resolver.runtime.first_bytes import check_first_bytes
 from resolver.sandbox import wire
 
 _CREDIT_FROM: Final = wire.TUNNEL_WINDOW // 4
@@ -21,11 +21,11 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Common:
+class TunnelContext:
     """What all tunnels of a wire share. notify: sends a frame, raises SandboxError."""
 
     lock: threading.Lock
-    ledger: Ledger
+    ledger: EgressLog
     notify: Callable[[wire.TunnelFrame], None]
     now: Clock
 
@@ -36,7 +36,7 @@ class Tunnel:
     `upload`, `granted`, `window`, `ended_inside` and `closed_there` are guarded by the lock.
     """
 
-    def __init__(self, number: int, host: str, port: int, common: Common) -> None:
+    def __init__(self, number: int, host: str, port: int, common: TunnelContext) -> None:
         self._common = common
         self.number = number
         self.host = host
@@ -99,7 +99,7 @@ class Tunnel:
         with self._common.lock:
             data, ended = bytes(self.upload[: 2 * wire.TUNNEL_CHUNK]), self.ended_inside
         if data and not self.judged:
-            verdict = judge(data, self.host, self.port)
+            verdict = check_first_bytes(data, self.host, self.port)
             if verdict is None and not ended:
                 return ""
             self.judged = True

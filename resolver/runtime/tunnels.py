@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from resolver.errors import SandboxError
-from resolver.runtime.egress import EgressPolicy, Ledger, Refusal
-from resolver.runtime.tunnel import Clock, Common, Tunnel
+from resolver.runtime.egress import EgressLog, EgressPolicy, EgressRefusal
+from resolver.runtime.tunnel import Clock, Tunnel, TunnelContext
 from resolver.sandbox import wire
 
 IDLE_SECONDS: Final = 300.0
@@ -29,7 +29,7 @@ _SWEEP_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 5.0
 
 
-class Tunnels:
+class HostTunnels:
     """All tunnels of one wire.
 
     send: one frame onto the wire; raises SandboxError when it is gone. now: seconds, monotonic.
@@ -39,7 +39,7 @@ class Tunnels:
     def __init__(
         self,
         policy: EgressPolicy,
-        ledger: Ledger,
+        ledger: EgressLog,
         send: Callable[[bytes], None],
         now: Clock = time.monotonic,
         idle: float = IDLE_SECONDS,
@@ -51,10 +51,10 @@ class Tunnels:
         self._idle = idle
         self._pause = min(_SWEEP_SECONDS, idle / 4)
         self._lock = threading.Lock()
-        self._common = Common(self._lock, ledger, self._notify, now)
+        self._common = TunnelContext(self._lock, ledger, self._notify, now)
         self._tunnels: dict[int, Tunnel] = {}
         self._last = 0
-        self._work: queue.SimpleQueue[tuple[Tunnel, socket.socket | Refusal | None]]
+        self._work: queue.SimpleQueue[tuple[Tunnel, socket.socket | EgressRefusal | None]]
         self._work = queue.SimpleQueue()
         self._queued: set[int] = set()
         self._stopped = self._ended = False
@@ -99,7 +99,7 @@ class Tunnels:
             self._tunnels[frame.tunnel] = tunnel
         try:
             self._ledger.begin()
-        except Refusal as refusal:
+        except EgressRefusal as refusal:
             self._work.put((tunnel, refusal))
             self._wake()
             return
@@ -108,8 +108,8 @@ class Tunnels:
 
     def _dial(self, tunnel: Tunnel) -> None:
         try:
-            made: socket.socket | Refusal = self._policy.dial(tunnel.host, tunnel.port)
-        except Refusal as refusal:
+            made: socket.socket | EgressRefusal = self._policy.dial(tunnel.host, tunnel.port)
+        except EgressRefusal as refusal:
             made = refusal
         with self._lock:
             if not self._ended:
@@ -164,9 +164,9 @@ class Tunnels:
                 self._dialled(tunnel, made)
             self._move(tunnel, readable=False)
 
-    def _dialled(self, tunnel: Tunnel, made: "socket.socket | Refusal") -> None:
+    def _dialled(self, tunnel: Tunnel, made: "socket.socket | EgressRefusal") -> None:
         tunnel.dialling = False
-        if isinstance(made, Refusal):
+        if isinstance(made, EgressRefusal):
             tunnel.allowed = made.allowed
             self._close(tunnel, made.reason, made.status, made.hint)
             return

@@ -89,12 +89,12 @@ def _serve() -> None:
     processes.become_subreaper()
     family = processes.Family()
     family.reap_orphans()
-    load("server").run(actions.Actions(places, family, kernel), family, proxy)
+    load("server").run_action_server(actions.Actions(places, family, kernel), family, proxy)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--kernel"]:
         scratch, cells, control = sys.argv[2:]
-        load("kernel").main(int(cells), int(control), scratch)
+        load("kernel").run_kernel(int(cells), int(control), scratch)
     else:
         _serve()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .bash import Bash
 from .browser import Browser
-from .change import checkout, export_change, settle
+from .change import checkout, export_change, settle_setup
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
 from .failure import ActionFailed
@@ -147,7 +147,7 @@ class Actions:
 
     def _settle(self, given: "Parameters") -> Mapping[str, Any]:
         places = self._places
-        return settle(places.root, places.scratch, given.text("base"), places.git)
+        return settle_setup(places.root, places.scratch, given.text("base"), places.git)
 
     def _export_change(self, given: "Parameters") -> Mapping[str, Any]:
         places = self._places

@@ -11,7 +11,7 @@ from typing import Final
 
 from .environment import Outputs
 from .processes import Family, MemoryKills, end_session
-from .shell import KEYS, Finished, Shell, ShellState, syntax_error
+from .shell import KEYS, CommandFinished, Shell, ShellState, syntax_error
 from .spool import Excerpt, readable
 from .wire import CommandResult
 
@@ -159,7 +159,7 @@ class Bash:
         )
         return self._result(excerpt, None, begun, notices, timed_out=event == "timeout")
 
-    def _take(self, finished: Finished) -> None:
+    def _take(self, finished: CommandFinished) -> None:
         self._running = False
         self._status, self._state = finished.status, finished.state
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from .browser_code import CodeError, Step, read_code
+from .browser_code import BrowserStep, CodeError, read_code
 from .browser_page import Bids, Page, Patience, StepFailed
 from .browser_steps import Steps
 from .browser_tabs import Tab, Tabs
 from .browser_text import short_url
 from .browser_view import page_text, picture, tabs_text
 from .chromium import Chromium, find_chromium
-from .devtools import DevToolsError, Interrupted, Late, Lost, Refused
+from .devtools import DevToolsClosed, DevToolsError, DevToolsRefused, DevToolsTimeout, Interrupted
 from .failure import ActionFailed
 from .processes import Family
 from .wire import BrowseResult
@@ -78,7 +78,7 @@ class Browser:
 
     def open(self, url: str, timeout: float) -> BrowseResult:
         """As `run` with `goto(url)`."""
-        return self._run((Step("goto", {"url": url}, f"goto({url[:200]!r})"),), timeout)
+        return self._run((BrowserStep("goto", {"url": url}, f"goto({url[:200]!r})"),), timeout)
 
     def interrupt(self) -> bool:
         """End what runs, the second time with the browser; False when nothing does."""
@@ -99,7 +99,7 @@ class Browser:
             self._live = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(self, steps: Sequence[Step], timeout: float) -> BrowseResult:
+    def _run(self, steps: Sequence[BrowserStep], timeout: float) -> BrowseResult:
         self._busy, self._interrupted = True, False
         notes: list[str] = []
         try:
@@ -110,7 +110,7 @@ class Browser:
             live.chromium.tools.resume()
             request = _Request(live, self._root, self._patience, timeout)
             return request.run(steps, notes)
-        except Lost:
+        except DevToolsClosed:
             self._drop()
             words = "the browser was ended" if self._interrupted else "the browser ended"
             output = f"Error: {words} while it was used; the next action starts a new one."
@@ -190,7 +190,7 @@ class _Request:
         self._steps = Steps(*parts, self._until)
         self._look = Steps(*parts, self._until + LOOK_SECONDS)
 
-    def run(self, steps: Sequence[Step], notes: list[str]) -> BrowseResult:
+    def run(self, steps: Sequence[BrowserStep], notes: list[str]) -> BrowseResult:
         """Do the steps up to the first that fails, then look at the page. Raises Lost."""
         self._tabs.begin()
         self._bids.forget_old()
@@ -214,7 +214,7 @@ class _Request:
             images=images,
         )
 
-    def _attempt(self, step: Step) -> str:
+    def _attempt(self, step: BrowserStep) -> str:
         """What went wrong; empty when nothing did."""
         tab = self._tabs.active
         try:
@@ -223,14 +223,14 @@ class _Request:
             return f"{step.text}: {failed}"
         except Interrupted:
             return f"{step.text}: interrupted."
-        except Refused as refused:
+        except DevToolsRefused as refused:
             if tab and tab.closed:
                 self._tabs.notes.add("The page closed its tab.")
                 return ""
             if tab and tab.crashed:
                 return f"{step.text}: {self._gone(tab)}"
             return f"{step.text}: {refused}."
-        except Late:
+        except DevToolsTimeout:
             if time.monotonic() >= self._until:
                 return f"{step.text}: not done within {self._timeout:g} s."
             return f"{step.text}: {self._revive()}"
@@ -241,7 +241,7 @@ class _Request:
         tab = self._look.tab()
         for _ in range(REVIVALS):
             self._tools.send("Runtime.terminateExecution", tab.session)
-            with suppress(Late, Refused):
+            with suppress(DevToolsTimeout, DevToolsRefused):
                 self._look.page(tab).evaluate("1", REVIVAL_SECONDS)
                 return "The page did not answer, and its running script was ended."
         return self._gone(tab)
@@ -264,10 +264,10 @@ class _Request:
                 text = page_text(page, self._tabs, self._bids)
                 self._picture(page, images)
                 return text
-            except Refused:  # it moved on, or is no more
+            except DevToolsRefused:  # it moved on, or is no more
                 if tab and tab.crashed and not tab.closed:
                     self._tabs.notes.add(self._gone(tab))
-            except Late:
+            except DevToolsTimeout:
                 self._tabs.notes.add(self._revive())
             except Interrupted:
                 self._tools.resume()

@@ -27,7 +27,7 @@ class CodeError(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class BrowserStep:
     """One call: every parameter of the action with its value."""
 
     name: str
@@ -103,7 +103,7 @@ _KINDS: Final = {
 }
 
 
-def read_code(code: str) -> tuple[Step, ...]:
+def read_code(code: str) -> tuple[BrowserStep, ...]:
     """The steps of the code, in order. Raises CodeError."""
     if len(code) > MAX_CODE:
         raise CodeError(f"The code has {len(code):,} characters; at most {MAX_CODE:,} are taken.")
@@ -122,7 +122,7 @@ def read_code(code: str) -> tuple[Step, ...]:
     return tuple(_step(statement) for statement in body)
 
 
-def usage(name: str) -> str:
+def browser_usage(name: str) -> str:
     """The action's form, like `click(bid, button='left', modifiers=[])`."""
     return f"{name}({', '.join(map(_written, FORMS[name]))})"
 
@@ -150,7 +150,7 @@ def _wrong(what: str) -> CodeError:
     )
 
 
-def _step(statement: ast.stmt) -> Step:
+def _step(statement: ast.stmt) -> BrowserStep:
     line = f"Line {statement.lineno}"
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -158,7 +158,7 @@ def _step(statement: ast.stmt) -> Step:
     name = call.func.id
     if name not in FORMS:
         near = get_close_matches(name[:50], FORMS, 1, 0.6)
-        hint = f"; did you mean {usage(near[0])}?" if near else "."
+        hint = f"; did you mean {browser_usage(near[0])}?" if near else "."
         raise _wrong(f"{line}: there is no action {name[:50]!r}{hint}")
     given: dict[str, Value] = {}
     parameters = {parameter.name: parameter for parameter in FORMS[name]}
@@ -177,8 +177,8 @@ def _step(statement: ast.stmt) -> Step:
             elif label not in given:
                 raise ValueError(f"{label} is missing")
     except ValueError as error:
-        raise CodeError(f"{line}: {name}: {error}. The form is {usage(name)}.") from error
-    return Step(name, given, ast.unparse(call)[:200])
+        raise CodeError(f"{line}: {name}: {error}. The form is {browser_usage(name)}.") from error
+    return BrowserStep(name, given, ast.unparse(call)[:200])
 
 
 def _value(node: ast.expr, parameter: _Parameter) -> Value:

@@ -10,7 +10,7 @@ from .browser_code import MODIFIERS
 from .browser_page import Element, Page, StepFailed
 from .browser_scripts import COVERED_BY, DRAG_BEGAN, DRAG_BEGINS, USABLE
 from .chromium import HEIGHT, WIDTH
-from .devtools import Refused
+from .devtools import DevToolsRefused
 
 MAX_KEYS: Final = 1_000
 """Characters that are typed key by key; what follows comes in one piece."""
@@ -32,7 +32,7 @@ _BUTTON_BITS: Final = {"left": 1, "right": 2, "middle": 4}
 Point = tuple[float, float]
 
 
-class Input:
+class PageInput:
     """Input to one page."""
 
     def __init__(self, page: Page) -> None:
@@ -86,7 +86,7 @@ class Input:
         """Give the element the keyboard. Raises StepFailed."""
         try:
             self._page.call("DOM.focus", backendNodeId=element.backend)
-        except Refused as refused:
+        except DevToolsRefused as refused:
             raise StepFailed(f"[{element.bid}] can't have the focus.") from refused
 
     def press(self, combination: str) -> None:
@@ -133,7 +133,7 @@ class Input:
         try:
             hit = self._page.call("DOM.getNodeForLocation", **where)
             covered = self._page.on_both(element, COVERED_BY, hit.get("backendNodeId", 0))
-        except Refused:
+        except DevToolsRefused:
             return x, y  # a place where nothing is to be hit: the browser decides
         if covered:
             raise StepFailed(
@@ -149,7 +149,7 @@ class Input:
         try:
             self._page.call("DOM.scrollIntoViewIfNeeded", **id)
             quads = self._page.call("DOM.getContentQuads", **id).get("quads", [])
-        except Refused as refused:
+        except DevToolsRefused as refused:
             if self._page.tab.crashed:
                 raise
             raise StepFailed(f"[{element.bid}] is not visible, or no longer there.") from refused

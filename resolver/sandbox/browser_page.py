@@ -12,7 +12,7 @@ from typing import Any, Final
 from .browser_scripts import ANSWERED, WORLD
 from .browser_tabs import Tab, Tabs, allowed_file
 from .browser_text import short_url
-from .devtools import DevTools, Late, Refused
+from .devtools import DevTools, DevToolsRefused, DevToolsTimeout
 
 ROUNDS: Final = 20
 """How often a page that begins something new is waited for once more."""
@@ -160,7 +160,7 @@ class Page:
         """Open a page and wait for it. Raises StepFailed when there is none."""
         try:
             result = self.call("Page.navigate", self._patience.load, url=url)
-        except Late as late:
+        except DevToolsTimeout as late:
             self._tools.send("Page.stopLoading", self.tab.session)
             raise StepFailed(f"{short_url(url)} did not answer in time.") from late
         problem = result.get("errorText")
@@ -199,7 +199,7 @@ class Page:
             until = min(self._until, load_by if self._is_loading() else network_by)
             try:
                 self._tools.wait(self._next_change(), until)
-            except Late:
+            except DevToolsTimeout:
                 if self._is_loading():
                     self._tools.send("Page.stopLoading", self.tab.session)
                     self._tabs.notes.add("The page loaded for too long and was stopped.")
@@ -208,7 +208,7 @@ class Page:
     def _await_answer(self) -> None:
         try:
             self.evaluate(ANSWERED)
-        except Refused:  # the world ended with its document: what comes next is waited for
+        except DevToolsRefused:  # the world ended with its document: what comes next is waited for
             if self.tab.crashed:
                 raise
 
@@ -225,7 +225,7 @@ class Page:
         until = min(self._until, time.monotonic() + self._patience.load)
         try:
             self._tools.wait(lambda: self.tab.moves != before or self.tab.crashed, until)
-        except Late as late:
+        except DevToolsTimeout as late:
             self._tools.send("Page.stopLoading", self.tab.session)
             raise StepFailed("The page did not answer in time.") from late
         self.settle()
@@ -248,7 +248,7 @@ class Page:
             world = self._world(element.frame)
             given: dict[str, Any] = {"backendNodeId": backend, "executionContextId": world}
             found = self.call("DOM.resolveNode", **given)
-        except Refused as refused:
+        except DevToolsRefused as refused:
             if self.tab.crashed:
                 raise
             raise StepFailed(
@@ -274,6 +274,6 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
     if "exceptionDetails" in answer:
         details = answer["exceptionDetails"]
         thrown = details.get("exception", {}).get("description", details.get("text", ""))
-        raise Refused(f"the page's document does not allow it: {str(thrown)[:200]}")
+        raise DevToolsRefused(f"the page's document does not allow it: {str(thrown)[:200]}")
     result = answer.get("result")
     return result if isinstance(result, dict) else {}

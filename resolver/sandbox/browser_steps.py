@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from .browser_code import Step
-from .browser_input import Input
+from .browser_code import BrowserStep
+from .browser_input import PageInput
 from .browser_page import Bids, Element, Page, Patience, StepFailed, checked_url
 from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
 from .browser_tabs import MAX_TABS, Tab, Tabs
-from .devtools import DevTools, Late
+from .devtools import DevTools, DevToolsTimeout
 
 MAX_NOOP: Final = 30_000
 """Milliseconds that `noop` waits at most."""
@@ -43,17 +43,17 @@ class Steps:
             "reload": lambda page, _: page.reload(),
             "click": lambda page, g: self._click(page, g, 1),
             "dblclick": lambda page, g: self._click(page, g, 2),
-            "hover": lambda page, g: Input(page).hover(self._element(page, g)),
-            "focus": lambda page, g: Input(page).focus(self._element(page, g)),
+            "hover": lambda page, g: PageInput(page).hover(self._element(page, g)),
+            "focus": lambda page, g: PageInput(page).focus(self._element(page, g)),
             "fill": lambda page, g: self._fill(page, g, g["value"]),
             "clear": lambda page, g: self._fill(page, g, ""),
             "press": self._press,
-            "keyboard_press": lambda page, g: Input(page).press(g["key"]),
-            "keyboard_type": lambda page, g: Input(page).type(g["text"]),
+            "keyboard_press": lambda page, g: PageInput(page).press(g["key"]),
+            "keyboard_type": lambda page, g: PageInput(page).type(g["text"]),
             "select_option": self._select_option,
             "check": lambda page, g: self._check(page, g, "true"),
             "uncheck": lambda page, g: self._check(page, g, "false"),
-            "scroll": lambda page, g: Input(page).scroll(g["delta_x"], g["delta_y"]),
+            "scroll": lambda page, g: PageInput(page).scroll(g["delta_x"], g["delta_y"]),
             "drag_and_drop": self._drag_and_drop,
             "upload_file": self._upload_file,
             "new_tab": self._new_tab,
@@ -63,7 +63,7 @@ class Steps:
             "screenshot": self._screenshot,
         }
 
-    def do(self, step: Step) -> None:
+    def do(self, step: BrowserStep) -> None:
         """Do the step and wait for what it began. Raises StepFailed and DevToolsError."""
         tab = self.tab()
         self._table[step.name](self.page(tab), step.given)
@@ -104,7 +104,7 @@ class Steps:
 
     def _click(self, page: Page, given: Given, count: int) -> None:
         element = self._element(page, given)
-        Input(page).click(element, given["button"], given["modifiers"], count)
+        PageInput(page).click(element, given["button"], given["modifiers"], count)
 
     def _fill(self, page: Page, given: Given, text: str) -> None:
         element = self._element(page, given)
@@ -113,10 +113,10 @@ class Steps:
             return
         if problem:
             raise StepFailed(f"[{element.bid}] {problem}.")
-        Input(page).insert(text)
+        PageInput(page).insert(text)
 
     def _press(self, page: Page, given: Given) -> None:
-        keyboard = Input(page)
+        keyboard = PageInput(page)
         keyboard.focus(self._element(page, given))
         keyboard.press(given["key_comb"])
 
@@ -133,7 +133,7 @@ class Steps:
             raise StepFailed(f"[{element.bid}] is neither a checkbox nor a radio button.")
         if state == wanted:
             return
-        Input(page).click(element, "left", (), 1)
+        PageInput(page).click(element, "left", (), 1)
         page.settle()
         if page.on(element, CHECKED) != wanted:
             how = "checked" if wanted == "true" else "unchecked"
@@ -141,7 +141,7 @@ class Steps:
 
     def _drag_and_drop(self, page: Page, given: Given) -> None:
         start, end = (self._element(page, given, name) for name in ("from_bid", "to_bid"))
-        Input(page).drag(start, end)
+        PageInput(page).drag(start, end)
 
     def _upload_file(self, page: Page, given: Given) -> None:
         element = self._element(page, given)
@@ -186,7 +186,7 @@ class Steps:
     def _noop(self, page: Page, given: Given) -> None:
         seconds = min(max(given["wait_ms"], 0), MAX_NOOP) / 1000
         until = min(self._until, time.monotonic() + seconds)
-        with suppress(Late):  # the pause is over
+        with suppress(DevToolsTimeout):  # the pause is over
             self._tools.wait(lambda: page.tab.crashed, until)
 
     def _screenshot(self, _page: Page, given: Given) -> None:

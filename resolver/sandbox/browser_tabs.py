@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from .browser_text import plain, short_url
+from .browser_text import plain_text, short_url
 
 MAX_TABS: Final = 10
 MAX_DIALOGS: Final = 20
@@ -62,7 +62,7 @@ class Tab:
         return bool(self.loading or self.requests or self.expected)
 
 
-class Notes:
+class TabNotes:
     """Sentences about what happened beside the action, for the next observation."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Tabs:
     def __init__(self, send: Send, root: str) -> None:
         self._send = send
         self._root = root
-        self.notes = Notes()
+        self.notes = TabNotes()
         self.open: list[Tab] = []
         self.active: Tab | None = None
         self._next_url = ""
@@ -217,7 +217,7 @@ class Tabs:
         self._next_url = _text(params, "url")
 
     def _dialog(self, tab: Tab, params: Params) -> None:
-        kind, message = _text(params, "type"), plain(_text(params, "message"), 300)
+        kind, message = _text(params, "type"), plain_text(_text(params, "message"), 300)
         tab.dialogs += 1
         if tab.dialogs > MAX_DIALOGS:
             if not tab.flooded:
@@ -226,7 +226,7 @@ class Tabs:
             return
         default = _text(params, "defaultPrompt")
         self._send("Page.handleJavaScriptDialog", tab.session, accept=True, promptText=default)
-        answer = f"answered with {plain(default, 100)!r}" if kind == "prompt" else "accepted"
+        answer = f"answered with {plain_text(default, 100)!r}" if kind == "prompt" else "accepted"
         what = (
             "The page asked whether to leave it"
             if kind == "beforeunload"

@@ -11,7 +11,7 @@ _INVISIBLE: Final = re.compile(
 """Characters that a person would not see: controls, directions, tags, fillers, private ones."""
 
 
-def plain(text: str, most: int) -> str:
+def plain_text(text: str, most: int) -> str:
     """The text in one line, without characters that nobody sees, cut to `most` characters."""
     # A page may hold megabytes in one text: what is cut off anyway is not looked at.
     line = " ".join(_INVISIBLE.sub("", text[: 4 * most + 100]).split())
@@ -20,7 +20,7 @@ def plain(text: str, most: int) -> str:
 
 def short_url(url: str) -> str:
     """A URL to show: data: without its data, all others cut."""
-    shown = plain(url, 300)
+    shown = plain_text(url, 300)
     if shown[:5].lower() == "data:":
         return f"{shown.partition(',')[0][:60]},…"
     return shown

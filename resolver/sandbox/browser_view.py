@@ -14,8 +14,8 @@ from .browser_scripts import (
     WORDS,
 )
 from .browser_tabs import Tab, Tabs
-from .browser_text import plain, short_url
-from .devtools import Refused
+from .browser_text import plain_text, short_url
+from .devtools import DevToolsRefused
 from .page_tree import Frame, Item, shown_lines, tree_items
 from .wire import MAX_TEXT
 
@@ -57,7 +57,7 @@ def tabs_text(tabs: Tabs) -> list[str]:
     lines = ["Tabs:"]
     for number, tab in enumerate(tabs.open):
         active = ", active" if tab is tabs.active else ""
-        lines.append(f"  [{number}] {plain(tab.title, 100)!r} {short_url(tab.url)}{active}")
+        lines.append(f"  [{number}] {plain_text(tab.title, 100)!r} {short_url(tab.url)}{active}")
     return lines
 
 
@@ -87,7 +87,7 @@ def picture(page: Page, bids: Bids, marks: bool) -> str | None:
 
 def _head(tab: Tab, tabs: Tabs, facts: dict[str, Any]) -> list[str]:
     tab.title = str(facts.get("title") or "")  # the browser tells it late
-    lines = [f"URL: {short_url(tab.url)}", f"Title: {plain(tab.title, 200)}", *tabs_text(tabs)]
+    lines = [f"URL: {short_url(tab.url)}", f"Title: {plain_text(tab.title, 200)}", *tabs_text(tabs)]
     height, view, top = (int(facts.get(name) or 0) for name in ("height", "view", "top"))
     if height > view:
         lines.append(f"Scrolled: {top} of {height - view} pixels")
@@ -108,7 +108,7 @@ def _frames(page: Page) -> list[Frame]:
             if not is_top:
                 owner = page.call("DOM.getFrameOwner", frameId=id).get("backendNodeId")
             nodes = page.call("Accessibility.getFullAXTree", TREE_SECONDS, frameId=id)
-        except Refused:
+        except DevToolsRefused:
             if page.tab.crashed or is_top:
                 raise
             continue
@@ -130,7 +130,7 @@ def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int
         where = {"x": int(facts.get("left") or 0) + int(int(facts["width"]) * part), "y": top + 5}
         try:
             hit = page.call("DOM.getNodeForLocation", **where)
-        except Refused:
+        except DevToolsRefused:
             continue
         if hit.get("backendNodeId") in numbers:
             return max(0, numbers[hit["backendNodeId"]] - 3)
@@ -145,10 +145,10 @@ def _large_page(page: Page, bids: Bids, count: int) -> str:
     for backend, label in page.labelled(IN_VIEW % MAX_IN_VIEW, LABEL):
         kind, text = label if isinstance(label, list) and len(label) == 2 else ("element", "")
         bid = bids.bid_of(page.tab, page.tab.target, backend)
-        lines.append(f"  [{bid}] {plain(str(kind), 40)} {plain(str(text), 100)!r}")
+        lines.append(f"  [{bid}] {plain_text(str(kind), 40)} {plain_text(str(text), 100)!r}")
     words = str(page.evaluate(WORDS % MAX_TREE, TREE_SECONDS) or "")
     rest = MAX_TREE - sum(map(len, lines))
-    text = "\n".join(plain(line, 500) for line in words.splitlines() if line.strip())
+    text = "\n".join(plain_text(line, 500) for line in words.splitlines() if line.strip())
     cut = "\n[... the rest is not shown ...]" if len(text) > rest or len(words) >= MAX_TREE else ""
     return "\n".join([*lines, "Its words:", text[:rest] + cut])
 
@@ -159,7 +159,7 @@ def _boxes(page: Page, bids: Bids) -> list[list[Any]]:
     for backend, _ in page.labelled(IN_VIEW % MAX_MARKS, LABEL):
         try:
             quads = page.call("DOM.getContentQuads", backendNodeId=backend).get("quads", [])
-        except Refused:
+        except DevToolsRefused:
             continue
         if quads:
             xs, ys = quads[0][0::2], quads[0][1::2]

@@ -90,9 +90,9 @@ def checkout(
     return CheckoutResult(commit=commit, files=files)
 
 
-def settle(root: str, scratch: str, base: str, git: str) -> SettleResult:
+def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
     """Make what was done so far the starting point: see the wire's `settle`."""
-    return prepared.settle(_kept(scratch), root, base, _runner(root, scratch, git))
+    return prepared.settle_files(_kept(scratch), root, base, _runner(root, scratch, git))
 
 
 def export_change(
@@ -240,7 +240,7 @@ def _size(root: str, names: Sequence[bytes]) -> int:
     return size
 
 
-def _enter(packed: packing.Packed, run: packing.Run) -> None:
+def _enter(packed: packing.PackedFiles, run: packing.Run) -> None:
     """Put what is packed already into the index, and keep git from reading it again."""
     rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
     if rows:
@@ -249,7 +249,7 @@ def _enter(packed: packing.Packed, run: packing.Run) -> None:
         run(["update-index", "-z", "--assume-unchanged", "--stdin"], names)
 
 
-def _unchanged(root: str, changed: bytes, packed: packing.Packed) -> bytes:
+def _unchanged(root: str, changed: bytes, packed: packing.PackedFiles) -> bytes:
     """Index entries of `base` for files that have its very bytes. Git would write them anew where
     .gitattributes asks for other line ends than they were once committed with."""
     entries = []

@@ -24,15 +24,15 @@ class DevToolsError(Exception):
     """The browser did not do what it was asked; see the kinds below."""
 
 
-class Refused(DevToolsError):
+class DevToolsRefused(DevToolsError):
     """The browser answered with an error."""
 
 
-class Late(DevToolsError):
+class DevToolsTimeout(DevToolsError):
     """No answer in time."""
 
 
-class Lost(DevToolsError):
+class DevToolsClosed(DevToolsError):
     """The browser is gone."""
 
 
@@ -95,9 +95,9 @@ class DevTools:
                 self._waiting.discard(id)
                 answer = self._answers.pop(id, None)
         if answer is None:
-            raise Refused("the page is gone")
+            raise DevToolsRefused("the page is gone")
         if "error" in answer:
-            raise Refused(str(answer["error"].get("message", answer["error"])))
+            raise DevToolsRefused(str(answer["error"].get("message", answer["error"])))
         result = answer.get("result")
         return result if isinstance(result, dict) else {}
 
@@ -107,12 +107,12 @@ class DevTools:
         with self._changed:
             while not ready():
                 if self._lost:
-                    raise Lost("the browser ended")
+                    raise DevToolsClosed("the browser ended")
                 if self._interrupted:
                     raise Interrupted("interrupted")
                 rest = until - time.monotonic()
                 if rest <= 0:
-                    raise Late(f"{what} took too long")
+                    raise DevToolsTimeout(f"{what} took too long")
                 self._changed.wait(rest)
 
     def interrupt(self) -> None:
@@ -147,12 +147,12 @@ class DevTools:
         with self._writing:
             while data:
                 if not select.select([], [self._writer], [], WRITE_SECONDS)[1]:
-                    raise Lost("the browser takes no commands")
+                    raise DevToolsClosed("the browser takes no commands")
                 with suppress(BlockingIOError):
                     try:
                         data = data[os.write(self._writer, data) :]
                     except BrokenPipeError as error:
-                        raise Lost("the browser ended") from error
+                        raise DevToolsClosed("the browser ended") from error
         return self._id
 
     def _read(self) -> None:

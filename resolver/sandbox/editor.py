@@ -12,16 +12,16 @@ from .linting import broken_by
 from .nearmiss import nearest
 from .textfile import (
     TextFile,
+    content_digest,
     decoded,
-    digest,
     hunk,
     is_binary,
     line_at,
-    lines_of,
     numbered,
     positions,
     read_bytes,
-    shortened,
+    shorten_line,
+    split_lines,
     write_bytes,
 )
 from .viewing import MAX_LINE, as_images, describe_binary, list_folder, show_lines
@@ -64,7 +64,7 @@ class Editor:
         data = read_bytes(place)
         if is_binary(data):
             return ViewResult(output=describe_binary(path, data), images=as_images(data))
-        shown = show_lines(path, lines_of(decoded(data).text), view_range)
+        shown = show_lines(path, split_lines(decoded(data).text), view_range)
         return ViewResult(output=shown, images=[])
 
     def create(self, path: str, file_text: str) -> EditResult:
@@ -84,7 +84,9 @@ class Editor:
             raise ActionFailed("old_str and new_str are the same: nothing would change.")
         found = positions(file.text, old_str)
         if not found:
-            raise ActionFailed(f"old_str is not in {path}.{nearest(lines_of(file.text), old_str)}")
+            raise ActionFailed(
+                f"old_str is not in {path}.{nearest(split_lines(file.text), old_str)}"
+            )
         if len(found) > 1:
             lines = [str(line_at(file.text, start)) for start, _ in found[:MAX_LISTED]]
             more = ", ..." if len(found) > MAX_LISTED else ""
@@ -108,12 +110,12 @@ class Editor:
     def append(self, path: str, new_str: str) -> EditResult:
         """Put whole lines after the last one."""
         place, before, file = self._open(path)
-        return self._insert(path, place, before, file, len(lines_of(file.text)), new_str)
+        return self._insert(path, place, before, file, len(split_lines(file.text)), new_str)
 
     def _insert(
         self, path: str, place: str, before: bytes, file: TextFile, insert_line: int, new_str: str
     ) -> EditResult:
-        count = len(lines_of(file.text))
+        count = len(split_lines(file.text))
         if not 0 <= insert_line <= count:
             raise ActionFailed(
                 f"insert_line {insert_line} is not in {path}: it has {count} lines (0 is the top)."
@@ -141,7 +143,7 @@ class Editor:
             raise ActionFailed(f"No edit of {path} is left to undo.")
         now = read_bytes(place) if os.path.lexists(place) else None
         before, hash_after = edits[-1]
-        if digest(now) != hash_after:
+        if content_digest(now) != hash_after:
             raise ActionFailed(
                 f"{path} was changed by something else since that edit: undo would lose it. "
                 "Use str_replace."
@@ -182,7 +184,7 @@ class Editor:
         wrong = self._wrong(place, before, data)
         write_bytes(place, data, before)
         edits = self._undo.setdefault(place, [])
-        edits.append((before, digest(data)))
+        edits.append((before, content_digest(data)))
         del edits[:-KEPT_EDITS]
         self._forget_most()
         result = self._result(place, before, data, word)
@@ -199,9 +201,9 @@ class Editor:
         if wrong is None or not self._strict:
             return wrong
         change = hunk(old, new, name)
-        would = lines_of(new)
+        would = split_lines(new)
         first, last = max(1, change.first - AROUND), min(len(would), change.last + AROUND)
-        is_now = lines_of(old or "")
+        is_now = split_lines(old or "")
         end = min(len(is_now), last - len(would) + len(is_now))
         raise ActionFailed(
             f"The edit was not made: {name} could not be parsed after it: {wrong}\n"
@@ -229,17 +231,17 @@ class Editor:
         if new is None:
             output = f"{name} is {word}: it does not exist."
         else:
-            lines = lines_of(new)
+            lines = split_lines(new)
             first, last = max(1, change.first - AROUND), min(len(lines), change.last + AROUND)
-            lines[first - 1 : last] = map(shortened, lines[first - 1 : last])
+            lines[first - 1 : last] = map(shorten_line, lines[first - 1 : last])
             shown = show_lines(name, lines, (first, last))
             output = f"{name} is {word}. {shown}" if before is not None else f"{name} is {word}."
         return EditResult(
             path=name,
             output=output,
             diff=change.diff,
-            old_hash=digest(before),
-            new_hash=digest(after),
+            old_hash=content_digest(before),
+            new_hash=content_digest(after),
         )
 
 

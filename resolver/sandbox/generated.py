@@ -49,7 +49,7 @@ def find_patterns(new: Sequence[bytes], list_tracked: Callable[[], Sequence[byte
     found = [pattern for pattern in found if not _matches(pattern, known)]
     for folder in environments:
         if not any(path.startswith(folder + b"/") for path in tracked) and b"\n" not in folder:
-            found.append(b"/" + escape(folder) + b"/")
+            found.append(b"/" + escape_glob(folder) + b"/")
     return found
 
 
@@ -61,7 +61,7 @@ def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[byt
     return sorted({_outermost(path, patterns) for path in paths})[:MOST_NAMED]
 
 
-def escape(name: bytes) -> bytes:
+def escape_glob(name: bytes) -> bytes:
     """`name` as a pattern of gitignore that matches it alone."""
     out = b"".join(b"\\" + c if c in b"\\*?[" else c for c in (bytes([b]) for b in name))
     return out[:-1] + b"\\ " if out.endswith(b" ") else out
@@ -81,7 +81,7 @@ def _outermost(path: bytes, patterns: Sequence[bytes]) -> bytes:
     parts = path.split(b"/")
     for number, name in enumerate(parts, 1):
         found = b"/".join(parts[:number])
-        is_environment = b"/" + escape(found) + b"/" in patterns
+        is_environment = b"/" + escape_glob(found) + b"/" in patterns
         if is_environment or any(fnmatchcase(name, pattern) for pattern in patterns):
             return found + (b"/" if number < len(parts) else b"")
     return path

@@ -144,7 +144,7 @@ def _run(session: Session, code: str) -> dict[str, Any]:
         return {"error": True, "images": []}
 
 
-def main(cells: int, control: int, scratch: str) -> None:
+def run_kernel(cells: int, control: int, scratch: str) -> None:
     """Read cells from descriptor `cells` until its end; answer each on `control`."""
     for descriptor in (cells, control):
         os.set_inheritable(descriptor, False)

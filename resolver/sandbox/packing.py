@@ -37,7 +37,7 @@ Run = Callable[[Sequence[str], bytes], bytes]
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedFiles:
     """Large files and the bundle that has their contents.
 
     entries: mode and object id by path. count: objects in the bundle so far, each of which the
@@ -60,7 +60,9 @@ def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:
     return [name for name in large if name not in other]
 
 
-def pack_files(root: str, names: Sequence[bytes], base: str, bundle: IO[bytes], run: Run) -> Packed:
+def pack_files(
+    root: str, names: Sequence[bytes], base: str, bundle: IO[bytes], run: Run
+) -> PackedFiles:
     """Begin a bundle with the contents of the files that the repository has not got."""
     entries: dict[bytes, tuple[bytes, bytes]] = {}
     while True:
@@ -75,7 +77,7 @@ def pack_files(root: str, names: Sequence[bytes], base: str, bundle: IO[bytes], 
         answers = run(["cat-file", "--batch-check"], asked).splitlines() if asked else []
         known = {line[: len(base)] for line in answers if not line.endswith(b" missing")}
         if not known:
-            return Packed(entries, len(written))
+            return PackedFiles(entries, len(written))
         # Moved, or only touched: git itself knows whether such a content is to go along.
         names = [name for name in names if name in entries and entries[name][1] not in known]
 

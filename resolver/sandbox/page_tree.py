@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .browser_text import plain
+from .browser_text import plain_text
 
 MAX_VISITS: Final = 200_000
 """Nodes looked at."""
@@ -113,9 +113,9 @@ def _add(items: list[Item], frame: str, node: Node, depth: int, known: Mapping[s
         return depth
     if role in _NOTHING:
         return -1
-    name = plain(_field(node, "name"), MAX_NAME)
+    name = plain_text(_field(node, "name"), MAX_NAME)
     if role in _TEXT:
-        _add_text(items, frame, depth, plain(_field(node, "name"), MAX_TEXT_LINE))
+        _add_text(items, frame, depth, plain_text(_field(node, "name"), MAX_TEXT_LINE))
         return -1
     properties = _properties(node)
     text = _own_text(node, known)
@@ -124,7 +124,7 @@ def _add(items: list[Item], frame: str, node: Node, depth: int, known: Mapping[s
         return depth
     facts = _facts(node, role, properties, name)
     options = _options(node, known) if role in ("combobox", "PopupButton") else ""
-    label = name or plain(text or "", MAX_TEXT_LINE)
+    label = name or plain_text(text or "", MAX_TEXT_LINE)
     if not label and not facts and role in _PLAIN:
         return -1
     parts = [f"{role} {label!r}" if label else role, *facts]
@@ -175,7 +175,7 @@ def _options(node: Node, known: Mapping[str, Node]) -> str:
             break
         child = stack.pop()
         if _role(child) in ("option", "MenuListOption"):
-            names.append(repr(plain(_field(child, "name"), 80)))
+            names.append(repr(plain_text(_field(child, "name"), 80)))
         elif _role(child) in ("MenuListPopup", "group") or child.get("ignored"):
             stack.extend(reversed(_children(child, known)))
     if not names:
@@ -188,7 +188,7 @@ def _facts(node: Node, role: str, properties: Mapping[str, Any], name: str) -> l
     facts = []
     value = _field(node, "value")
     if value and value != name:
-        facts.append(f"value={plain(value, MAX_NAME)!r}")
+        facts.append(f"value={plain_text(value, MAX_NAME)!r}")
     for flag in _FLAGS:
         if properties.get(flag) is True and not (flag == "focused" and role == "RootWebArea"):
             facts.append(flag)
@@ -196,12 +196,12 @@ def _facts(node: Node, role: str, properties: Mapping[str, Any], name: str) -> l
         found = properties.get(key)
         if found is None or (key == "selected" and not found):
             continue
-        facts.append(f"{key}={plain(str(found).lower(), 40)}")
+        facts.append(f"{key}={plain_text(str(found).lower(), 40)}")
     if properties.get("invalid") not in (None, "false"):
         facts.append("invalid")
     if properties.get("readonly") is True and properties.get("editable"):
         facts.append("readonly")
-    description = plain(_field(node, "description"), MAX_NAME)
+    description = plain_text(_field(node, "description"), MAX_NAME)
     if description and description != name:
         facts.append(f"description={description!r}")
     return facts
@@ -224,7 +224,7 @@ def _children(node: Node, known: Mapping[str, Node]) -> list[Node]:
 
 
 def _role(node: Node) -> str:
-    return plain(_field(node, "role"), 40) or "generic"
+    return plain_text(_field(node, "role"), 40) or "generic"
 
 
 def _field(node: Node, name: str) -> str:

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
-from .generated import escape
+from .generated import escape_glob
 from .wire import SettleResult
 
 MOST_NAMED = 100
@@ -24,7 +24,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
 """Runs git with arguments and variables; its stdout."""
 
 
-def settle(kept: str, root: str, commit: str, run: Run) -> SettleResult:
+def settle_files(kept: str, root: str, commit: str, run: Run) -> SettleResult:
     """Undo what was done to tracked files, and keep what is untracked out of later changes.
 
     kept: the git directory that changes are exported with. commit: what is checked out.
@@ -38,7 +38,7 @@ def settle(kept: str, root: str, commit: str, run: Run) -> SettleResult:
     untracked = _names(run(listing, place))
     if len(untracked) > MOST_FILES:
         untracked = _names(run([*listing, "--directory"], place))
-    patterns = [b"/" + escape(name) for name in untracked if b"\n" not in name]
+    patterns = [b"/" + escape_glob(name) for name in untracked if b"\n" not in name]
     keep_out(kept, patterns)
     keep_out(os.path.join(root, ".git"), patterns)
     with open(os.path.join(kept, _SETTLED), "wb"):

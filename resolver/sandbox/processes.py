@@ -124,7 +124,7 @@ class Family:
         for _ in range(MOST_ROUNDS):
             stopped: set[int] = set()
             # What stands still can't multiply while it is killed.
-            while more := set(descendants(os.getpid())) - stopped:
+            while more := set(descendant_pids(os.getpid())) - stopped:
                 for pid in more:
                     _kill(pid, signal.SIGSTOP)
                 stopped |= more
@@ -138,7 +138,7 @@ class Family:
     def end_all(self) -> None:
         """The end: kill every process below this one, adopted or not, until there is none."""
         for _ in range(MOST_ROUNDS):
-            alive = [pid for pid in descendants(os.getpid()) if pid != os.getpid()]
+            alive = [pid for pid in descendant_pids(os.getpid()) if pid != os.getpid()]
             for pid in alive:
                 _kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
@@ -206,7 +206,7 @@ def is_stopped(wanted: int) -> bool:
     return any(pid == wanted and state == "T" for pid, _, _, state in _processes())
 
 
-def descendants(ancestor: int) -> list[int]:
+def descendant_pids(ancestor: int) -> list[int]:
     """Living processes below `ancestor`, deepest last."""
     children: dict[int, list[int]] = {}
     for pid, parent, _, state in _processes():

@@ -14,7 +14,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
-from .request_head import MAX_HEAD, BadRequest, Request, read_head
+from .request_head import MAX_HEAD, BadRequest, ProxyRequest, read_head
 from .wire import (
     INVALID_PARAMS,
     MAX_TUNNELS,
@@ -126,7 +126,7 @@ class Proxy:
                 self._forget(tunnel)
             writer.close()
 
-    def _open(self, request: Request) -> "_Tunnel":
+    def _open(self, request: ProxyRequest) -> "_Tunnel":
         self._last += 1
         tunnel = self._tunnels[self._last] = _Tunnel(self._last, self._send)
         frame = TunnelFrame("tunnel_open", self._last, host=request.host, port=request.port)
@@ -276,7 +276,10 @@ async def _head(reader: asyncio.StreamReader, seconds: float) -> bytes:
 
 
 async def _exchange(
-    request: Request, tunnel: _Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    request: ProxyRequest,
+    tunnel: _Tunnel,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
 ) -> None:
     """Carry both directions to their end. Raises OSError or EOFError when one was torn."""
     if request.tunnel:
@@ -313,7 +316,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _up(request: Request, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
+async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
     if request.head:
         await tunnel.write(request.head)
     left = request.body

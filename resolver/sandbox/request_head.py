@@ -37,7 +37,7 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class ProxyRequest:
     """One request. head: what goes to the target first; b"" for CONNECT.
 
     body: bytes that follow the head; None when it says itself where it ends (chunked, CONNECT).
@@ -50,7 +50,7 @@ class Request:
     body: int | None = None
 
 
-def read_head(head: bytes) -> Request:
+def read_head(head: bytes) -> ProxyRequest:
     """The request of a head, its empty line included. Raises BadRequest."""
     lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     start = _START.fullmatch(lines[0])
@@ -62,11 +62,13 @@ def read_head(head: bytes) -> Request:
         if method != "CONNECT":
             raise BadRequest(400, "methods are in capitals")
         host, port = _authority(target, None)
-        return Request(host, port, tunnel=True)
+        return ProxyRequest(host, port, tunnel=True)
     return _forwarded(method, target, version, headers)
 
 
-def _forwarded(method: str, target: str, version: str, headers: list[tuple[str, str]]) -> Request:
+def _forwarded(
+    method: str, target: str, version: str, headers: list[tuple[str, str]]
+) -> ProxyRequest:
     match = _TARGET.fullmatch(target)
     if match is None:
         raise BadRequest(400, "this is a proxy: it takes CONNECT and http:// URLs")
@@ -88,7 +90,7 @@ def _forwarded(method: str, target: str, version: str, headers: list[tuple[str, 
     lines = [f"{method} {path} {version}", f"Host: {match['authority']}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-    return Request(host, port, tunnel=False, head=head, body=body)
+    return ProxyRequest(host, port, tunnel=False, head=head, body=body)
 
 
 def _headers(lines: list[str]) -> list[tuple[str, str]]:

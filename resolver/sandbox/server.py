@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from .actions import Actions
 from .processes import Family
 from .spool import readable
-from .turns import Turns
+from .turns import FairLock
 from .wire import (
     ACTION_FAILED,
     INTERNAL_ERROR,
@@ -45,7 +45,7 @@ CHUNK: Final = 1 << 16
 _PR_SET_DUMPABLE: Final = 4  # linux/prctl.h
 
 
-class Tunnels(Protocol):
+class SandboxTunnels(Protocol):
     """Takes the notifications of tunnels and sends its own: proxy.py, where a run is let out."""
 
     def start(self, send: Callable[[bytes], None], fault: Callable[[WireError], None]) -> None: ...
@@ -98,13 +98,13 @@ class Server:
         family: Family,
         reader: int,
         writer: int,
-        proxy: Tunnels | None = None,
+        proxy: SandboxTunnels | None = None,
     ) -> None:
         self._actions = actions
         self._family = family
         self._reader = reader
         self._writer = writer
-        self._writing = Turns()
+        self._writing = FairLock()
         self._proxy = proxy
         self._worker = ThreadPoolExecutor(1)
         self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # one each may read, write, end
@@ -221,7 +221,9 @@ def _is_id(value: object) -> bool:
     return value is None or (isinstance(value, int | str) and not isinstance(value, bool))
 
 
-def run(actions: Actions, family: Family, proxy: Tunnels | None = None) -> None:
+def run_action_server(
+    actions: Actions, family: Family, proxy: SandboxTunnels | None = None
+) -> None:
     """Serve on this process's stdin and stdout, then end every process below; does not return."""
     hide_descriptors()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -67,7 +67,7 @@ class ShellState:
 
 
 @dataclass(frozen=True)
-class Finished:
+class CommandFinished:
     """How the last command ended."""
 
     status: int
@@ -173,7 +173,7 @@ class Shell:
                 signal_group(self.process.pid, signal.SIGCONT)
             look *= 2
 
-    def finished(self) -> Finished | None:
+    def finished(self) -> CommandFinished | None:
         """After `wait` said done. None when something else wrote to the shell's own pipes."""
         said = self.pump.message.partition(self._token + b"\0")[2]
         status, mark, rest = said.partition(b"\0")
@@ -181,7 +181,7 @@ class Shell:
             return None
         options, _, rest = rest.partition(b"\0")
         cwd, _, exported = rest.partition(b"\0")
-        return Finished(int(status), _state(cwd, exported), b"r" in options)
+        return CommandFinished(int(status), _state(cwd, exported), b"r" in options)
 
     def last_words(self) -> ShellState | None:
         """After `wait` said ended: what the shell saved on a regular exit."""
@@ -208,7 +208,7 @@ class Shell:
             signal_group(group, signal.SIGINT)
         signal_group(self.process.pid, signal.SIGCONT)
 
-    def end_job(self, patience: float, shell_patience: float) -> Finished | None:
+    def end_job(self, patience: float, shell_patience: float) -> CommandFinished | None:
         """End the running command: Ctrl-C, and after `patience` seconds the hard way.
 
         None when the shell itself does not come back in `shell_patience` seconds after that.

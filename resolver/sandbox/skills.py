@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .textfile import lines_of
+from .textfile import split_lines
 
 __all__ = [
     "find_file",
@@ -145,4 +145,4 @@ def _lines(path: str) -> list[str]:
             data = file.read()
     except OSError:
         return []
-    return [] if b"\0" in data[:8192] else lines_of(data.decode("utf-8", "replace"))
+    return [] if b"\0" in data[:8192] else split_lines(data.decode("utf-8", "replace"))

@@ -120,7 +120,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
     os.ftruncate(descriptor, len(data))
 
 
-def digest(data: bytes | None) -> str:
+def content_digest(data: bytes | None) -> str:
     """SHA-256 in hex; "" for a file that does not exist."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
@@ -130,7 +130,7 @@ def numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
-def shortened(line: str) -> str:
+def shorten_line(line: str) -> str:
     """The line's beginning of MAX_SHOWN_LINE bytes, and how much more there is."""
     start = line[:MAX_SHOWN_LINE]
     while (size := _logged_size(start)) > MAX_SHOWN_LINE:
@@ -144,7 +144,7 @@ def _logged_size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines without their ends."""
     lines = text.split("\n")
     if "\r" in text:
@@ -183,7 +183,7 @@ def _plain_positions(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Hunk:
+class EditHunk:
     """The one stretch of lines in which two texts differ."""
 
     diff: str  # unified, its lines shortened and all of it cut to MAX_DIFF
@@ -191,7 +191,7 @@ class Hunk:
     last: int  # last changed line in the new text; first - 1 when lines were only removed
 
 
-def hunk(old: str | None, new: str | None, name: str) -> Hunk:
+def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
     """The difference as one unified hunk. None is a file that does not exist."""
     a, b = old or "", new or ""
     start = a.rfind("\n", 0, _same_start(a, b)) + 1
@@ -213,7 +213,7 @@ def hunk(old: str | None, new: str | None, name: str) -> Hunk:
         f"@@ -{_extent(top, around + len(removed))} +{_extent(top, around + len(added))} @@\n"
     )
     diff = _cut(head + "".join(body)) if a != b else ""
-    return Hunk(diff, above + 1, above + len(added))
+    return EditHunk(diff, above + 1, above + len(added))
 
 
 def _same_start(a: str, b: str) -> int:
@@ -263,7 +263,7 @@ def _kept_ends(text: str) -> list[str]:
 
 
 def _diff_line(sign: str, line: str) -> str:
-    shown = sign + shortened(line.removesuffix("\n")) + "\n"
+    shown = sign + shorten_line(line.removesuffix("\n")) + "\n"
     return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
 
 

@@ -6,7 +6,7 @@ Both ends of the wire send under it, so that a download's frames can't keep a co
 import threading
 
 
-class Turns:
+class FairLock:
     """Used as a context manager."""
 
     def __init__(self) -> None:

@@ -24,21 +24,21 @@ from resolver.runtime.remote.protocol import (
     SEGMENT,
     WAIT_SECONDS,
     Body,
-    Failure,
-    Limits,
-    Received,
+    ReceivedBytes,
+    RemoteFailure,
+    RemoteLimits,
     SandboxRequest,
     SandboxState,
     StreamRequest,
     StreamState,
 )
-from resolver.sandbox_service.bounds import Bounds
+from resolver.sandbox_service.bounds import ServiceBounds
 from resolver.sandbox_service.pipes import OffsetError
 from resolver.sandbox_service.sandboxes import (
     ConflictError,
     FullError,
-    Sandbox,
     Sandboxes,
+    ServedSandbox,
     UnknownError,
 )
 from resolver.sandbox_service.stream import Stream
@@ -73,14 +73,14 @@ _STATUS: Final[dict[type[Exception], int]] = {
 Offset = Annotated[int, Query(ge=0, le=1 << 60)]
 
 
-def create_app(sandboxes: Sandboxes, bounds: Bounds, token: str) -> ASGIApp:
+def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) -> ASGIApp:
     """The web application, behind the door that asks for the token."""
     app = FastAPI(title="Sandboxes", docs_url=None, redoc_url=None, openapi_url=None)
     for kind in _STATUS:
         app.add_exception_handler(kind, _tell)
 
     @app.get("/v1/limits")
-    async def limits() -> Limits:
+    async def limits() -> RemoteLimits:
         return bounds.limits(sandboxes.count)
 
     @app.put("/v1/sandboxes/{name}")
@@ -99,7 +99,7 @@ def create_app(sandboxes: Sandboxes, bounds: Bounds, token: str) -> ASGIApp:
 
     @app.delete("/v1/sandboxes/{name}")
     async def remove(name: str) -> Response:
-        why = Failure(what="the sandbox was closed")
+        why = RemoteFailure(what="the sandbox was closed")
         removing = sandboxes.remove(_checked(name), why)
         if removing is None:
             return Response(status_code=204)
@@ -115,10 +115,10 @@ def create_app(sandboxes: Sandboxes, bounds: Bounds, token: str) -> ASGIApp:
 def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> None:
     path = "/v1/sandboxes/{name}/streams/{stream}"
 
-    async def opened(name: str, stream: str) -> tuple[Sandbox, Stream]:
+    async def opened(name: str, stream: str) -> tuple[ServedSandbox, Stream]:
         sandbox = sandboxes.find(name)
         if stream not in sandbox.streams:
-            raise UnknownError(Failure(what="there is no such stream of the sandbox"))
+            raise UnknownError(RemoteFailure(what="there is no such stream of the sandbox"))
         return sandbox, await asyncio.shield(sandbox.streams[stream][1])
 
     @app.put(path)
@@ -141,7 +141,7 @@ def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> No
             position += len(data)
         if last:
             incoming.finish(position)
-        return _state(Received(offset=incoming.received))
+        return _state(ReceivedBytes(offset=incoming.received))
 
     @app.get(path)
     async def receive(name: str, stream: str, offset: Offset) -> Response:
@@ -158,12 +158,12 @@ def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> No
         sandbox = sandboxes.find(name)
         _, opening = sandbox.streams.pop(stream, (None, None))
         if opening is not None:
-            (await opening).close(Failure(what="the stream was closed"))
+            (await opening).close(RemoteFailure(what="the stream was closed"))
         return Response(status_code=204)
 
 
 async def _bytes(
-    sandbox: Sandbox, stream: Stream, offset: int, quiet_seconds: float
+    sandbox: ServedSandbox, stream: Stream, offset: int, quiet_seconds: float
 ) -> AsyncIterator[bytes]:
     """The stream from `offset` on, as it comes; ends at its end, after SEGMENT bytes, or when
     nothing came for so long, and the client asks again."""
@@ -242,13 +242,13 @@ async def _tell(request: Request, error: Exception) -> Response:  # noqa: ARG001
     """An error as a Failure. What remains of the request's body is not read."""
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     if isinstance(error, SandboxError | Refused | UsageError):
-        failure = Failure(what=error.what, next_step=error.next_step)
+        failure = RemoteFailure(what=error.what, next_step=error.next_step)
     elif isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        failure = Failure(what=f"the request is wrong: {where}: {first['msg']}")
+        failure = RemoteFailure(what=f"the request is wrong: {where}: {first['msg']}")
     elif isinstance(error, UnknownError):
         failure = error.why
     else:
-        failure = Failure(what=f"the server of the sandbox refused the request: {error}")
+        failure = RemoteFailure(what=f"the server of the sandbox refused the request: {error}")
     return Response(failure.model_dump_json(), status, _HANG_UP, JSON)

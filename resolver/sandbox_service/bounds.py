@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from resolver.errors import Refused, UsageError
-from resolver.runtime.remote.protocol import PROTOCOL, Limits, SandboxRequest
+from resolver.runtime.remote.protocol import PROTOCOL, RemoteLimits, SandboxRequest
 
 _MEMORY: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -14,7 +14,7 @@ _MAX_ENVIRONMENT: Final = 16_000
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ServiceBounds:
     """runtime: "docker" or "local". images: patterns like `ghcr.io/us/*`, of which one has to fit.
 
     memory in Docker notation; disk in bytes; sandboxes: how many at a time; idle_seconds: after
@@ -53,9 +53,9 @@ class Bounds:
         if sum(len(n) + len(v) for n, v in asked.environment.items()) > _MAX_ENVIRONMENT:
             raise Refused("the sandbox's environment is too large", "leave variables out")
 
-    def limits(self, running: int) -> Limits:
+    def limits(self, running: int) -> RemoteLimits:
         """The same for a client."""
-        return Limits(
+        return RemoteLimits(
             protocol=PROTOCOL,
             runtime=self.runtime,
             images=list(self.images),

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from resolver.errors import SandboxError
-from resolver.runtime.remote.protocol import SEGMENT, End
+from resolver.runtime.remote.protocol import SEGMENT, StreamEnd
 
 HELD: Final = 4 * SEGMENT
 """Bytes that wait in one direction before the faster end has to."""
@@ -94,7 +94,7 @@ class Outgoing:
         self._changed = threading.Condition()
         self._kept = bytearray()
         self._base = 0
-        self._end: End | None = None
+        self._end: StreamEnd | None = None
 
     def write(self, data: bytes) -> None:
         """Add to the stream; waits for room. Raises SandboxError after `end`."""
@@ -105,7 +105,7 @@ class Outgoing:
             self._kept += data
         self._loop.call_soon_threadsafe(self._arrived.set)
 
-    def end(self, end: End) -> None:
+    def end(self, end: StreamEnd) -> None:
         """Nothing more comes. The first end stands. From a thread."""
         with self._changed:
             self._end = self._end or end
@@ -121,7 +121,7 @@ class Outgoing:
             self._base = offset
             self._changed.notify_all()
 
-    def end_at(self, offset: int) -> End | None:
+    def end_at(self, offset: int) -> StreamEnd | None:
         """The end, where byte `offset` would be the first after the last one."""
         with self._changed:
             return self._end if offset == self._base + len(self._kept) else None

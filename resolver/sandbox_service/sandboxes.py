@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Machine, SandboxSpec
-from resolver.runtime.remote.protocol import Failure, SandboxRequest, StreamRequest
-from resolver.sandbox_service.bounds import Bounds
+from resolver.runtime.remote.protocol import RemoteFailure, SandboxRequest, StreamRequest
+from resolver.sandbox_service.bounds import ServiceBounds
 from resolver.sandbox_service.stream import Stream, get, put, wire
 
 logger = logging.getLogger("resolver.sandboxes")
@@ -30,7 +30,7 @@ MAX_STREAMS: Final = 16
 REMEMBERED: Final = 1000
 """Removed sandboxes of which it is still known why."""
 
-_NEVER_SEEN: Final = Failure(
+_NEVER_SEEN: Final = RemoteFailure(
     what="the server has no such sandbox: it was started anew, or removed it long ago",
     next_step="start the run again",
 )
@@ -39,7 +39,7 @@ _NEVER_SEEN: Final = Failure(
 class UnknownError(Exception):
     """No sandbox, or no stream, of that id; why there is none."""
 
-    def __init__(self, why: Failure) -> None:
+    def __init__(self, why: RemoteFailure) -> None:
         super().__init__(why.what)
         self.why = why
 
@@ -52,7 +52,7 @@ class FullError(Exception):
     """As many as there may be are running."""
 
 
-class Sandbox:
+class ServedSandbox:
     """One sandbox of one client."""
 
     def __init__(self, name: str, asked: SandboxRequest) -> None:
@@ -67,7 +67,7 @@ class Sandbox:
         """The client is there."""
         self.seen = asyncio.get_running_loop().time()
 
-    def close_streams(self, why: Failure) -> None:
+    def close_streams(self, why: RemoteFailure) -> None:
         """End all of them."""
         for _, opening in self.streams.values():
             if opening.done() and not opening.cancelled() and opening.exception() is None:
@@ -77,13 +77,13 @@ class Sandbox:
 class Sandboxes:
     """All sandboxes of one server. prefix: of the run that their machines are labelled with."""
 
-    def __init__(self, bounds: Bounds, open_machine: OpenMachine, prefix: str) -> None:
+    def __init__(self, bounds: ServiceBounds, open_machine: OpenMachine, prefix: str) -> None:
         self._bounds = bounds
         self._open_machine = open_machine
         self._prefix = prefix
-        self._running: dict[str, Sandbox] = {}
+        self._running: dict[str, ServedSandbox] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
-        self._gone: dict[str, Failure] = {}
+        self._gone: dict[str, RemoteFailure] = {}
         self._closed = False
         self._threads = ThreadPoolExecutor(2 * bounds.sandboxes + 2, "sandboxes")
 
@@ -92,7 +92,7 @@ class Sandboxes:
         """How many there are, those included that come or go."""
         return len(self._running) + len(self._removing)
 
-    def start(self, name: str, asked: SandboxRequest) -> Sandbox:
+    def start(self, name: str, asked: SandboxRequest) -> ServedSandbox:
         """Begin to start one, or find it: `starting` is its machine once it is there.
 
         Raises Refused, ConflictError and FullError.
@@ -107,12 +107,12 @@ class Sandboxes:
             raise ConflictError("it is stopped, or the sandbox of that id is gone")
         if self.count >= self._bounds.sandboxes:
             raise FullError(f"all of its {self._bounds.sandboxes} sandboxes are in use")
-        sandbox = self._running[name] = Sandbox(name, asked)
+        sandbox = self._running[name] = ServedSandbox(name, asked)
         sandbox.starting = asyncio.create_task(self._start(sandbox))
         sandbox.starting.add_done_callback(lambda done: self._started(sandbox, done))
         return sandbox
 
-    def find(self, name: str) -> Sandbox:
+    def find(self, name: str) -> ServedSandbox:
         """A sandbox that is there or starts. Raises UnknownError."""
         found = self._running.get(name)
         if found is None:
@@ -121,7 +121,7 @@ class Sandboxes:
         return found
 
     def open_stream(
-        self, sandbox: Sandbox, name: str, asked: StreamRequest
+        self, sandbox: ServedSandbox, name: str, asked: StreamRequest
     ) -> asyncio.Task[Stream]:
         """Open a stream, or find it. Raises ConflictError and FullError."""
         if name in sandbox.streams:
@@ -136,7 +136,7 @@ class Sandboxes:
         sandbox.streams[name] = asked, opening
         return opening
 
-    def remove(self, name: str, why: Failure) -> "asyncio.Task[None] | None":
+    def remove(self, name: str, why: RemoteFailure) -> "asyncio.Task[None] | None":
         """Begin to remove one; None when it is gone."""
         sandbox = self._running.pop(name, None)
         if sandbox is not None:
@@ -151,7 +151,7 @@ class Sandboxes:
     async def close(self) -> None:
         """Remove all of them, and start no more."""
         self._closed = True
-        why = Failure(
+        why = RemoteFailure(
             what="the server of the sandbox was stopped",
             next_step="start the run again when it is up",
         )
@@ -159,7 +159,7 @@ class Sandboxes:
             self.remove(name, why)
         await asyncio.gather(*self._removing.values(), return_exceptions=True)
 
-    async def _start(self, sandbox: Sandbox) -> Machine:
+    async def _start(self, sandbox: ServedSandbox) -> Machine:
         asked = sandbox.asked
         spec = SandboxSpec(**{**asked.model_dump(), "run": f"{self._prefix}{sandbox.name}"})
         sandbox.machine = self._open_machine(spec)
@@ -168,7 +168,7 @@ class Sandboxes:
         sandbox.touch()
         return machine
 
-    def _started(self, sandbox: Sandbox, done: "asyncio.Task[Machine]") -> None:
+    def _started(self, sandbox: ServedSandbox, done: "asyncio.Task[Machine]") -> None:
         error = _retrieve(done)
         if error is not None:
             logger.warning("sandbox %s could not be started: %s", sandbox.name, error)
@@ -177,7 +177,7 @@ class Sandboxes:
         else:
             self._watch(sandbox)
 
-    def _watch(self, sandbox: Sandbox) -> None:
+    def _watch(self, sandbox: ServedSandbox) -> None:
         """Remove it when its client has said nothing for too long; else look again then."""
         if self._running.get(sandbox.name) is not sandbox:
             return
@@ -192,9 +192,9 @@ class Sandboxes:
             self._bounds.idle_seconds,
         )
         what = f"the sandbox was removed after {self._bounds.idle_seconds:g} seconds without a word"
-        self.remove(sandbox.name, Failure(what=what, next_step="start the run again"))
+        self.remove(sandbox.name, RemoteFailure(what=what, next_step="start the run again"))
 
-    async def _open(self, sandbox: Sandbox, asked: StreamRequest) -> Stream:
+    async def _open(self, sandbox: ServedSandbox, asked: StreamRequest) -> Stream:
         machine = await asyncio.shield(sandbox.starting)
         loop = asyncio.get_running_loop()
         if asked.kind == "put":
@@ -205,10 +205,10 @@ class Sandboxes:
             channel = await self._in_thread(machine.connect)
             stream = Stream(loop, wire(channel), stop=channel.close)
         if self._running.get(sandbox.name) is not sandbox:
-            stream.close(Failure(what="the sandbox was removed"))
+            stream.close(RemoteFailure(what="the sandbox was removed"))
         return stream
 
-    async def _remove(self, sandbox: Sandbox, why: Failure) -> None:
+    async def _remove(self, sandbox: ServedSandbox, why: RemoteFailure) -> None:
         sandbox.close_streams(why)
         try:
             await sandbox.starting

@@ -13,7 +13,7 @@ from typing import Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel, Machine
-from resolver.runtime.remote.protocol import End, Failure
+from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
 from resolver.sandbox_service.pipes import Incoming, Outgoing
 
 logger = logging.getLogger("resolver.sandboxes")
@@ -21,8 +21,8 @@ logger = logging.getLogger("resolver.sandboxes")
 Carry = Callable[[Iterable[bytes], Callable[[bytes], None]], str]
 """(bytes from the client, write to the client) -> last words."""
 
-_BROKEN: Final = End(
-    failure=Failure(
+_BROKEN: Final = StreamEnd(
+    failure=RemoteFailure(
         what="the server of the sandbox failed", next_step="its log says more; start the run again"
     )
 )
@@ -41,21 +41,21 @@ class Stream:
         self._stop = stop
         threading.Thread(target=self._run, name="sandbox-stream", daemon=True).start()
 
-    def close(self, why: Failure) -> None:
+    def close(self, why: RemoteFailure) -> None:
         """End both directions; the client is told why. May be called again."""
-        self.outgoing.end(End(failure=why))
+        self.outgoing.end(StreamEnd(failure=why))
         self.incoming.close()
         self._stop()
 
     def _run(self) -> None:
         end = _BROKEN
         try:
-            end = End(words=self._carry(self.incoming, self.outgoing.write))
+            end = StreamEnd(words=self._carry(self.incoming, self.outgoing.write))
         except SandboxError as error:
-            end = End(failure=Failure(what=error.what, next_step=error.next_step))
+            end = StreamEnd(failure=RemoteFailure(what=error.what, next_step=error.next_step))
         except (tarfile.TarError, OSError, ValueError, EOFError) as error:
             reason = f"the archive could not be unpacked: {error}"
-            end = End(failure=Failure(what=reason, next_step="start the run again"))
+            end = StreamEnd(failure=RemoteFailure(what=reason, next_step="start the run again"))
         finally:
             # The loop may be gone when the server ends in the middle of this.
             with contextlib.suppress(RuntimeError):

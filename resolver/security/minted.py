@@ -9,7 +9,7 @@ KEPT_AFTER = timedelta(hours=1)
 """How long a secret is still taken out of texts after it has ended: a log may quote it late."""
 
 
-class Minted:
+class IssuedTokens:
     """A growing set of secrets. For several threads at a time."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from resolver.events.log import Event
 from resolver.security.formats import find_credentials
-from resolver.security.minted import Minted
+from resolver.security.minted import IssuedTokens
 
 MARK = "[redacted]"
 """What stands in the place of a secret."""
@@ -62,9 +62,9 @@ class Redactor:
     reversed or encrypted passes: what must not leak must not be within reach at all.
     """
 
-    def __init__(self, secrets: Iterable[str], minted: Minted | None = None) -> None:
+    def __init__(self, secrets: Iterable[str], minted: IssuedTokens | None = None) -> None:
         self._given = tuple(secrets)
-        self._minted = minted or Minted()
+        self._minted = minted or IssuedTokens()
         self._known = self._of(self._minted.values)
 
     def _of(self, more: tuple[str, ...]) -> "_Known":

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from resolver.controller.control import Control, Request
 from resolver.model import Command, Trigger
-from resolver.thread.steering import requests
+from resolver.thread.steering import control_requests
 
 
 @dataclass
-class Running:
+class ActiveRun:
     """One run at work. trigger: what started it. asked: what was asked of it since."""
 
     trigger: Trigger
@@ -17,18 +17,18 @@ class Running:
     asked: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
 
 
-class AtWork:
+class ActiveRuns:
     """At most one run a thread, because there is one a repository; safe to use from several
     threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[tuple[str, int | None], Running] = {}
+        self._running: dict[tuple[str, int | None], ActiveRun] = {}
 
     def enter(self, trigger: Trigger, control: Control) -> None:
         """From now on comments reach the run."""
         with self._lock:
-            self._running[_key(trigger)] = Running(trigger, control)
+            self._running[_key(trigger)] = ActiveRun(trigger, control)
 
     def leave(self, trigger: Trigger) -> list[Trigger]:
         """The run has ended. What asked for more work and came too late for it, to be done now."""
@@ -61,7 +61,7 @@ class AtWork:
                 return False
             if any(known.key == asking.key for known, _ in running.asked):
                 return True
-            sent = requests(asking)
+            sent = control_requests(asking)
             running.asked.append((asking, sent))
             for each in sent:
                 running.control.send(each)

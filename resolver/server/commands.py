@@ -7,40 +7,40 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.causes import OUTAGES
 from resolver.doors import github_forge, run_id
 from resolver.errors import ForgeError, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
 from resolver.model import Command, Trigger
-from resolver.server.atwork import AtWork
-from resolver.server.threads import Threads
+from resolver.server.atwork import ActiveRuns
+from resolver.server.threads import IssueHistories
 from resolver.server.worker import Unfinished
 from resolver.settings import Settings
 from resolver.thread.commands import (
     GOES_ON,
-    about_issue,
     about_kept,
-    ledger_of,
+    issue_of_command,
+    ledger_for_trigger,
     refusal,
-    tell_nothing_at_work,
-    tell_refused,
+    report_no_active_run,
+    report_refused_command,
 )
-from resolver.thread.help import tell_help
-from resolver.thread.placing import placed
-from resolver.thread.ticks import obey_tick
+from resolver.thread.help import post_help
+from resolver.thread.placing import locate_dispatch
+from resolver.thread.ticks import apply_dashboard_tick
 
 logger = logging.getLogger("resolver.server")
 
 
-class Configured(Protocol):
+class ConfiguredRepository(Protocol):
     """Where the settings come from, and what is known of earlier runs."""
 
     def settings(self) -> Settings:
         """As they are now."""
         ...
 
-    def host(self) -> Host:
+    def host(self) -> RunHost:
         """This machine, with tokens for one request."""
         ...
 
@@ -50,12 +50,12 @@ class Configured(Protocol):
 
 
 @dataclass(frozen=True)
-class Commands:
+class CommentCommands:
     """Obeys stored commands, in any thread."""
 
-    configured: Configured
-    at_work: AtWork
-    threads: Threads
+    configured: ConfiguredRepository
+    at_work: ActiveRuns
+    threads: IssueHistories
 
     def obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
         """Do what a comment asks of a run. The trigger of a new run, where it asks for one.
@@ -74,10 +74,10 @@ class Commands:
     def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
         settings = self.configured.settings()
         forge = github_forge(settings, trigger.repository, self.configured.host())
-        there = placed(trigger, forge, settings)
+        there = locate_dispatch(trigger, forge, settings)
         trigger = there if isinstance(there, Trigger) else trigger
         issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
-        trigger = about_issue(trigger, forge, issue)
+        trigger = issue_of_command(trigger, forge, issue)
         what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         unfinished = find_unfinished(trigger)
         if trigger.ticked is not None:
@@ -87,10 +87,12 @@ class Commands:
             logger.info("%s: %s", what, refused.what)
             if trigger.command in GOES_ON:
                 return trigger  # as any request for a run, it is refused on the way
-            tell_refused(trigger, run_id(trigger.key, trigger.at), refused, forge, settings)
+            report_refused_command(
+                trigger, run_id(trigger.key, trigger.at), refused, forge, settings
+            )
             return None
         if trigger.command is Command.HELP:
-            tell_help(trigger, forge, settings)
+            post_help(trigger, forge, settings)
             return None
         if forge.is_confirmed(trigger):
             logger.info("%s was done before", what)
@@ -110,15 +112,15 @@ class Commands:
             goes_on = self.configured.is_meant(trigger)
         if goes_on:
             return trigger
-        tell_nothing_at_work(trigger, forge, settings)
+        report_no_active_run(trigger, forge, settings)
         logger.info("%s finds nothing at work", what)
         return None
 
     def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:
         """A box of the dashboard: the trigger of a run, where it asks for one."""
         run = run_id(trigger.key, trigger.at)
-        keep = ledger_of(trigger, settings, self.configured.host())
-        said = obey_tick(trigger, run, forge, settings, keep)
+        keep = ledger_for_trigger(trigger, settings, self.configured.host())
+        said = apply_dashboard_tick(trigger, run, forge, settings, keep)
         logger.info("box of run %s: %s", run, said or "goes on")
         return None if said else trigger
 

@@ -9,33 +9,33 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.assembly.tokens import ForgeTokens
 from resolver.causes import OUTAGES
 from resolver.controller.control import Control
-from resolver.doors import github_forge, host_of, run_id
+from resolver.doors import github_forge, open_host, run_id
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.reading import read_log
 from resolver.events.stream import Clock, utc_now
 from resolver.forge.base import Forge
 from resolver.forge.github.forge import GitHubForge
-from resolver.forge.report import Failure, Report
+from resolver.forge.report import Report, RunFailure
 from resolver.model import Trigger
 from resolver.output import EVENTS, OUTCOME, Output
-from resolver.pipeline import resolve
-from resolver.resuming.continuation import Earlier
-from resolver.runlog import can_go_on, spent_by
-from resolver.security.minted import Minted
-from resolver.server.atwork import AtWork
-from resolver.server.login import is_ours
+from resolver.pipeline import run_pipeline
+from resolver.resuming.continuation import EarlierRun
+from resolver.runlog import is_resumable, spent_by
+from resolver.security.minted import IssuedTokens
+from resolver.server.atwork import ActiveRuns
+from resolver.server.login import is_own_login
 from resolver.server.outages import retry_end
 from resolver.server.pages import page_url
 from resolver.server.request_queue import MAX_CRASHES, RequestsAhead, StartedRequest
-from resolver.server.spending import Bounds, Ledger
-from resolver.server.threads import Threads
-from resolver.server.unfinished import leave_outcome
-from resolver.server.waiting import Waiting
+from resolver.server.spending import SpendingBounds, SpendingLedger
+from resolver.server.threads import IssueHistories
+from resolver.server.unfinished import write_cancelled_outcome
+from resolver.server.waiting import QueueNotices
 from resolver.server.worker import LEFT
 from resolver.settings import Settings, load_settings
 from resolver.stages import RunRequest, unlimited_budget
@@ -45,11 +45,11 @@ from resolver.thread.commands import (
     continued,
     is_meant,
     newest_of,
-    tell_nothing_at_work,
+    report_no_active_run,
     without_log,
 )
-from resolver.thread.placing import placed
-from resolver.triggers.ignored import Ignored
+from resolver.thread.placing import locate_dispatch
+from resolver.triggers.ignored import IgnoredEvent
 from resolver.triggers.permission import authorize
 from resolver.workspace.clone_cache import CLONES
 
@@ -57,7 +57,7 @@ logger = logging.getLogger("resolver.server")
 
 
 @dataclass(frozen=True)
-class Runs:
+class DeliveryRunner:
     """Does the work of stored deliveries.
 
     environment, options: the settings of each run are loaded from them.
@@ -71,17 +71,17 @@ class Runs:
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     folder: Path
-    at_work: AtWork = field(default_factory=AtWork)
-    ledger: Ledger | None = None
-    minted: Minted = field(default_factory=Minted)
-    waiting: Waiting = field(default_factory=Waiting)
+    at_work: ActiveRuns = field(default_factory=ActiveRuns)
+    ledger: SpendingLedger | None = None
+    minted: IssuedTokens = field(default_factory=IssuedTokens)
+    waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
 
     @property
-    def threads(self) -> Threads:
+    def threads(self) -> IssueHistories:
         """What is remembered of each thread."""
-        return Threads(self.folder)
+        return IssueHistories(self.folder)
 
     def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
         """Say on its thread that a run waits. Never raises."""
@@ -93,17 +93,17 @@ class Runs:
         def ask() -> str:
             return github_forge(self.settings(), trigger.repository, self.host()).whoami()
 
-        return is_ours(login, ask)
+        return is_own_login(login, ask)
 
     def settings(self) -> Settings:
         """The operator's."""
         return self._load({})
 
-    def host(self) -> Host:
+    def host(self) -> RunHost:
         """This machine, for one run: with tokens of its own."""
         tokens = ForgeTokens(self.minted, self.now)
         notes = self.folder / "notes"
-        machine = host_of(self.environment)
+        machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
 
     def work_on(self, started: StartedRequest) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Runs:
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
         found = _with_place(trigger, forge, settings, started.attempt)
-        if isinstance(found, Ignored):
+        if isinstance(found, IgnoredEvent):
             logger.info("run %s is not begun: %s", run, found.reason)
             return {"run": run, "exit_code": 0, "state": "ignored"}
         trigger = found
@@ -133,7 +133,7 @@ class Runs:
             self._settle(trigger, run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
         if self._decides_about_nothing(trigger, run):
-            tell_nothing_at_work(trigger, forge, settings)
+            report_no_active_run(trigger, forge, settings)
             return {"run": run, "exit_code": 0, "state": "nothing"}
         report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
         control = Control()
@@ -156,7 +156,7 @@ class Runs:
         settings: Settings,
         forge: Forge,
         control: Control,
-        host: Host,
+        host: RunHost,
     ) -> dict[str, Any]:
         """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
         trigger, run = report.trigger, report.run
@@ -180,7 +180,7 @@ class Runs:
             continues=True,
             retry_until=end if end > self.now() else None,
         )
-        result = resolve(request, forge)
+        result = run_pipeline(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
@@ -191,7 +191,7 @@ class Runs:
         return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
 
     def _job(
-        self, trigger: Trigger, run: str, output: Output, settings: Settings, host: Host
+        self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
     ) -> RunRequest:
         """The job: cut off and to go on, or new, or to go on from the thread's last run."""
 
@@ -202,7 +202,7 @@ class Runs:
         job = RunRequest(trigger, run, output, self._load, host, budget=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
         # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
-        if can_go_on(output.log) and (begun is not None or not goes_on):
+        if is_resumable(output.log) and (begun is not None or not goes_on):
             return replace(job, resume=True, continuation=begun.continuation if begun else None)
         output.set_earlier_aside()
         if not goes_on:
@@ -215,7 +215,7 @@ class Runs:
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
         """Whether it is about something that an earlier run has left, and that is not there any
         more: an action that waits, a change that is not public."""
-        if not about_kept(trigger) or can_go_on(self.folder / run / EVENTS):
+        if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
             return False
         return not self.is_meant(trigger)
 
@@ -227,7 +227,7 @@ class Runs:
         """Set money aside for the run; what is left for it. Raises OverBudget."""
         if self.ledger is None:
             return unlimited_budget(settings)
-        bounds = Bounds(settings.max_monthly_budget, settings.max_daily_budget)
+        bounds = SpendingBounds(settings.max_monthly_budget, settings.max_daily_budget)
         return self.ledger.reserve(
             run,
             trigger.repository,
@@ -249,16 +249,16 @@ class Runs:
         except (ResolverError, OSError) as error:
             logger.error("what run %s has cost is not noted: %s", run, error)
 
-    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, Earlier | None]:
+    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """As `newest_of` has it, of the runs before this one."""
         return newest_of(trigger, lambda asked: self._runs_before(asked, run))
 
-    def _runs_before(self, trigger: Trigger, run: str) -> Iterator[Earlier]:
+    def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Those that a run can go on from, newest first."""
         for each in reversed(self.threads.runs(trigger)):
             folder = self.folder / each
-            if each < run and can_go_on(folder / EVENTS):
-                yield Earlier(each, folder / EVENTS, folder / OUTCOME)
+            if each < run and is_resumable(folder / EVENTS):
+                yield EarlierRun(each, folder / EVENTS, folder / OUTCOME)
 
     def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
         """Somebody has said stop before the run could begin, or go on after a crash.
@@ -268,11 +268,11 @@ class Runs:
         logger.info("run %s is not begun: %s said stop", report.run, by)
         folder = self.folder / report.run
         if deferred or not (folder / OUTCOME).exists():
-            failure = Failure(kind="stopped", what=f"{by} said stop before it could go on")
-            kept = can_go_on(folder / EVENTS)
+            failure = RunFailure(kind="stopped", what=f"{by} said stop before it could go on")
+            kept = is_resumable(folder / EVENTS)
             report = report.model_copy(update={"failure": failure, "continues": kept})
             self._tell(report, forge)
-            leave_outcome(folder, report)
+            write_cancelled_outcome(folder, report)
         return {"run": report.run, "exit_code": 1, "state": "stopped"}
 
     def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
@@ -291,12 +291,12 @@ class Runs:
     def _give_up(self, report: Report, what: str, forge: Forge) -> dict[str, Any]:
         """Tell the issue that there will be no run, unless an earlier attempt has published."""
         logger.error("run %s is given up: %s", report.run, what)
-        failure = Failure(
+        failure = RunFailure(
             kind="error", what=what, next_step="the operator's log says more; then ask again"
         )
         report = report.model_copy(update={"failure": failure})
         self._tell(report, forge)
-        leave_outcome(self.folder / report.run, report)
+        write_cancelled_outcome(self.folder / report.run, report)
         return {"run": report.run, "exit_code": 1, "state": "error"}
 
     def _tell(self, report: Report, forge: Forge) -> None:
@@ -310,15 +310,15 @@ class Runs:
 
 def _with_place(
     trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
-) -> Trigger | Ignored:
+) -> Trigger | IgnoredEvent:
     """With its place; what can't be placed is not begun, and nobody waits for it. Raises
     ResolverError in an outage."""
     try:
-        return placed(trigger, forge, settings, again=attempt > 1)
+        return locate_dispatch(trigger, forge, settings, again=attempt > 1)
     except ResolverError as error:
         if error.cause in OUTAGES:
             raise
-        return Ignored(error.what)
+        return IgnoredEvent(error.what)
 
 
 def _page_of(settings: Settings, run: str) -> str:

@@ -64,7 +64,7 @@ class OwnLogin:
                 self._not_before = time.monotonic() + self._again
 
 
-def asked_of(payload: Mapping[str, Any]) -> str:
+def login_from_github(payload: Mapping[str, Any]) -> str:
     """Login of the account that was assigned, or asked for a review; "" where there is none."""
     field = "assignee" if payload.get("action") == "assigned" else "requested_reviewer"
     account = payload.get(field)
@@ -72,7 +72,7 @@ def asked_of(payload: Mapping[str, Any]) -> str:
     return login if isinstance(login, str) else ""
 
 
-def is_ours(
+def is_own_login(
     login: str, ask: Ask, again: float = ASKED_AGAIN / 4, most: float = KEPT_ASKING
 ) -> bool:
     """Whether the login is ours, asked every `again` seconds while that can't be had. After `most`

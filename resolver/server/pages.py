@@ -22,7 +22,7 @@ from fastapi.responses import HTMLResponse
 
 from resolver.errors import LogError
 from resolver.events.log import Event, parse_line
-from resolver.events.reading import open_file
+from resolver.events.reading import open_log_file
 from resolver.output import EVENTS, OUTCOME
 from resolver.templates import render
 from resolver.trace.html import content_policy, render_html
@@ -170,7 +170,7 @@ class _Lines:
 
     def events(self, log: Path) -> Iterator[Event]:
         """Its events. Raises LogError where it is no file that can be read, and OSError."""
-        with open_file(log) as file:
+        with open_log_file(log) as file:
             end = file.seek(0, 2)
             file.seek(0)
             if end > MOST_BYTES:

@@ -48,7 +48,7 @@ LEAST = 0.01
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SpendingBounds:
     """US dollars that may be spent; None is no bound. monthly: by each repository. daily: by all
     together."""
 
@@ -57,7 +57,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Total:
+class SpendingTotal:
     """What the runs of a repository cost in a month (YYYY-MM).
 
     cost: US dollars of the replies whose price is known; unpriced: how many replies have none.
@@ -85,7 +85,7 @@ class _Use:
         return float("inf") if bound is None else bound - self.spent - self.aside
 
 
-class Ledger:
+class SpendingLedger:
     """The table, made when it is not there. Safe to use from several threads and processes.
 
     url: of SQLite or PostgreSQL, as `server.worker.database` gives it. Raises UsageError when it
@@ -96,7 +96,13 @@ class Ledger:
         self._database = ServerDatabase(url, SPENDING)
 
     def reserve(
-        self, run: str, repository: str, wanted: float, bounds: Bounds, now: datetime, hours: float
+        self,
+        run: str,
+        repository: str,
+        wanted: float,
+        bounds: SpendingBounds,
+        now: datetime,
+        hours: float,
     ) -> float:
         """Set `wanted` dollars aside for the run, or what is left; gives all that is left, from
         which the run's own earlier cost is not taken off. Doing it again replaces it.
@@ -140,7 +146,9 @@ class Ledger:
                 return  # it was refused before it could begin
             _write(connection, run, known is not None, {"day": f"{now:%Y-%m-%d}"} | values)
 
-    def totals(self, now: datetime, repository: str = "", month: str = "") -> tuple[Total, ...]:
+    def totals(
+        self, now: datetime, repository: str = "", month: str = ""
+    ) -> tuple[SpendingTotal, ...]:
         """By month, the newest first, and by repository. repository, month: only these."""
         table = SPENDING.c
         months = func.substr(table.day, 1, 7).label("month")
@@ -163,14 +171,14 @@ class Ledger:
         if month:
             found = found.where(table.day.like(f"{month}-%"))
         with self._database.reading() as connection:
-            return tuple(Total(*row) for row in connection.execute(found).all())
+            return tuple(SpendingTotal(*row) for row in connection.execute(found).all())
 
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
 
 
-def is_kept(url: URL) -> bool:
+def is_cost_recorded(url: URL) -> bool:
     """Whether the database is there: a file of SQLite that is not is not made by looking."""
     return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
 
@@ -199,7 +207,9 @@ def _write(connection: Connection, run: str, known: bool, values: dict[str, Any]
         connection.execute(insert(SPENDING), row)
 
 
-def _over(repository: str, used: _Use, today: _Use, bounds: Bounds, now: datetime) -> OverBudget:
+def _over(
+    repository: str, used: _Use, today: _Use, bounds: SpendingBounds, now: datetime
+) -> OverBudget:
     """What is used up, and when it is free again."""
     if today.left(bounds.daily) < used.left(bounds.monthly):
         use, bound, knob = today, bounds.daily, "max_daily_budget"

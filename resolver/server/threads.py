@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from resolver.model import Noun, Trigger
+from resolver.model import FrozenModel, Trigger
 
 FOLDER = "threads"
 
 
-class Entry(Noun):
+class IssueHistory(FrozenModel):
     """One line: a run that started, a pull request that belongs to an issue, or a stop.
 
     number: the pull request's issue. stop: the request that said so.
@@ -28,7 +28,7 @@ class Entry(Noun):
     stop: Trigger | None = None
 
 
-class Threads:
+class IssueHistories:
     """The files below the server's data folder; safe to use from several threads.
 
     A line is on disk before the call returns. One that a kill has torn is passed over.
@@ -41,18 +41,18 @@ class Threads:
     def started(self, trigger: Trigger, run: str) -> None:
         """Note that `run` works on the thread. Again is a no-op."""
         if run not in self.runs(trigger):
-            self._append(trigger.repository, trigger.subject, Entry(kind="run", run=run))
+            self._append(trigger.repository, trigger.subject, IssueHistory(kind="run", run=run))
 
     def opened(self, trigger: Trigger, pull_request: int) -> None:
         """Note that a pull request came of it."""
         if self.issue_of(trigger.repository, pull_request) != trigger.subject:
-            entry = Entry(kind="issue", number=trigger.subject)
+            entry = IssueHistory(kind="issue", number=trigger.subject)
             self._append(trigger.repository, pull_request, entry)
 
     def stopped(self, trigger: Trigger) -> None:
         """Note that everything asked for before this request is to stop."""
         stop = trigger.model_copy(update={"snapshot": None})
-        self._append(trigger.repository, trigger.subject, Entry(kind="stop", stop=stop))
+        self._append(trigger.repository, trigger.subject, IssueHistory(kind="stop", stop=stop))
 
     def runs(self, trigger: Trigger) -> list[str]:
         """Ids of the thread's runs, oldest first."""
@@ -76,7 +76,7 @@ class Threads:
         owner, _, name = repository.lower().partition("/")
         return self._folder / f"{owner}~{name}~{number}.jsonl"
 
-    def _append(self, repository: str, number: int | None, entry: Entry) -> None:
+    def _append(self, repository: str, number: int | None, entry: IssueHistory) -> None:
         file = self._file(repository, number)
         data = entry.model_dump_json(exclude_none=True).encode()
         with self._lock:
@@ -86,7 +86,7 @@ class Threads:
                 opened.write(b"\n" + data + b"\n")
                 os.fsync(opened.fileno())
 
-    def _read(self, repository: str, number: int | None) -> Iterator[Entry]:
+    def _read(self, repository: str, number: int | None) -> Iterator[IssueHistory]:
         try:
             lines = self._file(repository, number).read_bytes().splitlines()
         except (FileNotFoundError, NotADirectoryError):
@@ -95,6 +95,6 @@ class Threads:
             try:
                 data: Any = json.loads(line) if line.strip() else None
                 if data is not None:
-                    yield Entry.model_validate(data)
+                    yield IssueHistory.model_validate(data)
             except (ValueError, ValidationError):
                 continue

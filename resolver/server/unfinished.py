@@ -5,20 +5,20 @@ server was down, or it was cut off too often. Its page waits for that.
 import logging
 from pathlib import Path
 
-from resolver.controller.outcome import outcome_of
+from resolver.controller.outcome import derive_outcome
 from resolver.errors import ResolverError
 from resolver.events.reading import read_log
 from resolver.events.state import State
 from resolver.forge.report import Report
 from resolver.model import Evidence, Publication
 from resolver.output import Output
-from resolver.runlog import can_go_on
+from resolver.runlog import is_resumable
 from resolver.summary import OutcomeFile, build_outcome_file
 
 logger = logging.getLogger("resolver.server")
 
 
-def leave_outcome(folder: Path, report: Report) -> None:
+def write_cancelled_outcome(folder: Path, report: Report) -> None:
     """Write it into the run's folder, where the run has one and is not over. What fails is logged.
 
     report: with the failure that ends the run.
@@ -37,7 +37,7 @@ def leave_outcome(folder: Path, report: Report) -> None:
 
 
 def _outcome(output: Output, report: Report) -> OutcomeFile:
-    state = State.fold(read_log(output.log)) if can_go_on(output.log) else None
+    state = State.fold(read_log(output.log)) if is_resumable(output.log) else None
     asked = output.request
     continuation = asked.continuation if asked else None
     return build_outcome_file(
@@ -45,7 +45,7 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         trigger=report.trigger,
         model=report.model,
         base=None,
-        outcome=outcome_of(state) if state else None,
+        outcome=derive_outcome(state) if state else None,
         patch=None,
         publication=Publication(),
         earlier=continuation.publication if continuation else Publication(),

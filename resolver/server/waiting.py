@@ -4,10 +4,10 @@ import logging
 import threading
 from datetime import datetime, timedelta
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.doors import github_forge, run_id
 from resolver.errors import Refused, ResolverError
-from resolver.forge.progress import Progress
+from resolver.forge.progress import RunProgress
 from resolver.model import Trigger
 from resolver.server.request_queue import MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
@@ -23,7 +23,7 @@ MOST_BEGUN = 10_000
 """Runs that are remembered as begun; what was announced so long ago has been said."""
 
 
-class Waiting:
+class QueueNotices:
     """Says of each request that waits that it does. Safe to use from several threads.
 
     A run that has begun is never spoken of: from then on its comment is its own.
@@ -47,7 +47,7 @@ class Waiting:
         trigger: Trigger,
         ahead: RequestsAhead,
         settings: Settings,
-        host: Host,
+        host: RunHost,
         now: datetime,
     ) -> None:
         """Say that it waits for the runs before it, of its repository or of others: by a comment,
@@ -67,9 +67,9 @@ class Waiting:
 
 
 def _announce(
-    trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: Host, now: datetime
+    trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
 ) -> None:
-    progress = Progress(
+    progress = RunProgress(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
         since=now,

@@ -50,12 +50,12 @@ Accept = Callable[[str, str, dict[str, Any]], str]
 Check = Callable[[], None]
 
 
-def signature(secret: str, body: bytes) -> str:
+def webhook_signature(secret: str, body: bytes) -> str:
     """The `X-Hub-Signature-256` of `body`."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def create_app(
+def create_webhook_app(
     secret: str,
     accept: Accept,
     seconds: float = ANSWER_SECONDS,

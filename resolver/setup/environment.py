@@ -24,17 +24,17 @@ from resolver.setup.images import (
     find_kept_image,
     image_id,
     remove_older_environments,
-    wanted_image,
+    requested_image,
 )
 from resolver.setup.plan import SetupPlan, find_setup
-from resolver.setup.prepare import Prepared, prepare, take_exports
+from resolver.setup.prepare import PreparedEnvironment, prepare, take_exports
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
 
 @dataclass(frozen=True)
-class Repository:
+class SetupRepository:
     """What is looked at in the repository.
 
     identity: tells it from all others that the engine serves. trusted: the commit that says what
@@ -48,7 +48,7 @@ class Repository:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class EnvironmentWishes:
     """The settings that decide. image: a name, `devcontainer` or `dockerfile:PATH`. setup: bash.
     builds: whether an image may be built. keep: whether a prepared environment is kept."""
 
@@ -75,7 +75,9 @@ class Environment:
 
 
 def choose_environment(
-    wishes: Wishes, repository: Repository, engine: "Callable[[], DockerClient] | None"
+    wishes: EnvironmentWishes,
+    repository: SetupRepository,
+    engine: "Callable[[], DockerClient] | None",
 ) -> Environment:
     """Decide, and build or pull what is missing. engine: connects to it, which is done only
     where an image is built or kept; None where the sandbox is no container of an engine that is
@@ -84,7 +86,7 @@ def choose_environment(
     Raises UsageError, and SandboxError when the image can't be had.
     """
     plan = find_setup(repository.trusted.read, wishes.setup)
-    wanted = wanted_image(wishes.image, repository.trusted.read)
+    wanted = requested_image(wishes.image, repository.trusted.read)
     if engine is None:
         if isinstance(wanted, Build):
             raise UsageError(
@@ -131,18 +133,18 @@ def set_up(
     state: State,
     base: str,
     seconds: float,
-) -> Prepared:
+) -> PreparedEnvironment:
     """Make the sandbox, in which `base` is checked out, ready for the agent.
 
     seconds: how long the setup may take.
     """
     plan = environment.plan
     if plan is None:
-        return Prepared(ok=True)
+        return PreparedEnvironment(ok=True)
     started = time.monotonic()
     if environment.is_prepared:
         take_exports(runtime, stream)
-        made, detail = Prepared(ok=True), f"{plan.source}: kept from an earlier run"
+        made, detail = PreparedEnvironment(ok=True), f"{plan.source}: kept from an earlier run"
     else:
         made = prepare(plan, runtime, stream, state, base, seconds)
         detail = f"{plan.source}: {'done' if made.ok else 'failed'}"
@@ -156,7 +158,7 @@ def set_up(
     return made
 
 
-def _require_leave(build: Build, wishes: Wishes) -> None:
+def _require_leave(build: Build, wishes: EnvironmentWishes) -> None:
     if not wishes.builds:
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",

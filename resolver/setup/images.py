@@ -75,7 +75,7 @@ class Build:
     target: str | None = None
 
 
-def wanted_image(setting: str, read: Read) -> str | Build:
+def requested_image(setting: str, read: Read) -> str | Build:
     """What the setting `image` means for this repository. Raises UsageError."""
     if setting == DEVCONTAINER:
         found = read_devcontainer(read)

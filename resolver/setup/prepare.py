@@ -47,7 +47,7 @@ trap 'resolver_status=$?; resolver_keep_exports; exit $resolver_status' EXIT
 """
 
 
-class Sandbox(Protocol):
+class SetupSandbox(Protocol):
     """What the setup needs of a runtime."""
 
     @property
@@ -61,7 +61,7 @@ class Sandbox(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedEnvironment:
     """What came of the setup. ok: it ended with exit code 0. warnings: for the person."""
 
     ok: bool
@@ -70,12 +70,12 @@ class Prepared:
 
 def prepare(
     plan: SetupPlan,
-    sandbox: Sandbox,
+    sandbox: SetupSandbox,
     stream: EventStream,
     state: State,
     base: str,
     seconds: float,
-) -> Prepared:
+) -> PreparedEnvironment:
     """Run the setup; what it exports holds in the agent's shell from then on.
 
     What it changes in tracked files is undone and what it leaves untracked stays out of the
@@ -100,23 +100,25 @@ def prepare(
     undone = sandbox.settle(base)["restored"]
     if undone:
         warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=undone).strip())
-    return Prepared(ok, tuple(warnings))
+    return PreparedEnvironment(ok, tuple(warnings))
 
 
-def take_exports(sandbox: Sandbox, stream: EventStream) -> None:
+def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
     """Let the agent's shell have what the setup has exported, in this run or in an earlier one
     whose environment is used again."""
     file = f"{sandbox.scratch}/{EXPORTS}"
     _run(a.CmdRun(command=f"if [ -f {file} ]; then . {file}; fi"), sandbox, stream)
 
 
-def _run(action: a.CmdRun, sandbox: Sandbox, stream: EventStream) -> ObservationBase:
+def _run(action: a.CmdRun, sandbox: SetupSandbox, stream: EventStream) -> ObservationBase:
     added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
     observation = sandbox.execute(added)
     return stream.add(observation.model_copy(update={"cause": added.id}))
 
 
-def _interrupt_if_running(done: ObservationBase, sandbox: Sandbox, stream: EventStream) -> None:
+def _interrupt_if_running(
+    done: ObservationBase, sandbox: SetupSandbox, stream: EventStream
+) -> None:
     """A setup that ran out of time is still at work: the next command ends it, and says so."""
     if isinstance(done, o.CmdOutput) and done.exit_code is None:
         _run(a.CmdRun(command=":"), sandbox, stream)

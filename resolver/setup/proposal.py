@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from resolver.errors import UsageError
 from resolver.image_reference import DEVCONTAINER
 from resolver.setup.devcontainer import DevContainer, Read, read_devcontainer
-from resolver.setup.images import wanted_image
+from resolver.setup.images import requested_image
 from resolver.setup.plan import COPILOT, SCRIPTS
 from resolver.setup.references import missing_files
 from resolver.setup.survey import Survey
@@ -83,7 +83,7 @@ def _against(
             f"RESOLVER_BUILDS=true and `image: {DEVCONTAINER}`"
         )
     else:
-        wanted_image(DEVCONTAINER, read)  # a registry's image, or an error that says so
+        requested_image(DEVCONTAINER, read)  # a registry's image, or an error that says so
     if not found.script and seen.setup:
         yield f"{found.path} installs nothing"
     for each in missing_files(found.script, found.path, read, exists):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from posixpath import basename, join, normpath
 
 from resolver.setup.devcontainer import Read
-from resolver.shell.syntax import Pipeline, Stage, parse
-from resolver.shell.words import behind_assignments, plain
+from resolver.shell.syntax import Pipeline, PipelineStage, parse
+from resolver.shell.words import plain_word, skip_assignments
 from resolver.shell.wrappers import unwrapped
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "source", "."})
@@ -58,7 +58,7 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
     for stage in _unconditional(parse(text).pipelines):
         if walk.lost:
             return
-        argv = unwrapped(tuple(plain(w) for w in behind_assignments(stage.words)) or ("",))[0]
+        argv = unwrapped(tuple(plain_word(w) for w in skip_assignments(stage.words)) or ("",))[0]
         if argv[0] == "cd":
             _change_folder(argv, walk)
             continue
@@ -77,7 +77,7 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
         walk.made |= {p.split("/")[0] for w in argv[1:] if (p := _inside(w, walk)) is not None}
 
 
-def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[Stage]:
+def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[PipelineStage]:
     """The commands that are run whatever the others say."""
     guarded = False
     joined = ""

@@ -10,8 +10,8 @@ from functools import lru_cache
 from posixpath import basename
 
 from resolver.shell.checkers import checking
-from resolver.shell.syntax import Pipeline, Stage, parse
-from resolver.shell.words import MOST_WORDS, behind_assignments, inline_script, plain
+from resolver.shell.syntax import Pipeline, PipelineStage, parse
+from resolver.shell.words import MOST_WORDS, inline_script, plain_word, skip_assignments
 from resolver.shell.wrappers import unwrapped
 
 MOST_READ = 200_000
@@ -30,7 +30,7 @@ QUIET = frozenset(
 
 
 @dataclass(frozen=True)
-class Read:
+class CommandChecks:
     """checks: that stand in the line, each in one form for all its variants. vouched: an exit code
     of 0 says that each of them was run and passed. alone: another says that one of them failed."""
 
@@ -58,16 +58,16 @@ _ALL = frozenset({-1})
 
 
 @lru_cache(maxsize=8)  # one command is asked about several times in a row
-def read_checks(command: str) -> Read:
+def read_checks(command: str) -> CommandChecks:
     """The checks of a command line. A text that can't be read has none."""
     if len(command) > MOST_READ:
-        return Read()
+        return CommandChecks()
     shell = _Shell()
     passed = _read_text(command, shell)
     checks = tuple(dict.fromkeys(shell.checks))
     vouched = bool(checks) and passed >= frozenset(range(len(shell.checks)))
     alone = vouched and not shell.others and not shell.turned
-    return Read(checks, vouched, alone)
+    return CommandChecks(checks, vouched, alone)
 
 
 def _read_text(text: str, shell: _Shell) -> frozenset[int]:
@@ -122,7 +122,7 @@ def _pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
     return frozenset[int]().union(*found) - _ALL if shell.pipefail else found[-1] - _ALL
 
 
-def _stage(stage: Stage, shell: _Shell, *, apart: bool) -> frozenset[int]:
+def _stage(stage: PipelineStage, shell: _Shell, *, apart: bool) -> frozenset[int]:
     if stage.body is None:
         return _simple(stage, shell)
     if stage.kind == "function":
@@ -138,9 +138,9 @@ def _stage(stage: Stage, shell: _Shell, *, apart: bool) -> frozenset[int]:
     return frozenset()
 
 
-def _simple(stage: Stage, shell: _Shell) -> frozenset[int]:
-    words = list(behind_assignments(stage.words[:MOST_WORDS]))
-    argv = tuple(plain(word) for word in words)
+def _simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
+    words = list(skip_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in words)
     name = basename(argv[0]) if argv else ""
     script = None if _goes_apart(words) else inline_script(words)
     if script is not None and shell.depth < _DEEPEST:

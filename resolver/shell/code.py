@@ -2,7 +2,7 @@
 
 import re
 
-from resolver.shell.places import Written, of_paths
+from resolver.shell.places import WrittenPaths, of_paths
 
 MOST_CODE = 50_000
 """Characters of code that are looked at."""
@@ -25,7 +25,7 @@ _HANDLE = re.compile(r"(?<!stdout)(?<!stderr)\.write(?:lines)?\(")
 """Says that it writes, and nothing of the file: that is where the file was opened."""
 
 
-def written_in(code: str, root: str = "") -> Written:
+def written_in(code: str, root: str = "") -> WrittenPaths:
     """What the code may write in the repository at `root`. Its lines for the shell (`!sed -i`) are
     not read."""
     text = code[:MOST_CODE]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resolver.shell.places import Written
+from resolver.shell.places import WrittenPaths
 
 _VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
 _ALWAYS = frozenset({"am", "revert", "merge", "rebase", "cherry-pick", "pull", "bisect"})
@@ -11,35 +11,35 @@ _KEPT = frozenset({"list", "show", "drop", "clear", "create", "store"})
 _NEW = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-create"})
 
 
-def git_writes(args: Sequence[str]) -> Written:
+def git_writes(args: Sequence[str]) -> WrittenPaths:
     """What `git` with these arguments writes of the tree; a commit only records it."""
     at = 0
     while at < len(args) and args[at].startswith("-"):
         at += 2 if args[at] in _VALUED else 1
     if at >= len(args):
-        return Written()
+        return WrittenPaths()
     name, rest = args[at], args[at + 1 :]
     behind = rest.index("--") if "--" in rest else None
     named = tuple(w for w in rest if not w.startswith("-")) if behind is None else ()
     paths = tuple(rest[behind + 1 :]) if behind is not None else named
     match name:
         case "mv" | "rm" if _LOOKS.isdisjoint(rest):
-            return Written(paths)
+            return WrittenPaths(paths)
         case "restore":
             staged = not {"--staged", "-S"}.isdisjoint(rest)
             only = staged and {"--worktree", "-W"}.isdisjoint(rest)
-            return Written() if only else Written(paths)
+            return WrittenPaths() if only else WrittenPaths(paths)
         case "checkout" if behind is not None:
-            return Written(paths)
+            return WrittenPaths(paths)
         case "checkout" | "switch":
-            return Written(unknown=_NEW.isdisjoint(rest) and bool(rest))
+            return WrittenPaths(unknown=_NEW.isdisjoint(rest) and bool(rest))
         case "reset":
-            return Written(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(rest))
+            return WrittenPaths(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(rest))
         case "stash":
-            return Written(unknown=not rest or rest[0] not in _KEPT)
+            return WrittenPaths(unknown=not rest or rest[0] not in _KEPT)
         case "clean" | "apply":
-            return Written(unknown=_LOOKS.isdisjoint(rest))
+            return WrittenPaths(unknown=_LOOKS.isdisjoint(rest))
         case "submodule":
-            return Written(unknown="update" in rest)
+            return WrittenPaths(unknown="update" in rest)
         case _:
-            return Written(unknown=name in _ALWAYS)
+            return WrittenPaths(unknown=name in _ALWAYS)

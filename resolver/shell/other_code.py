@@ -11,12 +11,12 @@ from posixpath import basename
 
 from resolver.shell.checkers import checking
 from resolver.shell.code import MOST_CODE
-from resolver.shell.syntax import Pipeline, Stage, parse
+from resolver.shell.syntax import Pipeline, PipelineStage, parse
 from resolver.shell.words import (
     MOST_WORDS,
-    behind_assignments,
     inline_script,
-    plain,
+    plain_word,
+    skip_assignments,
     substitutes,
 )
 from resolver.shell.wrappers import given_command, unwrapped
@@ -90,7 +90,7 @@ def _list(pipelines: list[Pipeline], functions: frozenset[str], depth: int) -> b
     return any(_stage(stage, functions, depth) for line in pipelines for stage in line)
 
 
-def _stage(stage: Stage, functions: frozenset[str], depth: int) -> bool:
+def _stage(stage: PipelineStage, functions: frozenset[str], depth: int) -> bool:
     if any(substitutes(word) for word in stage.words[:MOST_WORDS]):
         return True
     # quotes mean nothing in a document, so what is expanded there is looked for as it stands
@@ -101,7 +101,7 @@ def _stage(stage: Stage, functions: frozenset[str], depth: int) -> bool:
     script = inline_script(stage.words[:MOST_WORDS])
     if script is not None:
         return _text(script, depth + 1)
-    argv = tuple(plain(word) for word in behind_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MOST_WORDS]))
     return bool(argv) and _call(unwrapped(argv)[0], functions, depth)
 
 

@@ -9,7 +9,7 @@ _OUTSIDE = ("/tmp", "/var/tmp", "/dev", "/proc", "/sys", "/run")  # noqa: S108 -
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenPaths:
     """paths: that may have been written, as they are named. unknown: files were that are not named.
     whole: it is one step that, where it fails, has written nothing."""
 
@@ -30,12 +30,12 @@ def is_outside(path: str, root: str = "") -> bool:
     return any(plain == each or plain.startswith(f"{each}/") for each in _OUTSIDE)
 
 
-def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> Written:
+def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> WrittenPaths:
     """Of these, what may be in a repository. A path that is put together as it is used is none that
     is known."""
     kept = [path for path in paths if path and not is_outside(path, root)]
     known = tuple(dict.fromkeys(each for each in kept if not _is_made(each)))
-    return Written(known, unknown or len(known) < len(set(kept)))
+    return WrittenPaths(known, unknown or len(known) < len(set(kept)))
 
 
 def _is_made(path: str) -> bool:

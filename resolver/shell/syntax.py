@@ -37,7 +37,7 @@ class Redirect:
 
 
 @dataclass
-class Stage:
+class PipelineStage:
     """One command of a pipeline. words: raw, quotes and all. body: what a compound one holds.
 
     turned: `!` or `coproc` stands before it: how it ends is not how the pipeline ends. behind: what
@@ -52,7 +52,7 @@ class Stage:
     behind: str = ""
 
 
-Pipeline = list[Stage]
+Pipeline = list[PipelineStage]
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class _Frame:
     opener: str
     pipelines: list[Pipeline] = field(default_factory=list)
     pipeline: Pipeline = field(default_factory=list)
-    stage: Stage = field(default_factory=Stage)
+    stage: PipelineStage = field(default_factory=PipelineStage)
     function: str = ""
     header: list[str] = field(default_factory=list)
 
@@ -164,7 +164,7 @@ class _Parser:
         self._text = text
         self._at = 0
         self._frames = [_Frame("")]
-        self._heredocs: list[tuple[Stage, int, str, bool, bool]] = []
+        self._heredocs: list[tuple[PipelineStage, int, str, bool, bool]] = []
         self._functions: dict[str, list[Pipeline]] = {}
 
     def script(self) -> Script:
@@ -224,7 +224,7 @@ class _Parser:
         elif not starts and len(stage.words) == 1 and re.match(r"\(\s{0,9}\)", text[at : at + 12]):
             self._at = text.index(")", at) + 1
             self._top.function = stage.words[0]
-            self._top.stage = Stage()
+            self._top.stage = PipelineStage()
         elif starts:
             self._at += 1
             self._open("(")
@@ -330,7 +330,7 @@ class _Parser:
                 frame.header = frame.stage.words
             else:
                 frame.pipeline.append(frame.stage)
-        frame.stage = Stage()
+        frame.stage = PipelineStage()
 
     def _end_pipeline(self, operator: str = "") -> None:
         self._end_stage()

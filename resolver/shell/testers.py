@@ -15,7 +15,7 @@ _MAKE = frozenset({"make", "gmake", "ninja", "gradle", "gradlew"})
 _MOST = 200
 
 
-def is_test(check: str) -> bool:
+def is_test_command(check: str) -> bool:
     """Whether the check, as `read_checks` gives it, runs tests."""
     words = check.split()
     name = basename(words[0])[:_MOST] if words else ""

@@ -14,7 +14,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _QUOTED = re.compile(r"'([^']*)'?|\"((?:\\.|[^\"\\])*)\"?|\\(\n|.)|([^'\"\\]+)", re.S)
 
 
-def behind_assignments(words: Sequence[str]) -> Iterator[str]:
+def skip_assignments(words: Sequence[str]) -> Iterator[str]:
     """The words from the program on."""
     started = False
     for word in words:
@@ -33,7 +33,7 @@ def inline_script(words: Sequence[str]) -> str | None:
             return None
         if not word.startswith("--") and "c" in word[1:] and "o" not in word[1:]:
             script = argv[at + 1] if at + 1 < len(argv) else ""
-            return None if _expands(script) else plain(script)
+            return None if _expands(script) else plain_word(script)
     return None
 
 
@@ -51,7 +51,7 @@ def _unquoted(word: str) -> Iterator[str]:
     return (found[2] or found[4] or "" for found in _QUOTED.finditer(word))
 
 
-def plain(word: str) -> str:
+def plain_word(word: str) -> str:
     """A raw word without its quotes. What it would be expanded to is not known, and stays as is."""
     if not any(char in word for char in "'\"\\"):
         return word

@@ -15,9 +15,9 @@ from resolver.shell.checkers import checking
 from resolver.shell.checks import MOST_READ, QUIET
 from resolver.shell.code import written_in
 from resolver.shell.git import git_writes
-from resolver.shell.places import Written, is_outside, of_paths
-from resolver.shell.syntax import Pipeline, Stage, parse
-from resolver.shell.words import MOST_WORDS, behind_assignments, inline_script, plain
+from resolver.shell.places import WrittenPaths, is_outside, of_paths
+from resolver.shell.syntax import Pipeline, PipelineStage, parse
+from resolver.shell.words import MOST_WORDS, inline_script, plain_word, skip_assignments
 from resolver.shell.wrappers import given_command, unwrapped
 
 _DEEPEST = 4
@@ -95,7 +95,7 @@ class _Found:
     commands: int = 0
     steps: int = 0
 
-    def take(self, written: Written) -> None:
+    def take(self, written: WrittenPaths) -> None:
         self.name(written.paths)
         self.unknown = self.unknown or written.unknown
 
@@ -103,14 +103,14 @@ class _Found:
         self.paths += (posixpath.join(self.cwd, each) for each in paths)
 
 
-def written(command: str, root: str = "") -> Written:
+def written_paths(command: str, root: str = "") -> WrittenPaths:
     """What the command line may write in the repository at `root`. A check is none that writes,
     unless it is told to fix what it finds; what keeps its output is of no matter."""
     found = _Found(root)
     _text(command[:MOST_READ], found, 0)
     what = of_paths(found.paths, root, unknown=found.unknown)
     once = found.commands == found.steps == 1 and len(what.paths) == 1
-    return Written(what.paths, what.unknown, once and not what.unknown)
+    return WrittenPaths(what.paths, what.unknown, once and not what.unknown)
 
 
 def _text(text: str, found: _Found, depth: int) -> None:
@@ -136,21 +136,21 @@ def _list(pipelines: list[Pipeline], found: _Found, depth: int) -> None:
                 _redirected(stage, found)
 
 
-def _call(stage: Stage) -> tuple[str, ...]:
+def _call(stage: PipelineStage) -> tuple[str, ...]:
     """The words of the command that is run in the end."""
-    argv = tuple(plain(word) for word in behind_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MOST_WORDS]))
     return unwrapped(argv)[0] if argv else ()
 
 
-def _redirected(stage: Stage, found: _Found) -> None:
+def _redirected(stage: PipelineStage, found: _Found) -> None:
     for redirect in stage.redirects:
-        target = plain(redirect.target) if redirect.operator in _INTO else ""
+        target = plain_word(redirect.target) if redirect.operator in _INTO else ""
         if target and not (redirect.operator == ">&" and re.fullmatch(r"\d+|-", target)):
             found.commands += 2  # the file is emptied even where the command fails
             found.name([target])
 
 
-def _simple(stage: Stage, call: tuple[str, ...], found: _Found, depth: int) -> None:
+def _simple(stage: PipelineStage, call: tuple[str, ...], found: _Found, depth: int) -> None:
     script = inline_script(stage.words[:MOST_WORDS])
     if script is not None and depth < _DEEPEST:
         _text(script, found, depth + 1)
@@ -170,7 +170,7 @@ def _simple(stage: Stage, call: tuple[str, ...], found: _Found, depth: int) -> N
         _called(name, call, found, depth)
 
 
-def _code(name: str, call: tuple[str, ...], stage: Stage) -> str:
+def _code(name: str, call: tuple[str, ...], stage: PipelineStage) -> str:
     """Code that an interpreter is given in the line itself."""
     if not _RUNS_CODE.fullmatch(name[:40]):
         return ""

@@ -3,8 +3,8 @@
 import logging
 from datetime import datetime
 
-from resolver.assembly.confirmation import Waiting
-from resolver.consent import Wanted
+from resolver.assembly.confirmation import ApprovalRequester
+from resolver.consent import PendingApproval
 from resolver.errors import ResolverError
 from resolver.forge.base import Forge
 from resolver.reporting import build_report
@@ -13,13 +13,13 @@ from resolver.stages import StageValues
 logger = logging.getLogger("resolver.thread.asking")
 
 
-def waiting(values: StageValues, forge: Forge) -> Waiting:
+def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
     """Return how the run asks, and how long it waits. Where nobody can answer it does not wait."""
     request = values.current_request
     if not request.publish or request.is_local:
-        return Waiting(seconds=0.0)
+        return ApprovalRequester(seconds=0.0)
 
-    def ask(wanted: Wanted) -> datetime | None:
+    def ask(wanted: PendingApproval) -> datetime | None:
         if values.progress is not None:
             values.progress.hold()
         try:
@@ -28,4 +28,4 @@ def waiting(values: StageValues, forge: Forge) -> Waiting:
             logger.warning("nobody could be asked about an action: %s", error.what)
             return None
 
-    return Waiting(values.current_settings.confirmation_wait, ask)
+    return ApprovalRequester(values.current_settings.confirmation_wait, ask)

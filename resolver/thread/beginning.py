@@ -3,17 +3,17 @@ on. Only of a run that may begin and that publishes.
 """
 
 from resolver.forge.base import Forge
-from resolver.forge.progress import Progress
-from resolver.forge.telling import Telling
+from resolver.forge.progress import RunProgress
+from resolver.forge.telling import ProgressReporter
 from resolver.model import Publication
 from resolver.settings import Settings
 from resolver.stages import RunRequest
-from resolver.verify.course import Following
+from resolver.verify.course import CheckTracker
 
 
-def begin_telling(
+def start_progress_comment(
     request: RunRequest, settings: Settings, publication: Publication, forge: Forge
-) -> Telling | None:
+) -> ProgressReporter | None:
     """React to the request and start the run's comment. Returns at once; never raises.
 
     publication: what an earlier attempt of this run has made public.
@@ -26,9 +26,9 @@ def begin_telling(
     if told or not settings.progress_comments or request.is_local:
         return None
     now = request.now()
-    telling = Telling(
+    telling = ProgressReporter(
         forge.apart,
-        Progress(
+        RunProgress(
             trigger=request.trigger,
             run=request.run,
             since=now,
@@ -38,7 +38,7 @@ def begin_telling(
             log_url=request.log_url or request.page,
         ),
         settings.progress_interval,
-        Following().take,
+        CheckTracker().take,
         request.redactor(settings).redact_text,
     )
     telling.start()

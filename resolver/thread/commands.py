@@ -9,33 +9,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resolver.assembly.sandbox import Host
+from resolver.assembly.sandbox import RunHost
 from resolver.doors import github_forge
-from resolver.errors import ForgeError, LogError, NotAllowed, Refused, Stopped, WorkspaceError
+from resolver.errors import ForgeError, LogError, NotAllowed, Refused, RunStopped, WorkspaceError
 from resolver.forge.github.forge import GitHubForge
-from resolver.forge.report import Report, failure_of
+from resolver.forge.report import Report, failure_from_error
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Continuation, Trigger, TriggerKind
-from resolver.resuming.archive import fetch_newest_first, keep
+from resolver.resuming.archive import archive_log, fetch_newest_first
 from resolver.resuming.continuation import (
     DECIDES,
     NOTHING_KEPT,
     NOTHING_WAITS,
-    Earlier,
+    EarlierRun,
+    continue_from_log,
     has_change,
+    is_running,
+    is_waiting_for_person,
     newest_unpublished,
-    take_up,
-    waits,
-    works,
 )
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.settings import Settings
 from resolver.stages import RunRequest, RunResult
 from resolver.templates import render
-from resolver.thread.help import tell_help
+from resolver.thread.help import post_help
 from resolver.thread.steering import authorize_steering
-from resolver.thread.ticks import obey_tick
-from resolver.thread.watching import Watch
+from resolver.thread.ticks import apply_dashboard_tick
+from resolver.thread.watching import CommentWatch
 from resolver.workspace.git import Credential
 
 logger = logging.getLogger("resolver.thread.commands")
@@ -50,7 +50,7 @@ LOOKS = 1.5
 """How many times the watcher's interval a job waits for the run at work to take a command."""
 
 
-def about_issue(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
+def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
     """The trigger, about its issue where it was asked on a pull request of ours.
 
     issue: when it is known. What the event says of the pull request is not the issue's text.
@@ -93,7 +93,7 @@ def refusal(
 
 
 @dataclass(frozen=True)
-class Answered:
+class CommentCommandResult:
     """A command that starts no run. said: for the job's log."""
 
     said: str
@@ -102,32 +102,34 @@ class Answered:
 
 
 def answer_in_job(
-    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: Host
-) -> Answered | None:
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: RunHost
+) -> CommentCommandResult | None:
     """What comes of a command that has started a job of its own, where the run that it may be for
     is at work in another job; None when this job is to do a run."""
     if trigger.ticked is not None:
-        said = obey_tick(trigger, run, forge, settings, ledger_of(trigger, settings, host))
-        return Answered(said, "ticked") if said else None
+        said = apply_dashboard_tick(
+            trigger, run, forge, settings, ledger_for_trigger(trigger, settings, host)
+        )
+        return CommentCommandResult(said, "ticked") if said else None
     refused = refusal(trigger, None, forge, settings)
     if trigger.command is Command.HELP and refused is None:
-        tell_help(trigger, forge, settings)
-        return Answered("What can be asked is told in a comment.", "help")
+        post_help(trigger, forge, settings)
+        return CommentCommandResult("What can be asked is told in a comment.", "help")
     goes_on = trigger.command in GOES_ON
     if refused is not None and goes_on:
         return None  # as any request for a run, it is refused on the way
     steers = trigger.command not in {Command.HELP, Command.PUBLISH}
     if steers and taken_elsewhere(trigger, forge, settings.control_poll):
-        return Answered("The run at work has taken it.", "taken")
+        return CommentCommandResult("The run at work has taken it.", "taken")
     if refused is not None:
-        tell_refused(trigger, run, refused, forge, settings)
-        return Answered(refused.what, "refused", refused.exit_code)
+        report_refused_command(trigger, run, refused, forge, settings)
+        return CommentCommandResult(refused.what, "refused", refused.exit_code)
     if about_kept(trigger):
         goes_on = _archived_is_meant(trigger, run, settings, host)
     if goes_on:
         return None
-    tell_nothing_at_work(trigger, forge, settings)
-    return Answered("No run is at work on this.", "nothing")
+    report_no_active_run(trigger, forge, settings)
+    return CommentCommandResult("No run is at work on this.", "nothing")
 
 
 def about_kept(trigger: Trigger) -> bool:
@@ -136,15 +138,19 @@ def about_kept(trigger: Trigger) -> bool:
     return trigger.command in DECIDES or trigger.command is Command.PUBLISH
 
 
-def is_meant(trigger: Trigger, earlier: Earlier | None) -> bool:
+def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
     """Whether the earlier run has left what such a command is about."""
     if earlier is None:
         return False
-    return has_change(earlier) if trigger.command is Command.PUBLISH else waits(earlier)
+    return (
+        has_change(earlier)
+        if trigger.command is Command.PUBLISH
+        else is_waiting_for_person(earlier)
+    )
 
 
-def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: Host) -> bool:
-    with scratch_folder() as folder:
+def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
+    with temporary_directory() as folder:
         try:
             _, earlier = newest_work(trigger, run, settings, host, Path(folder))
         except (WorkspaceError, LogError, ForgeError) as error:
@@ -153,7 +159,7 @@ def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: Hos
         return is_meant(trigger, earlier)
 
 
-def tell_refused(
+def report_refused_command(
     trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
 ) -> None:
     """The refusal as for any other request: once for a person and a thread, or not at all where
@@ -162,11 +168,13 @@ def tell_refused(
         logger.warning("refused: %s", refused.what)
         return
     forge.comment(
-        Report(trigger=trigger, run=run, mention=settings.mention, failure=failure_of(refused))
+        Report(
+            trigger=trigger, run=run, mention=settings.mention, failure=failure_from_error(refused)
+        )
     )
 
 
-def tell_nothing_at_work(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
+def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
     """One line, because the person waits for something to stop or to pause."""
     forge.acknowledge(trigger)
     text = render(
@@ -184,7 +192,7 @@ def source_of(settings: Settings, repository: str) -> str:
     return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
 
 
-def ledger_of(trigger: Trigger, settings: Settings, host: Host) -> LedgerRef:
+def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> LedgerRef:
     """The ledger of the repository's runs."""
 
     def credential() -> Credential | None:
@@ -194,8 +202,8 @@ def ledger_of(trigger: Trigger, settings: Settings, host: Host) -> LedgerRef:
 
 
 def archived(
-    trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
-) -> Iterator[Earlier]:
+    trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
+) -> Iterator[EarlierRun]:
     """The logs that the repository keeps for the request's issue, newest first, from before `run`;
     each is fetched when it is asked for. Raises WorkspaceError, LogError or ForgeError."""
     if trigger.subject is None:
@@ -206,19 +214,19 @@ def archived(
 
 
 def newest_work(
-    trigger: Trigger, run: str, settings: Settings, host: Host, folder: Path
-) -> tuple[Trigger, Earlier | None]:
+    trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
+) -> tuple[Trigger, EarlierRun | None]:
     """`newest_of` what the repository keeps. Raises as `archived`."""
 
-    def runs(asked: Trigger) -> Iterator[Earlier]:
+    def runs(asked: Trigger) -> Iterator[EarlierRun]:
         return archived(asked, run, settings, host, folder / str(asked.subject))
 
     return newest_of(trigger, runs)
 
 
 def newest_of(
-    trigger: Trigger, runs: Callable[[Trigger], Iterator[Earlier]]
-) -> tuple[Trigger, Earlier | None]:
+    trigger: Trigger, runs: Callable[[Trigger], Iterator[EarlierRun]]
+) -> tuple[Trigger, EarlierRun | None]:
     """What to go on from, with the request as it is about that: on a pull request of ours the last
     work was on its issue, or on the pull request itself. To publish, it is the newest run of both
     with a change that is not public, unless a later one of either has published.
@@ -229,10 +237,10 @@ def newest_of(
     publishes = trigger.command is Command.PUBLISH
     about: dict[str, Trigger] = {}
 
-    def those_of(asked: Trigger) -> Iterator[Earlier]:
+    def those_of(asked: Trigger) -> Iterator[EarlierRun]:
         for each in runs(asked):
             # to go on on the pull request is to go on with work, not with a review of it
-            if publishes or asked is trigger or works(each):
+            if publishes or asked is trigger or is_running(each):
                 about[each.run] = asked
                 yield each
 
@@ -243,7 +251,7 @@ def newest_of(
 
 
 def continued(
-    trigger: Trigger, earlier: Earlier | None, settings: Settings, log: Path
+    trigger: Trigger, earlier: EarlierRun | None, settings: Settings, log: Path
 ) -> tuple[Continuation | None, tuple[str, ...]]:
     """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
     that can't be used, the notice that this is a new run. Raises Refused for a decision about
@@ -256,7 +264,7 @@ def continued(
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
         source = source_of(settings, trigger.repository)
-        return take_up(trigger, earlier, source, log), ()
+        return continue_from_log(trigger, earlier, source, log), ()
     except LogError as error:
         if trigger.command in DECIDES:
             raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
@@ -270,12 +278,12 @@ def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
     return render("run/no_log.md.j2", why=error.what).strip()
 
 
-def go_on_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
+def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
     """The job, going on from the last run's log where it was asked to and the repository keeps
     one; where it keeps none it is told."""
     if job.trigger.command not in TAKES_UP:
         return job
-    with scratch_folder() as folder:
+    with temporary_directory() as folder:
         try:
             trigger, earlier = newest_work(job.trigger, job.run, settings, job.host, Path(folder))
         except (WorkspaceError, LogError, ForgeError) as error:
@@ -295,13 +303,13 @@ def without_log(trigger: Trigger) -> Trigger:
     return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
 
 
-def watch_of(job: RunRequest, settings: Settings) -> Watch:
+def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
     """The watch for comments that steer this job: on its issue, and where else it was asked.
     Nobody watches a run that publishes nothing."""
     trigger = job.trigger
     watched = job.publish and trigger.kind is not TriggerKind.LOCAL
     numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
-    return Watch(
+    return CommentWatch(
         trigger=trigger,
         control=job.control,
         forge=lambda: github_forge(settings, trigger.repository, job.host),
@@ -319,6 +327,6 @@ def archive(result: RunResult, settings: Settings) -> None:
     url = source_of(settings, job.trigger.repository)
     try:
         credential = job.host.tokens.credential(settings, job.trigger.repository)
-        keep(job.output.folder, url, credential, job.trigger.subject, job.run)
-    except (WorkspaceError, LogError, ForgeError, Stopped) as error:
+        archive_log(job.output.folder, url, credential, job.trigger.subject, job.run)
+    except (WorkspaceError, LogError, ForgeError, RunStopped) as error:
         logger.warning("the log could not be kept with the repository: %s", error.what)

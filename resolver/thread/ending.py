@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from resolver.errors import Cause, NotAllowed, ResolverError, Stopped
+from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
 from resolver.forge.base import Forge
-from resolver.forge.report import Failure, failure_of
-from resolver.guards.admission import settle
+from resolver.forge.report import RunFailure, failure_from_error
+from resolver.guards.admission import record_cost
 from resolver.model import Publication, TriggerKind
 from resolver.reporting import (
     build_report,
@@ -41,11 +41,11 @@ class Conclusion:
     operator wants it so.
     """
 
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     exit_code: int = 0
     is_silent: bool = False
 
-    def with_failure(self, failure: Failure, exit_code: int) -> "Conclusion":
+    def with_failure(self, failure: RunFailure, exit_code: int) -> "Conclusion":
         """Return the conclusion with one more failure: the first one is what is told."""
         return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
 
@@ -65,9 +65,9 @@ class FinalComment:
 def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
     """Tell the conversation how the run ended, note its cost, write its output folder, and return
     its result. Never raises: what goes wrong here is part of how the run ended."""
-    comment = tell(values, conclusion, forge)
+    comment = publish_final_comment(values, conclusion, forge)
     report = build_report(values, comment.conclusion.failure)
-    settle(values, report, forge)
+    record_cost(values, report, forge)
     publication = values.publication
     if comment.url is not None:
         publication = publication.model_copy(update={"comment_url": comment.url or None})
@@ -96,21 +96,23 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     )
 
 
-def tell(values: StageValues, conclusion: Conclusion, forge: Forge) -> FinalComment:
+def publish_final_comment(
+    values: StageValues, conclusion: Conclusion, forge: Forge
+) -> FinalComment:
     """Write the one comment that says how the run ended. Failing to is itself a failure of the
     run."""
     try:
         try:
             return FinalComment(conclusion, _last_word(values, conclusion, forge))
-        except Stopped as stopped:
+        except RunStopped as stopped:
             # A signal stops once, and this comment is what it leaves room for.
-            failure = values.redact(failure_of(stopped))
+            failure = values.redact(failure_from_error(stopped))
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
             return FinalComment(conclusion, _last_word(values, conclusion, forge))
-    except (ResolverError, Stopped) as error:
+    except (ResolverError, RunStopped) as error:
         logger.error("run %s could not be told: %s", values.request.run, error.what)
         told = render("run/untold.md.j2", what=error.what).strip()
-        failure = values.redact(failure_of(error))
+        failure = values.redact(failure_from_error(error))
         if failure.cause in NO_ROOM:
             return FinalComment(conclusion, warnings=(told,))
         publication = values.publication
@@ -140,7 +142,7 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
     return forge.comment(report, values.current_settings.last_word_time)
 
 
-def give_up(
+def abandon_run(
     request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
 ) -> RunResult:
     """Return the result of a run that could not start, for its settings or its folder. Who may
@@ -157,17 +159,19 @@ def give_up(
         logger.warning("%s", refused.what)
         silent = True
     values = StageValues(request, settings)
-    return conclude(values, Conclusion(failure_of(error), error.exit_code, silent), forge)
+    return conclude(values, Conclusion(failure_from_error(error), error.exit_code, silent), forge)
 
 
-def failure_of_machine(error: OSError) -> Failure:
+def failure_of_machine(error: OSError) -> RunFailure:
     """What the machine would not do, in words for a person."""
     where = f": {error.filename}" if error.filename else ""
     if error.errno in _FULL:
         what = f"the disk of the machine that I work on is full{where}"
-        return Failure(kind="error", what=what, next_step="make room on it, then ask again")
+        return RunFailure(kind="error", what=what, next_step="make room on it, then ask again")
     what = f"the machine that I work on failed ({error.strerror or error!r}){where}"
-    return Failure(kind="error", what=what, next_step="see to what is named above, then ask again")
+    return RunFailure(
+        kind="error", what=what, next_step="see to what is named above, then ask again"
+    )
 
 
 def _write_artifacts(
@@ -195,7 +199,7 @@ def _write_artifacts(
     return conclusion
 
 
-def _unwritten(values: StageValues, error: OSError) -> Failure:
+def _unwritten(values: StageValues, error: OSError) -> RunFailure:
     failed = values.redact(failure_of_machine(error))
     logger.error("run %s could not write its output: %s", values.request.run, failed.what)
     return failed

@@ -7,9 +7,15 @@ from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definiti
 from resolver.assembly.agents import RESERVED, Callee, callables
 from resolver.assembly.knowledge import Knowledge
 from resolver.errors import ForgeError
-from resolver.forge.escape import one_line
+from resolver.forge.escape import single_line
 from resolver.forge.github.forge import GitHubForge
-from resolver.memory.skills.reading import MICROAGENTS, OPEN_FORM, Source, read_library, shipped
+from resolver.memory.skills.reading import (
+    MICROAGENTS,
+    OPEN_FORM,
+    SkillSource,
+    read_library,
+    shipped,
+)
 from resolver.memory.skills.skill import Origin
 from resolver.model import Trigger
 from resolver.settings import Settings
@@ -24,7 +30,7 @@ MOST_SKILLS = 12
 """Files of a folder of skills that are read for a word of help, one request each."""
 
 
-def tell_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
+def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
     """What can be asked, in one comment: the commands, and what the repository brings.
 
     Once for each request. Raises ForgeError when it can't be said.
@@ -35,7 +41,7 @@ def tell_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
         mention=settings.mention,
         label=settings.label,
         called=[
-            {"name": each.name, "description": _CELL_END.sub(r"\|", one_line(each.description))}
+            {"name": each.name, "description": _CELL_END.sub(r"\|", single_line(each.description))}
             for each in callables(_agents(forge), _skills(forge))
         ],
     )
@@ -51,7 +57,7 @@ def _skills(forge: GitHubForge) -> list[Callee]:
     files: dict[str, bytes] = {}
     for each in (*OPEN_FORM, *MICROAGENTS):
         files |= _files(forge, each, MOST_SKILLS)
-    own = Source(Origin.REPOSITORY, tuple(files), files.get)
+    own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
     library = read_library([own, shipped(folder() / "skills")])
     return [Callee(*task) for task in Knowledge(library).tasks]
 

@@ -12,7 +12,7 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.model import Trigger, TriggerKind
 from resolver.settings import Settings
 from resolver.triggers.checks import check_key
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.ignored import IgnoredEvent
 
 CLOSED_COUNTS = timedelta(days=14)
 """How long the attempts of an issue that was closed count, unless a merged fix has closed it:
@@ -21,9 +21,9 @@ whoever closes it, a program perhaps, does not buy the same attempts again."""
 logger = logging.getLogger("resolver.thread.placing")
 
 
-def placed(
+def locate_dispatch(
     trigger: Trigger, forge: GitHubForge, settings: Settings, again: bool = False
-) -> Trigger | Ignored:
+) -> Trigger | IgnoredEvent:
     """The trigger with its place, or why there is nothing to do. Others come back as they are.
 
     again: a run of it was cut off, which may have pushed to the branch.
@@ -38,17 +38,17 @@ def placed(
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
         places = forge.check_places()
-        number = place_of(trigger, places)
+        number = conversation_for_dispatch(trigger, places)
         why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
         if why or (number is None and trigger.is_pull_request):
-            return Ignored(why or f"no pull request of ours is open from {trigger.branch}")
+            return IgnoredEvent(why or f"no pull request of ours is open from {trigger.branch}")
         if number is None:
             number = places.open_issue(trigger.check, trigger.branch, trigger.head)
         return trigger.model_copy(update={"number": number})
     return trigger
 
 
-def place_of(trigger: Trigger, places: CheckPlaces) -> int | None:
+def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | None:
     """The pull request, or the open issue about this check; None where there is none (yet). Raises
     ForgeError."""
     if trigger.is_pull_request:

@@ -15,7 +15,7 @@ from resolver.controller.control import (
 from resolver.errors import Refused
 from resolver.model import Command, Extension, Trigger
 from resolver.triggers.permission import PermissionReader, authorize
-from resolver.who_may import WhoMay
+from resolver.who_may import AccessPolicy
 
 STEERS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -27,7 +27,7 @@ STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDAT
 
 
 def authorize_steering(
-    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: WhoMay
+    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: AccessPolicy
 ) -> None:
     """Raise Refused unless the person may ask this of the run that `running` has started.
 
@@ -45,13 +45,13 @@ def authorize_steering(
     authorize(asking, reader, allowed)
 
 
-def steer(control: Control, asking: Trigger) -> None:
+def send_control_requests(control: Control, asking: Trigger) -> None:
     """Ask it of the run; returns at once."""
-    for request in requests(asking):
+    for request in control_requests(asking):
         control.send(request)
 
 
-def requests(asking: Trigger) -> list[Request]:
+def control_requests(asking: Trigger) -> list[Request]:
     """What a comment on a thread with a run at work means."""
     by = asking.actor.login
     match asking.command:

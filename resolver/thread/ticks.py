@@ -7,18 +7,18 @@ import logging
 
 from resolver.errors import ResolverError
 from resolver.forge.github.forge import GitHubForge
-from resolver.guards.dashboard import Dashboard, show
+from resolver.guards.dashboard import Dashboard, update_dashboard
 from resolver.guards.keeping import LedgerRef
 from resolver.model import Command, Trigger
 from resolver.settings import Settings
-from resolver.triggers.boxes import knows
-from resolver.triggers.ledger import Ledger, Run, login_in_ledger
+from resolver.triggers.boxes import has_box
+from resolver.triggers.ledger import LedgerRun, QuotaLedger, normalize_login
 from resolver.triggers.permission import authorize
 
 logger = logging.getLogger("resolver.thread.ticks")
 
 
-def obey_tick(
+def apply_dashboard_tick(
     trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, keep: LedgerRef
 ) -> str:
     """What is said of it in the log; "" when it asks for a run, which is to be done now.
@@ -34,18 +34,18 @@ def obey_tick(
     if not said:
         ledger, said = keep.change(lambda found: _with_stop(found, trigger))
     if ledger.readable:
-        show(Dashboard(forge.board(), keep, run, settings.mention), ledger)
+        update_dashboard(Dashboard(forge.board(), keep, run, settings.mention), ledger)
     return said
 
 
 def _why_not(
-    trigger: Trigger, ledger: Ledger, forge: GitHubForge, settings: Settings, keep: LedgerRef
+    trigger: Trigger, ledger: QuotaLedger, forge: GitHubForge, settings: Settings, keep: LedgerRef
 ) -> str:
     """Why it is not obeyed, "" when it is."""
-    run, now = knows(ledger, trigger), keep.now()
+    run, now = has_box(ledger, trigger), keep.now()
     if run is None:
         return "The box is none of the dashboard's."
-    own = run.user == login_in_ledger(trigger.actor.login) and trigger.command is Command.STOP
+    own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
     if not own:
         try:
             authorize(trigger, forge, settings.who_may)
@@ -57,10 +57,12 @@ def _why_not(
     return "A run is at work on the thread already." if at_work else ""
 
 
-def _with_stop(ledger: Ledger, trigger: Trigger) -> tuple[Ledger | None, tuple[Ledger, str]]:
-    run: Run | None = knows(ledger, trigger)
+def _with_stop(
+    ledger: QuotaLedger, trigger: Trigger
+) -> tuple[QuotaLedger | None, tuple[QuotaLedger, str]]:
+    run: LedgerRun | None = has_box(ledger, trigger)
     if run is None or run.ending:
         return None, (ledger, "The run has ended.")
-    by = login_in_ledger(trigger.actor.login)
+    by = normalize_login(trigger.actor.login)
     stopping = ledger.with_run(run.model_copy(update={"stop_by": by}))
     return stopping, (stopping, "The run at work finds the stop in the ledger.")

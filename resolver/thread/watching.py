@@ -14,9 +14,9 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.forge.github.news import NewComment, ThreadNews
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.settings import Settings
-from resolver.thread.steering import STEERS, authorize_steering, steer
+from resolver.thread.steering import STEERS, authorize_steering, send_control_requests
 from resolver.triggers.parse import command_of
-from resolver.watcher import watching
+from resolver.watcher import background_poll
 
 logger = logging.getLogger("resolver.thread.watching")
 
@@ -25,7 +25,7 @@ MOST_REQUESTS = 100
 
 
 @dataclass(frozen=True)
-class Watch:
+class CommentWatch:
     """One run's watch.
 
     forge: makes the client of the watching thread, which shares none. numbers: the threads.
@@ -111,17 +111,17 @@ class Watch:
         logger.info("%s says %s", asked.actor.login, asked.command.value)
         if asked.command is Command.STOP:
             forge.confirm(asked)  # before what it does ends this process
-            steer(self.control, asked)
+            send_control_requests(self.control, asked)
             return False
-        steer(self.control, asked)
+        send_control_requests(self.control, asked)
         return True
 
 
 @contextmanager
-def watched(watch: Watch) -> Iterator[None]:
+def watch_comments(watch: CommentWatch) -> Iterator[None]:
     """Watch while the block runs; never when `seconds` is 0."""
     if watch.seconds <= 0:
         yield
         return
-    with watching(watch.run, "watch"):
+    with background_poll(watch.run, "watch"):
         yield

@@ -14,7 +14,7 @@ from rich.text import Text
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.model import RunState
-from resolver.trace.progress import Progress
+from resolver.trace.progress import TerminalProgress
 from resolver.trace.steps import is_step
 
 PREPARING = "Read the request, clone, start the sandbox"
@@ -29,7 +29,7 @@ class Groups:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._progress = Progress(console)
+        self._progress = TerminalProgress(console)
         self._open = ""
 
     @contextmanager

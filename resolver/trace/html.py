@@ -12,10 +12,10 @@ from typing import Any
 
 from resolver.events.log import Event
 from resolver.templates import render
-from resolver.trace.plain import cut_middle, duration, money, one_line, plural
+from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
-from resolver.trace.view import Block, Entry, Note, Step
-from resolver.trace.words import words_html
+from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
+from resolver.trace.words import markdown_to_html
 
 FOLD = 14
 """Outputs of more lines than this are folded."""
@@ -54,8 +54,8 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
         refresh=refresh,
         notices=notices,
         header=view.header,
-        asked=words_html(cut_middle(view.header.request, LONGEST)),
-        said=words_html(cut_middle(view.header.closing, LONGEST)),
+        asked=markdown_to_html(truncate_text(view.header.request, LONGEST)),
+        said=markdown_to_html(truncate_text(view.header.closing, LONGEST)),
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
@@ -66,8 +66,8 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
 
 def _entry(entry: Entry, above: str) -> dict[str, Any]:
     """`above`: the anchor that this one's begins with."""
-    if isinstance(entry, Note):
-        blocks = [_shown(Block(entry.detail), "Text", folded=True)] if entry.detail else []
+    if isinstance(entry, TraceNote):
+        blocks = [_shown(TraceBlock(entry.detail), "Text", folded=True)] if entry.detail else []
         label = entry.sort.capitalize()
         return {**asdict(entry), "number": 0, "label": label, "blocks": blocks}
     asked = [_shown(entry.action, "Action", asked=True)] if entry.action else []
@@ -81,24 +81,24 @@ def _entry(entry: Entry, above: str) -> dict[str, Any]:
         "badge": entry.badge,
         "mood": entry.mood,
         "meta": _meta(entry),
-        "thought": cut_middle(entry.thought, LONGEST),
-        "words": cut_middle(entry.words, LONGEST),
+        "thought": truncate_text(entry.thought, LONGEST),
+        "words": truncate_text(entry.words, LONGEST),
         "blocks": asked
         + [_shown(block, "Output", failed=entry.mood == "bad") for block in entry.outputs],
         "images": entry.images,
     }
 
 
-def _meta(step: Step) -> str:
+def _meta(step: TraceStep) -> str:
     facts = [duration(step.seconds)] if step.seconds is not None else []
     facts += [money(step.cost)] if step.cost is not None else []
     return " · ".join(facts)
 
 
 def _shown(
-    block: Block, label: str, folded: bool = False, asked: bool = False, failed: bool = False
+    block: TraceBlock, label: str, folded: bool = False, asked: bool = False, failed: bool = False
 ) -> dict[str, Any]:
-    text = cut_middle(block.text, LONGEST)
+    text = truncate_text(block.text, LONGEST)
     lines = block.text.count("\n") + 1
     is_diff = block.language == "diff" and lines <= _COLOURED
     long = lines > FOLD or len(text) > 8_000

@@ -13,9 +13,9 @@ from typing import Any
 from resolver.events.log import Event
 from resolver.model import RunState
 from resolver.templates import render
-from resolver.trace.plain import cut_middle, duration, money, plural
+from resolver.trace.plain import duration, money, plural, truncate_text
 from resolver.trace.steps import build_view
-from resolver.trace.view import Block, Entry, Header, Note, Step
+from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep
 
 FOLD = 15
 """Outputs of more lines than this are folded."""
@@ -71,7 +71,7 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
     room = limit - utf16_length(before) - utf16_length(after)
     if room < _GAP:
         return ""
-    entries = [_brief(e) for e in view.entries if isinstance(e, Step) or _is_news(e)]
+    entries = [_brief(e) for e in view.entries if isinstance(e, TraceStep) or _is_news(e)]
     for cap in _CAPS:
         body = _all_within(entries, cap, room)
         if body is not None:
@@ -82,7 +82,7 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
 _SLOT = "<!-- entries -->"
 
 
-def _is_news(note: Note) -> bool:
+def _is_news(note: TraceNote) -> bool:
     """Whether a comment tells it: not that the run is at work, nor where on the machine."""
     at_work = note.sort == "state" and note.text == RunState.RUNNING.value
     folder = note.sort == "stage" and note.text.startswith("checkout")
@@ -91,7 +91,7 @@ def _is_news(note: Note) -> bool:
 
 def _brief(entry: Entry) -> Entry:
     """Of a skill that was loaded a comment names what and why: its text is no news."""
-    if isinstance(entry, Step) and entry.verb == "Load":
+    if isinstance(entry, TraceStep) and entry.verb == "Load":
         return replace(entry, outputs=())
     return entry
 
@@ -159,7 +159,7 @@ def _ends_within(entries: Sequence[Entry], room: int) -> str:
     rest = entries[len(first) :]
     last, _ = _as_many_as_fit(rest[::-1], room - room // 2 + left)
     gone = rest[: len(rest) - len(last)]
-    steps = sum(isinstance(entry, Step) for entry in gone)
+    steps = sum(isinstance(entry, TraceStep) for entry in gone)
     gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(gone))
     return "".join([*first, gap, *reversed(last)])
 
@@ -177,14 +177,16 @@ def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int
 
 def _entry(entry: Entry, cap: int | None) -> str:
     """One entry as markdown, its texts cut to `cap` characters; None cuts nothing."""
-    if isinstance(entry, Note):
-        detail = [_block(Block(entry.detail), "Text", None)] if entry.detail and cap is None else []
+    if isinstance(entry, TraceNote):
+        detail = (
+            [_block(TraceBlock(entry.detail), "Text", None)] if entry.detail and cap is None else []
+        )
         return render(
             "trace/note.md.j2", label=_LABELS[entry.sort], text=prose(entry.text), blocks=detail
         )
     named = [(entry.action, "Action")] if entry.action else []
     named += [(block, "Output") for block in entry.outputs]
-    inner = [e for e in entry.nested if cap is None or isinstance(e, Step)]
+    inner = [e for e in entry.nested if cap is None or isinstance(e, TraceStep)]
     return render(
         "trace/step.md.j2",
         whole=cap is None,
@@ -201,14 +203,14 @@ def _entry(entry: Entry, cap: int | None) -> str:
     )
 
 
-def _facts(step: Step) -> list[str]:
+def _facts(step: TraceStep) -> list[str]:
     facts = [f"{_MARKS[step.mood]}{prose(step.badge)}"] if step.badge else []
     facts += [duration(step.seconds)] if step.seconds is not None else []
     facts += [money(step.cost)] if step.cost is not None else []
     return facts
 
 
-def _block(block: Block, label: str, cap: int | None) -> dict[str, Any]:
+def _block(block: TraceBlock, label: str, cap: int | None) -> dict[str, Any]:
     text = _cut(block.text, cap)
     lines = block.text.count("\n") + 1
     return {
@@ -221,10 +223,10 @@ def _block(block: Block, label: str, cap: int | None) -> dict[str, Any]:
 def _cut(text: str, cap: int | None) -> str:
     if cap is None:
         return text
-    return cut_middle(text, cap) if cap else ""
+    return truncate_text(text, cap) if cap else ""
 
 
-def _header(header: Header) -> dict[str, Any]:
+def _header(header: TraceHeader) -> dict[str, Any]:
     tokens = header.tokens
     return {
         "slot": _SLOT,

@@ -10,20 +10,22 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
 from resolver.trace.plain import clean, duration, money, one_line, plural
-from resolver.trace.view import Note
+from resolver.trace.view import TraceNote
 
 LINE = 300
 """Characters of a note's text; what is longer goes into its detail."""
 
 
-def note_of(event: Event) -> Note | None:
+def note_of(event: Event) -> TraceNote | None:
     """The note for an event that is no step; None when there is nothing to tell."""
     sort, text, detail = _told(event)
     if not sort:
         return None
     line = one_line(text, LINE)
     whole = clean(text).strip()
-    return Note(event.id, sort, line, clean(detail).strip() or ("" if whole == line else whole))
+    return TraceNote(
+        event.id, sort, line, clean(detail).strip() or ("" if whole == line else whole)
+    )
 
 
 def _told(event: Event) -> tuple[str, str, str]:

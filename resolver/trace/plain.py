@@ -48,7 +48,7 @@ def for_terminal(text: str) -> str:
     return text.replace("##[", f"#{_ZERO_WIDTH}#[")
 
 
-def cut_middle(text: str, limit: int) -> str:
+def truncate_text(text: str, limit: int) -> str:
     """At most about `limit` characters of `text`: its start and its end, and a word between."""
     if len(text) <= limit:
         return text

@@ -11,7 +11,7 @@ from resolver.trace.steps import is_step, step_of
 from resolver.trace.text import live_line
 
 
-class Progress:
+class TerminalProgress:
     """Prints each step as it is taken and how it ended: styled on a terminal, else plain lines.
 
     console: where to print. Text from outside is printed as it is, never read as rich's markup,

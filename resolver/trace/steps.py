@@ -14,14 +14,14 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_event
+from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_logged_event
 from resolver.events.state import State
 from resolver.model import Completion, RunState
 from resolver.shell.places import relative_command
 from resolver.trace.costs import cost_parts
 from resolver.trace.notes import as_json, extras_of, note_of
 from resolver.trace.plain import clean, one_line, plural
-from resolver.trace.view import Block, Entry, Header, Language, Mood, Step, View
+from resolver.trace.view import Entry, Language, Mood, TraceBlock, TraceHeader, TraceStep, TraceView
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 DEEPEST = 4
@@ -30,11 +30,11 @@ DEEPEST = 4
 _NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
 
 
-def build_view(events: Iterable[Event]) -> View:
+def build_view(events: Iterable[Event]) -> TraceView:
     """The view of a log. Works for any events in any order; unknown kinds become notes."""
     events = list(events)
     entries = _entries(events, DEEPEST, life.roots_of(events))
-    return View(_header(events), tuple(entries))
+    return TraceView(_header(events), tuple(entries))
 
 
 def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[Entry]:
@@ -76,7 +76,7 @@ def _delegate_of(event: Event) -> int | None:
 def inner_event(event: life.DelegateEvent) -> Event:
     """The event of the delegate; of an unknown kind where it can't be read as what it says."""
     try:
-        return parse_event(event.event)
+        return parse_logged_event(event.event)
     except LogError:
         return Unknown(id=event.id, timestamp=event.timestamp, kind="unreadable")
 
@@ -105,7 +105,7 @@ def _answers(events: Sequence[Event]) -> dict[int, Event]:
 
 def step_of(
     action: ActionBase, number: int, answer: Event | None, roots: Sequence[str] = ()
-) -> Step:
+) -> TraceStep:
     """The step of one action; `answer` is its observation, None when there is none (yet).
 
     roots: the repository's paths in the sandboxes of the log; commands and paths are shown as they
@@ -119,7 +119,7 @@ def step_of(
     if "\n" in subject.strip():
         title += " …"
     shown = body is not None and clean(body.text).strip() not in ("", title)
-    step = Step(
+    step = TraceStep(
         number=number,
         event_id=action.id,
         kind=str(getattr(action, "kind", "")),
@@ -127,7 +127,7 @@ def step_of(
         subject=title,
         thought=clean(action.thought).strip(),
         words=clean(_words(action)).strip(),
-        action=Block(clean(body.text), body.language) if body and shown else None,
+        action=TraceBlock(clean(body.text), body.language) if body and shown else None,
     )
     if isinstance(action, a.Finish):
         badge = "" if action.task_completed else "task not completed"
@@ -139,14 +139,14 @@ def step_of(
     return _answered(step, action, answer)
 
 
-def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
+def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
     """Verb, subject, and the whole of what was asked when one line may not hold it."""
     match action:
         case a.CmdRun():
             verb = "Type" if action.is_input else "Run"
-            return verb, action.command, Block(action.command, "bash")
+            return verb, action.command, TraceBlock(action.command, "bash")
         case a.IPythonRunCell():
-            return "Run Python", action.code, Block(action.code, "python")
+            return "Run Python", action.code, TraceBlock(action.code, "python")
         case a.FileRead():
             lines = action.view_range
             return (
@@ -155,15 +155,15 @@ def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
                 None,
             )
         case a.FileWrite():
-            return "Create", action.path, Block(action.content)
+            return "Create", action.path, TraceBlock(action.content)
         case a.FileEdit():
             return _EDITS[action.command], action.path, _as_diff(action)
         case a.BrowseURL():
-            return "Open", action.url, Block(action.url)
+            return "Open", action.url, TraceBlock(action.url)
         case a.BrowseInteractive():
-            return "Use the browser", action.code, Block(action.code, "python")
+            return "Use the browser", action.code, TraceBlock(action.code, "python")
         case a.McpCall():
-            arguments = Block(as_json(action.arguments), "json") if action.arguments else None
+            arguments = TraceBlock(as_json(action.arguments), "json") if action.arguments else None
             return "Call", f"{action.server}/{action.name}", arguments
         case a.CodeSearch():
             below = f" below {action.path}" if action.path else ""
@@ -174,19 +174,19 @@ def _asked(action: ActionBase) -> tuple[str, str, Block | None]:
         case a.Recall(source=Source.ENVIRONMENT):
             return "Load", f"{action.query}: {action.why}", None
         case a.Recall():
-            return "Recall", action.query or "the list of skills", Block(action.query)
+            return "Recall", action.query or "the list of skills", TraceBlock(action.query)
         case a.Remember():
-            return "Note for later runs", action.note, Block(action.note)
+            return "Note for later runs", action.note, TraceBlock(action.note)
         case a.Delegate():
-            return "Delegate to", action.agent, Block(action.task)
+            return "Delegate to", action.agent, TraceBlock(action.task)
         case a.ReviewComment(path=path, line=line):
             first = f"{action.start_line}-" if action.start_line else ""
-            proposed = Block(action.suggestion) if action.suggestion else None
+            proposed = TraceBlock(action.suggestion) if action.suggestion else None
             return "Comment on", f"{path}:{first}{line} ({action.severity})", proposed
         case a.PlanUpdate(items=items):
             done = sum(item.status == "done" for item in items)
             told = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
-            return "Plan", f"{done} of {len(items)} done", Block("\n".join(told))
+            return "Plan", f"{done} of {len(items)} done", TraceBlock("\n".join(told))
         case _:
             kind = str(getattr(action, "kind", "action"))
             return _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize()), "", None
@@ -203,11 +203,11 @@ _PLAIN_VERBS = {
 }
 
 
-def _as_diff(action: a.FileEdit) -> Block:
+def _as_diff(action: a.FileEdit) -> TraceBlock:
     old = [f"-{line}" for line in (action.old_str or "").splitlines()]
     new = [f"+{line}" for line in (action.new_str or "").splitlines()]
     at = [f"@@ after line {action.insert_line} @@"] if action.insert_line is not None else []
-    return Block("\n".join([*at, *old, *new]), "diff")
+    return TraceBlock("\n".join([*at, *old, *new]), "diff")
 
 
 def _words(action: ActionBase) -> str:
@@ -226,10 +226,10 @@ def _words(action: ActionBase) -> str:
             return ""
 
 
-def _answered(step: Step, action: ActionBase, answer: Event) -> Step:
+def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
     badge, mood = _verdict(answer)
     outputs = tuple(
-        Block(text.rstrip("\n"), block.language)
+        TraceBlock(text.rstrip("\n"), block.language)
         for block in _outputs(answer)
         if (text := clean(block.text)).strip() and text.strip() != step.words
     )
@@ -264,20 +264,20 @@ def _verdict(answer: Event) -> tuple[str, Mood]:
             return "", "plain"
 
 
-def _outputs(answer: Event) -> Iterable[Block]:
+def _outputs(answer: Event) -> Iterable[TraceBlock]:
     if isinstance(answer, o.FileEditResult) and answer.diff.strip():
-        yield Block(answer.diff, "diff")
+        yield TraceBlock(answer.diff, "diff")
         return
     if isinstance(answer, o.PlanUpdated):
         return  # the plan itself says it all
-    yield Block(str(getattr(answer, "content", "")), _language(answer))
+    yield TraceBlock(str(getattr(answer, "content", "")), _language(answer))
     match answer:
         case o.McpResult(structured=dict() as structured):
-            yield Block(as_json(structured), "json")
+            yield TraceBlock(as_json(structured), "json")
         case o.DelegateResult(outputs=outputs) if outputs:
-            yield Block(as_json(outputs), "json")
+            yield TraceBlock(as_json(outputs), "json")
         case Unknown():
-            yield Block(as_json(extras_of(answer)), "json")
+            yield TraceBlock(as_json(extras_of(answer)), "json")
         case _:
             pass
 
@@ -298,7 +298,7 @@ def _images(answer: Event) -> tuple[str, ...]:
             return ()
 
 
-def _with_reply(step: Step, reply: Completion) -> Step:
+def _with_reply(step: TraceStep, reply: Completion) -> TraceStep:
     return replace(
         step,
         thought=step.thought or clean(reply.reasoning).strip(),
@@ -316,9 +316,9 @@ def _between(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
-def _header(events: list[Event]) -> Header:
+def _header(events: list[Event]) -> TraceHeader:
     state = State.fold(events)
-    header = Header(
+    header = TraceHeader(
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
@@ -335,7 +335,7 @@ def _header(events: list[Event]) -> Header:
     return _with_start(header, start) if start else header
 
 
-def _with_start(header: Header, start: life.RunStarted) -> Header:
+def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:
     task, trigger = start.task, start.task.trigger
     return replace(
         header,

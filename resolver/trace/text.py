@@ -12,9 +12,9 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.log import Event
 from resolver.model import RunState
 from resolver.trace.notes import note_of
-from resolver.trace.plain import cut_middle, duration, for_terminal, money, one_line, plural
+from resolver.trace.plain import duration, for_terminal, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
-from resolver.trace.view import Block, Entry, Header, Step
+from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep
 
 LONGEST = 20_000
 """Characters shown of one text; the markdown trace and the log have the rest."""
@@ -73,7 +73,7 @@ def _asked_by(answer: Event) -> ActionBase:
     return ActionBase(id=answer.cause or 0, timestamp=answer.timestamp)
 
 
-def _header(header: Header) -> str:
+def _header(header: TraceHeader) -> str:
     where = f"{header.repository}#{header.number}" if header.number else header.repository
     tokens = f"{header.tokens.input:,} in, {header.tokens.output:,} out"
     facts = [
@@ -89,23 +89,23 @@ def _header(header: Header) -> str:
 
 
 def _entry(entry: Entry) -> str:
-    if not isinstance(entry, Step):
+    if not isinstance(entry, TraceStep):
         return f"- {entry.sort}: {entry.text}"
     facts = [f"{_MARKS[entry.mood]}{entry.badge}"] if entry.badge else []
     facts += [duration(entry.seconds)] if entry.seconds is not None else []
     facts += [money(entry.cost)] if entry.cost is not None else []
     parts = [f"{entry.number}. {_title(entry)}" + (f"  ({', '.join(facts)})" if facts else "")]
     parts += [_indented(text, "   ") for text in (entry.thought, entry.words) if text]
-    blocks: list[Block] = [entry.action] if entry.action else []
+    blocks: list[TraceBlock] = [entry.action] if entry.action else []
     parts += [_indented(block.text, "   | ") for block in blocks]
     parts += ["\n".join(f"   {line}" for line in _entry(e).split("\n")) for e in entry.nested]
     parts += [_indented(block.text, "   | ") for block in entry.outputs]
     return "\n".join(parts)
 
 
-def _title(step: Step) -> str:
+def _title(step: TraceStep) -> str:
     return f"{step.verb} {step.subject}".rstrip()
 
 
 def _indented(text: str, margin: str) -> str:
-    return "\n".join(margin + line for line in cut_middle(text, LONGEST).split("\n"))
+    return "\n".join(margin + line for line in truncate_text(text, LONGEST).split("\n"))

@@ -14,7 +14,7 @@ Language = Literal["", "bash", "python", "diff", "json"]
 
 
 @dataclass(frozen=True)
-class Block:
+class TraceBlock:
     """A piece of text that is shown as it is, in a fixed-width font."""
 
     text: str
@@ -22,7 +22,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Step:
+class TraceStep:
     """One action with its observation.
 
     number: 1, 2, 3, ... as shown to a person.
@@ -44,8 +44,8 @@ class Step:
     subject: str = ""
     thought: str = ""
     words: str = ""
-    action: Block | None = None
-    outputs: tuple[Block, ...] = ()
+    action: TraceBlock | None = None
+    outputs: tuple[TraceBlock, ...] = ()
     badge: str = ""
     mood: Mood = "plain"
     seconds: float | None = None
@@ -62,11 +62,11 @@ class Step:
     @property
     def nested_steps(self) -> int:
         """How many of the nested entries are steps."""
-        return sum(isinstance(entry, Step) for entry in self.nested)
+        return sum(isinstance(entry, TraceStep) for entry in self.nested)
 
 
 @dataclass(frozen=True)
-class Note:
+class TraceNote:
     """Something that happened beside the steps: a stage, a warning, a change of state.
 
     sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or
@@ -80,11 +80,11 @@ class Note:
     detail: str = ""
 
 
-Entry = Step | Note
+Entry = TraceStep | TraceNote
 
 
 @dataclass(frozen=True)
-class Header:
+class TraceHeader:
     """What the whole run was.
 
     cost: US dollars; None when the price of a reply is not known, and `priced` is then the rest.
@@ -126,8 +126,8 @@ class Header:
 
 
 @dataclass(frozen=True)
-class View:
+class TraceView:
     """All that a trace shows, in order."""
 
-    header: Header
+    header: TraceHeader
     entries: tuple[Entry, ...]

@@ -19,7 +19,7 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
 
 
-def words_html(text: str) -> Markup:
+def markdown_to_html(text: str) -> Markup:
     """`text` as HTML. Only tags of the rules above are made, none with a URL or an event in it."""
     rendered: str = _parser().render(text)
     return Markup(rendered)  # noqa: S704 - html is off, so all of theirs is escaped

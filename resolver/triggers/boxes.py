@@ -15,9 +15,9 @@ from pydantic import Field
 from resolver.forge.markers import DASHBOARD
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.trigger import Ticked
-from resolver.triggers.ignored import Ignored, Listening
-from resolver.triggers.ledger import RUN_ID, Ledger, Run
-from resolver.triggers.payloads import Issue, Payload, Repository, User
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy
+from resolver.triggers.ledger import RUN_ID, LedgerRun, QuotaLedger
+from resolver.triggers.payloads import Issue, Payload, RepositoryPayload, User
 
 STOP, RETRY = "stop", "retry"
 
@@ -31,7 +31,7 @@ _BOX = re.compile(
 
 
 @dataclass(frozen=True)
-class Box:
+class DashboardBox:
     """One box, as its marker says."""
 
     action: str
@@ -53,11 +53,11 @@ class _Edited(Payload):
     action: str
     issue: Issue
     changes: _Changes = _Changes()
-    repository: Repository
+    repository: RepositoryPayload
     sender: User
 
 
-def box(action: str, run: Run) -> str:
+def render_box(action: str, run: LedgerRun) -> str:
     """The marker that makes a box of a task in a list."""
     return (
         f"<!-- resolver:box {action} run={run.run} thread={run.thread} "
@@ -65,15 +65,15 @@ def box(action: str, run: Run) -> str:
     )
 
 
-def newly_ticked(before: str, after: str) -> list[Box]:
+def newly_ticked(before: str, after: str) -> list[DashboardBox]:
     """The boxes that are ticked after an edit and were there unticked before it."""
     if not (before.lstrip().startswith(DASHBOARD) and after.lstrip().startswith(DASHBOARD)):
         return []
-    free = {box for box, ticked in _boxes(before) if not ticked}
-    return [box for box, ticked in _boxes(after) if ticked and box in free]
+    free = {render_box for render_box, ticked in _boxes(before) if not ticked}
+    return [render_box for render_box, ticked in _boxes(after) if ticked and render_box in free]
 
 
-def from_box(payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
+def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     """What an `issues` event with the action `edited` asks for. Raises pydantic's ValidationError
     for a payload that is none.
 
@@ -83,12 +83,12 @@ def from_box(payload: Mapping[str, Any], listening: Listening) -> Trigger | Igno
     before = event.changes.body.text if event.changes.body else ""
     ticked = newly_ticked(before, event.issue.body or "")
     if not ticked:
-        return Ignored("no box of a dashboard was ticked")
+        return IgnoredEvent("no box of a dashboard was ticked")
     ignored = listening.ignores(event.sender)
     if ignored:
         return ignored
     if event.sender.type != "User" or event.sender.login.endswith("[bot]"):
-        return Ignored("boxes are for people")
+        return IgnoredEvent("boxes are for people")
     asked, sender = ticked[0], event.sender
     return Trigger(
         key=f"box:{event.issue.id}:{asked.action}:{asked.run}:{event.issue.updated_at.isoformat()}",
@@ -104,7 +104,7 @@ def from_box(payload: Mapping[str, Any], listening: Listening) -> Trigger | Igno
     )
 
 
-def knows(ledger: Ledger, trigger: Trigger) -> Run | None:
+def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
     """The run that a ticked box stands for; None when the ledger knows no such box."""
     ticked, place = trigger.ticked, ledger.place
     if ticked is None or place is None or place.number != ticked.dashboard:
@@ -117,10 +117,10 @@ def knows(ledger: Ledger, trigger: Trigger) -> Run | None:
     return run if same else None
 
 
-def _boxes(text: str) -> list[tuple[Box, bool]]:
+def _boxes(text: str) -> list[tuple[DashboardBox, bool]]:
     found = (_BOX.fullmatch(line) for line in text.splitlines())
     return [
-        (Box(m[2], m[3], int(m[4]), int(m[5]), m[6] == "1"), m[1] != " ")
+        (DashboardBox(m[2], m[3], int(m[4]), int(m[5]), m[6] == "1"), m[1] != " ")
         for m in found
         if m is not None
     ]

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import Field
 
-from resolver.forge.escape import one_line
+from resolver.forge.escape import single_line
 from resolver.model import Actor, Trigger, TriggerKind
 from resolver.templates import render
-from resolver.triggers.ignored import Ignored, Listening
-from resolver.triggers.payloads import Moment, Payload, Repository, User
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy
+from resolver.triggers.payloads import Moment, Payload, RepositoryPayload, User
 
 CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
 
@@ -35,11 +35,11 @@ one of those."""
 ACTIONS = "github-actions"
 
 
-class CheckedRepository(Repository):
+class CheckedRepository(RepositoryPayload):
     default_branch: str
 
 
-class Place(Payload):
+class CheckPlace(Payload):
     full_name: str | None = None
 
 
@@ -59,7 +59,7 @@ class CheckApp(Payload):
     name: str = ""
 
 
-class Checked(Payload):
+class CheckTarget(Payload):
     """What a suite and a workflow's run have. conclusion: None while it runs."""
 
     head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
@@ -69,7 +69,7 @@ class Checked(Payload):
     pull_requests: tuple[CheckedPull, ...] | None = None
 
 
-class Suite(Checked):
+class CheckSuite(CheckTarget):
     status: str | None = None
     app: CheckApp | None = None
 
@@ -77,13 +77,13 @@ class Suite(Checked):
 class CheckRun(Payload):
     name: str
     conclusion: str | None = None
-    check_suite: Suite
+    check_suite: CheckSuite
 
 
-class Workflow(Checked):
+class WorkflowPayload(CheckTarget):
     name: str | None = None
     event: str
-    head_repository: Place | None = None
+    head_repository: CheckPlace | None = None
 
 
 class CheckEvent(Payload):
@@ -93,11 +93,11 @@ class CheckEvent(Payload):
 
 
 class WorkflowRunEvent(CheckEvent):
-    workflow_run: Workflow
+    workflow_run: WorkflowPayload
 
 
 class SuiteEvent(CheckEvent):
-    check_suite: Suite
+    check_suite: CheckSuite
 
 
 class CheckRunEvent(CheckEvent):
@@ -130,7 +130,7 @@ class StatusEvent(Payload):
 @dataclass(frozen=True)
 class _Failed:
     name: str
-    checked: Checked
+    checked: CheckTarget
     conclusion: str | None
 
 
@@ -139,14 +139,16 @@ def check_key(repository: str, commit: str) -> str:
     return f"check_failed:{repository.casefold()}:{commit}"
 
 
-def from_check(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
+def from_check(
+    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+) -> Trigger | IgnoredEvent:
     """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
 
     Whether a pull request of our own stands behind the branch, and how often it was tried before,
     is asked of the forge later; `number` is None where the event does not name it.
     """
     if listening.checks == "none":
-        return Ignored("failing checks start no work here (fix_failing_checks)")
+        return IgnoredEvent("failing checks start no work here (fix_failing_checks)")
     if name == "status":
         return _from_status(StatusEvent.model_validate(payload), listening)
     event: CheckEvent
@@ -163,27 +165,27 @@ def from_check(name: str, payload: Mapping[str, Any], listening: Listening) -> T
         ended = single.check_run.conclusion
         failed = _of_suite(suite, single.check_run.name, ended, listening.bot_login)
         if suite.status != "completed" and event.action == "completed":
-            return Ignored("other checks of its suite are not through")
+            return IgnoredEvent("other checks of its suite are not through")
     if event.action != "completed":
-        return Ignored(f"the check was {event.action}, only one that is through starts work")
-    if isinstance(failed, Ignored):
+        return IgnoredEvent(f"the check was {event.action}, only one that is through starts work")
+    if isinstance(failed, IgnoredEvent):
         return failed
     if failed.conclusion not in FAILED:
-        return Ignored(f"the check's conclusion is {failed.conclusion}")
+        return IgnoredEvent(f"the check's conclusion is {failed.conclusion}")
     return _on_branch(event, failed, listening)
 
 
-def _from_status(event: StatusEvent, listening: Listening) -> Trigger | Ignored:
+def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     if event.state not in FAILED_STATES:
-        return Ignored(f"the commit status is {event.state}")
+        return IgnoredEvent(f"the commit status is {event.state}")
     if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
-        return Ignored("it's our own")
+        return IgnoredEvent("it's our own")
     heads = [each.name for each in event.branches if each.commit.sha == event.sha]
     if not heads:
-        return Ignored("the commit is no branch's newest")
+        return IgnoredEvent("the commit is no branch's newest")
     default = event.repository.default_branch
     own = (name for name in heads if name.startswith(OWN_BRANCHES))
-    checked = Checked(
+    checked = CheckTarget(
         head_sha=event.sha,
         head_branch=default if default in heads else next(own, heads[0]),
         conclusion=event.state,
@@ -193,37 +195,41 @@ def _from_status(event: StatusEvent, listening: Listening) -> Trigger | Ignored:
     return _on_branch(told, _Failed(event.context or "status", checked, event.state), listening)
 
 
-def _of_workflow(event: WorkflowRunEvent) -> _Failed | Ignored:
+def _of_workflow(event: WorkflowRunEvent) -> _Failed | IgnoredEvent:
     run = event.workflow_run
     if run.event not in OF_CHANGES:
-        return Ignored(f"the workflow was started by {run.event}, which checks no change")
+        return IgnoredEvent(f"the workflow was started by {run.event}, which checks no change")
     place = run.head_repository.full_name if run.head_repository else None
     if (place or "").casefold() != event.repository.full_name.casefold():
-        return Ignored("the branch is a fork's")
+        return IgnoredEvent("the branch is a fork's")
     return _Failed(run.name or "workflow", run, run.conclusion)
 
 
-def _of_suite(suite: Suite, name: str, conclusion: str | None, bot_login: str) -> _Failed | Ignored:
+def _of_suite(
+    suite: CheckSuite, name: str, conclusion: str | None, bot_login: str
+) -> _Failed | IgnoredEvent:
     app = suite.app or CheckApp()
     if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
-        return Ignored("it's our own")
+        return IgnoredEvent("it's our own")
     if app.slug == ACTIONS:
-        return Ignored("what a workflow of GitHub Actions came to is told by workflow_run")
+        return IgnoredEvent("what a workflow of GitHub Actions came to is told by workflow_run")
     return _Failed(name or app.name or "check", suite, conclusion)
 
 
-def _on_branch(event: CheckEvent, failed: _Failed, listening: Listening) -> Trigger | Ignored:
+def _on_branch(
+    event: CheckEvent, failed: _Failed, listening: ListeningPolicy
+) -> Trigger | IgnoredEvent:
     branch = failed.checked.head_branch
     if not branch:
-        return Ignored("the check is of no branch")
+        return IgnoredEvent("the check is of no branch")
     is_default = branch == event.repository.default_branch
     if not is_default and not branch.startswith(OWN_BRANCHES):
-        return Ignored("the branch is neither the default branch nor one of ours")
+        return IgnoredEvent("the branch is neither the default branch nor one of ours")
     if listening.checks not in {"all", "default-branch" if is_default else "own"}:
-        return Ignored("checks of this branch start no work here (fix_failing_checks)")
+        return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
     pulls = [p for p in failed.checked.pull_requests or () if p.head.ref == branch]
     sender, sha = event.sender, failed.checked.head_sha
-    name = one_line(failed.name, 100)
+    name = single_line(failed.name, 100)
     return Trigger(
         key=check_key(event.repository.full_name, sha),
         kind=TriggerKind.CHECK_FAILED,

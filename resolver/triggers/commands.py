@@ -7,7 +7,7 @@ makes a word a command whatever follows it. docs/commands.md tells people the sa
 import re
 
 from resolver.consent import named_number
-from resolver.model import Command, Extension, Noun
+from resolver.model import Command, Extension, FrozenModel
 
 MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
 """The most that one comment can ask for; the operator's ceiling is far below."""
@@ -166,7 +166,7 @@ _PUBLISH = re.compile(
 _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
-class Instruction(Noun):
+class Instruction(FrozenModel):
     """words: what is left for the agent to be told; "" when the command says it all.
     named: the name after a slash, where that is no command but an agent or a skill.
     """

@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import Field
 
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import read_instruction
-from resolver.triggers.ignored import Ignored, Listening, Malformed
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy, MalformedEvent
 from resolver.triggers.mention import find_instruction
-from resolver.triggers.payloads import Payload, Repository, User
+from resolver.triggers.payloads import Payload, RepositoryPayload, User
 
 DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
 
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
 
 
 @dataclass(frozen=True)
-class Arrival:
+class DispatchSource:
     """How a dispatch came. id: the same when the same is done again, like the id of the job's run;
     at: when it came."""
 
@@ -58,7 +58,7 @@ class DispatchEvent(Payload):
     action: str | None = None
     inputs: dict[str, Any] | None = None
     client_payload: dict[str, Any] | None = None
-    repository: Repository
+    repository: RepositoryPayload
     sender: User
 
 
@@ -71,16 +71,19 @@ class Inputs(Payload):
 
 
 def from_dispatch(
-    name: str, payload: Mapping[str, Any], listening: Listening, arrival: Arrival | None
-) -> Trigger | Ignored:
+    name: str,
+    payload: Mapping[str, Any],
+    listening: ListeningPolicy,
+    arrival: DispatchSource | None,
+) -> Trigger | IgnoredEvent:
     """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
 
     arrival: None where it is not for us: a server is told of every workflow that is started.
     """
     if name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE:
-        return Ignored(f"the dispatch is of another type than {DISPATCH_TYPE}")
+        return IgnoredEvent(f"the dispatch is of another type than {DISPATCH_TYPE}")
     if arrival is None:
-        return Ignored("the dispatch is for the job that it starts")
+        return IgnoredEvent("the dispatch is for the job that it starts")
     event = DispatchEvent.model_validate(payload)
     ignored = listening.ignores(event.sender)
     if ignored:
@@ -88,21 +91,21 @@ def from_dispatch(
     given = (event.inputs if name == "workflow_dispatch" else event.client_payload) or {}
     wrong = _wrong(given)
     if wrong:
-        return Malformed(wrong)
+        return MalformedEvent(wrong)
     inputs = Inputs.model_validate({n: _text(given.get(n)) for n in Inputs.model_fields})
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
-        return Malformed(f"the input `issue` is no number of an issue: {_shown(inputs.issue)}")
+        return MalformedEvent(f"the input `issue` is no number of an issue: {_shown(inputs.issue)}")
     words = find_instruction(inputs.instruction, listening.mention)
     words = inputs.instruction if words is None else words
     if inputs.agent:
         named = _NAME.fullmatch(inputs.agent)
         if named is None:
-            return Malformed(f"the input `agent` is no name: {_shown(inputs.agent)}")
+            return MalformedEvent(f"the input `agent` is no name: {_shown(inputs.agent)}")
         words = f"/{named[1]} {words}"
     asked = read_instruction(words, pull_request=True)
     if asked.command not in ASKED_BY_DISPATCH:
-        return Malformed(f"{asked.command.value} is said in a comment, not by a dispatch")
+        return MalformedEvent(f"{asked.command.value} is said in a comment, not by a dispatch")
     sender = event.sender
     return Trigger(
         key=f"{name}:{arrival.id}",
@@ -172,4 +175,4 @@ def _shown(value: Any) -> str:
     """A stranger's value in a line of ours; a list may be of any depth."""
     if isinstance(value, list | Mapping):
         return "a list" if isinstance(value, list) else "an object"
-    return repr(shortened(value, 40) if isinstance(value, str) else value)
+    return repr(shorten_text(value, 40) if isinstance(value, str) else value)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from resolver.triggers.ledger import Ceiling, Ledger, Run, day_of
+from resolver.triggers.ledger import Ceiling, LedgerRun, QuotaLedger, day_of
 
 LEAST = 0.01
 """US dollars without which a run is not begun: it could ask nothing."""
 
 
 @dataclass(frozen=True)
-class Bound:
+class QuotaBound:
     """What one thread, user or repository may have in a day: runs, and US dollars. 0: no bound."""
 
     runs: int = 0
@@ -23,17 +23,17 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Ceilings:
+class QuotaLimits:
     """All of them. chain: exchanges of bots with us on a thread without a person; 0: no bound."""
 
-    thread: Bound = Bound()
-    user: Bound = Bound()
-    repository: Bound = Bound()
+    thread: QuotaBound = QuotaBound()
+    user: QuotaBound = QuotaBound()
+    repository: QuotaBound = QuotaBound()
     chain: int = 0
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuotaRequest:
     """A request, as the guard looks at it.
 
     key: digest of the trigger's; thread: 0 for none; user: "" for the owner of a terminal, who has
@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class QuotaGranted:
     """It may. reserve: US dollars to set aside; left: what all ceilings leave it."""
 
     reserve: float
@@ -60,7 +60,7 @@ class Admitted:
 
 
 @dataclass(frozen=True)
-class TooMuch:
+class QuotaExceeded:
     """It may not. until: when it may again, None where a person has to do something.
 
     first: whether the thread was not told so today already.
@@ -73,7 +73,9 @@ class TooMuch:
     first: bool = True
 
 
-def decide(ledger: Ledger, asked: Asked, ceilings: Ceilings, now: datetime) -> Admitted | TooMuch:
+def decide_quota(
+    ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
+) -> QuotaGranted | QuotaExceeded:
     """By the ledger. What stands in it of the same request, begun before, is not counted as a
     run again; what it has cost is.
 
@@ -81,20 +83,22 @@ def decide(ledger: Ledger, asked: Asked, ceilings: Ceilings, now: datetime) -> A
     from work. Each run has its own limits in either case.
     """
     found = _chain(ledger, asked, ceilings) or _today(ledger, asked, ceilings, now)
-    if isinstance(found, TooMuch):
+    if isinstance(found, QuotaExceeded):
         told = any(
             each.thread == asked.thread and day_of(each.at) == day_of(now) and each.key != asked.key
             for each in ledger.refusals
         )
-        return TooMuch(found.ceiling, found.what, found.next_step, found.until, first=not told)
-    return Admitted(min(asked.wanted, found), found)
+        return QuotaExceeded(
+            found.ceiling, found.what, found.next_step, found.until, first=not told
+        )
+    return QuotaGranted(min(asked.wanted, found), found)
 
 
-def _chain(ledger: Ledger, asked: Asked, ceilings: Ceilings) -> TooMuch | None:
+def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> QuotaExceeded | None:
     if not asked.bot:
         return None
     if not ledger.readable:
-        return TooMuch(
+        return QuotaExceeded(
             "unreadable",
             "the ledger of runs (refs/resolver/ledger) can't be read, and without it a bot's "
             "request can't be told from a loop",
@@ -103,7 +107,7 @@ def _chain(ledger: Ledger, asked: Asked, ceilings: Ceilings) -> TooMuch | None:
     depth = max(asked.exchanges, _by_bots(ledger, asked))
     if not ceilings.chain or depth < ceilings.chain:
         return None
-    return TooMuch(
+    return QuotaExceeded(
         "chain",
         f"bots and I have answered each other {depth} times here without a person's word "
         f"between (at most {ceilings.chain})",
@@ -111,7 +115,7 @@ def _chain(ledger: Ledger, asked: Asked, ceilings: Ceilings) -> TooMuch | None:
     )
 
 
-def _by_bots(ledger: Ledger, asked: Asked) -> int:
+def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
     """Runs on the thread that bots have started since a person last spoke or started one."""
     runs = [run for run in ledger.runs if run.thread == asked.thread and run.key != asked.key]
     count = 0
@@ -122,10 +126,12 @@ def _by_bots(ledger: Ledger, asked: Asked) -> int:
     return count
 
 
-def _today(ledger: Ledger, asked: Asked, ceilings: Ceilings, now: datetime) -> TooMuch | float:
+def _today(
+    ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
+) -> QuotaExceeded | float:
     """US dollars that are left, or the first ceiling that is reached."""
     today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_at_work(now)]
-    whose: list[tuple[Ceiling, str, Bound, Callable[[Run], bool]]] = [
+    whose: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
         ("thread", "this thread", ceilings.thread, lambda run: run.thread == asked.thread),
         ("repository", "this repository", ceilings.repository, lambda _: True),
     ]
@@ -136,15 +142,20 @@ def _today(ledger: Ledger, asked: Asked, ceilings: Ceilings, now: datetime) -> T
     left = float("inf")
     for ceiling, name, bound, of_it in whose:
         found = _within(ceiling, name, bound, filter(of_it, today), asked, now)
-        if isinstance(found, TooMuch):
+        if isinstance(found, QuotaExceeded):
             return found
         left = min(left, found)
     return left
 
 
 def _within(
-    ceiling: Ceiling, name: str, bound: Bound, runs: Iterable[Run], asked: Asked, now: datetime
-) -> TooMuch | float:
+    ceiling: Ceiling,
+    name: str,
+    bound: QuotaBound,
+    runs: Iterable[LedgerRun],
+    asked: QuotaRequest,
+    now: datetime,
+) -> QuotaExceeded | float:
     """US dollars that one ceiling leaves, or what is to be told."""
     runs = list(runs)
     others = [run for run in runs if run.key != asked.key]
@@ -156,7 +167,7 @@ def _within(
     free = f"Ask again from {tomorrow:%Y-%m-%d} on (00:00 UTC)"
     if bound.runs and len(others) >= bound.runs:
         had = f"{len(others)} run{'' if len(others) == 1 else 's'}"
-        return TooMuch(
+        return QuotaExceeded(
             ceiling,
             f"{name} has had {had} today, of the {bound.runs} it may have",
             f"{free}; the operator can raise `max_runs_per_{ceiling}_day`.",
@@ -169,7 +180,7 @@ def _within(
         aside = sum(run.counts(now) - run.cost for run in others)
         more = f" (${aside:.2f} of it is set aside for runs at work)" if aside else ""
         sooner = ", or when the runs at work have ended" if aside else ""
-        return TooMuch(
+        return QuotaExceeded(
             ceiling,
             f"the runs of {name} come to ${used + own:.2f} today{more}, of the ${bound.cost:.2f} "
             "that they may cost",

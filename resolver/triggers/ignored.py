@@ -10,14 +10,14 @@ _OURS = re.compile(r"\s*<!-- resolver:[a-z]")
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnoredEvent:
     """The event asks for nothing. reason: one line for the log."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Malformed(Ignored):
+class MalformedEvent(IgnoredEvent):
     """Something is asked for that can't be understood: whoever sent it has made a mistake."""
 
 
@@ -26,7 +26,7 @@ def not_a_person(
     bot_login: str,
     allowed_users: Collection[str],
     denied_users: Collection[str] = (),
-) -> Ignored | None:
+) -> IgnoredEvent | None:
     """Why this account is not listened to, None when it is.
 
     bot_login: our own account; allowed_users: bots that are listened to; denied_users: who never
@@ -34,13 +34,13 @@ def not_a_person(
     """
     login = account.login.casefold()
     if bot_login and login == bot_login.casefold():
-        return Ignored("it's our own")
+        return IgnoredEvent("it's our own")
     if login in {user.casefold() for user in denied_users}:
-        return Ignored(f"{account.login} is on the list of those who are not listened to")
+        return IgnoredEvent(f"{account.login} is on the list of those who are not listened to")
     if login in {user.casefold() for user in allowed_users}:
         return None
     if account.type != "User" or login.endswith("[bot]"):
-        return Ignored(f"{account.login} isn't a person")
+        return IgnoredEvent(f"{account.login} isn't a person")
     return None
 
 
@@ -51,7 +51,7 @@ def is_our_text(body: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Listening:
+class ListeningPolicy:
     """What is listened to. bot_login: our own account, "" when it is not known.
 
     checks: whose failing checks start work: "none", "own", "default-branch" or "all".
@@ -66,7 +66,7 @@ class Listening:
     checks: str = "none"
     review_teams: Collection[str] = ()
 
-    def ignores(self, account: User) -> Ignored | None:
+    def ignores(self, account: User) -> IgnoredEvent | None:
         """Why this account is not listened to, None when it is."""
         return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import FIX, Instruction, asks_for_nothing, read_instruction
-from resolver.triggers.ignored import Ignored, Listening, is_our_text
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy, is_our_text
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import (
     Issue,
     IssuesEvent,
-    PullRequest,
+    PullRequestPayload,
     PullRequestsEvent,
-    Subject,
+    SubjectPayload,
     Team,
     User,
 )
@@ -42,7 +42,7 @@ class _Done:
     pull request, the newest commit and the branch that it is to be merged into."""
 
     event: IssuesEvent | PullRequestsEvent
-    subject: Subject
+    subject: SubjectPayload
     it: str
     is_pull: bool
     head: str
@@ -57,14 +57,16 @@ class _Done:
         return own and subject.updated_at - subject.created_at <= OPENING
 
 
-def from_issue(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
+def from_issue(
+    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+) -> Trigger | IgnoredEvent:
     """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
     done = _read(name, payload)
     action = done.event.action
     if action not in _STARTS[name]:
-        return Ignored(f"the {done.it} was {action}, which starts no work")
+        return IgnoredEvent(f"the {done.it} was {action}, which starts no work")
     if done.subject.state != "open":
-        return Ignored(f"the {done.it} is closed")
+        return IgnoredEvent(f"the {done.it} is closed")
     ignored = listening.ignores(done.event.sender)
     if ignored:
         return ignored
@@ -90,12 +92,12 @@ def _read(name: str, payload: Mapping[str, Any]) -> _Done:
         issue: Issue = event.issue
         return _Done(event, issue, "issue", issue.pull_request is not None, "", "", None)
     pulled = PullRequestsEvent.model_validate(payload)
-    pull: PullRequest = pulled.pull_request
+    pull: PullRequestPayload = pulled.pull_request
     asked, team = pulled.requested_reviewer, pulled.requested_team
     return _Done(pulled, pull, "pull request", True, pull.head.sha, pull.base.ref, asked, team)
 
 
-def _said(done: _Done, listening: Listening) -> str | None:
+def _said(done: _Done, listening: ListeningPolicy) -> str | None:
     """The words after the mention in its own text, None without one, or when nothing is asked."""
     body = done.subject.body or ""
     words = None if is_our_text(body) else find_instruction(body, listening.mention)
@@ -110,27 +112,27 @@ def _asked(words: str | None, done: _Done) -> Instruction:
     return asked if asked.command in ASKED_HERE else Instruction(words=words)
 
 
-def _wears_label(done: _Done, listening: Listening) -> bool:
+def _wears_label(done: _Done, listening: ListeningPolicy) -> bool:
     return any(listening.is_label(label.name) for label in done.subject.labels or ())
 
 
-def _opened(done: _Done, listening: Listening) -> Trigger | Ignored:
+def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     author = done.subject.user
     if author is None or author.id != done.event.sender.id:
-        return Ignored(f"the {done.it}'s author didn't send it")
+        return IgnoredEvent(f"the {done.it}'s author didn't send it")
     words = _said(done, listening)
     if words is None:
-        return Ignored(f"the {done.it} doesn't ask {listening.mention} for anything")
+        return IgnoredEvent(f"the {done.it} doesn't ask {listening.mention} for anything")
     if _wears_label(done, listening):
-        return Ignored("it was opened with the label, whose own event asks for the work")
+        return IgnoredEvent("it was opened with the label, whose own event asks for the work")
     kind, at = TriggerKind.ISSUE_OPENED, done.subject.created_at
     return _trigger(done, kind, f"opened:{_id(done)}", at, _asked(words, done))
 
 
-def _labeled(done: _Done, listening: Listening) -> Trigger | Ignored:
+def _labeled(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     label = done.event.label
     if label is None or not listening.is_label(label.name):
-        return Ignored(f"the label isn't {listening.label}")
+        return IgnoredEvent(f"the label isn't {listening.label}")
     words = _said(done, listening) if done.by_its_author_when_opening else None
     at = done.subject.updated_at
     key = label_key(done.subject.id, label.name, at)
@@ -139,25 +141,25 @@ def _labeled(done: _Done, listening: Listening) -> Trigger | Ignored:
     return _trigger(done, TriggerKind.ISSUE_LABELED, key, at, _asked(words, done))
 
 
-def _assigned(done: _Done, listening: Listening) -> Trigger | Ignored:
+def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     ignored = _is_somebody_else(done.event.assignee, listening, "was assigned")
     if ignored:
         return ignored
     if done.by_its_author_when_opening:
         if _wears_label(done, listening):
-            return Ignored("it was opened with the label, whose own event asks for the work")
+            return IgnoredEvent("it was opened with the label, whose own event asks for the work")
         if _said(done, listening) is not None:
-            return Ignored("its own words ask for the work")
+            return IgnoredEvent("its own words ask for the work")
     at = done.subject.updated_at
     key = f"assigned:{_id(done)}:{listening.bot_login.casefold()}:{at.isoformat()}"
     return _trigger(done, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
 
 
-def _review_requested(done: _Done, listening: Listening) -> Trigger | Ignored:
+def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     if done.reviewer is None and done.team is not None:
         owner = done.event.repository.full_name.partition("/")[0]
         if not listening.is_review_team(owner, done.team.slug):
-            return Ignored("a team was asked for the review that is none of review_teams")
+            return IgnoredEvent("a team was asked for the review that is none of review_teams")
     else:
         ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
         if ignored:
@@ -168,11 +170,13 @@ def _review_requested(done: _Done, listening: Listening) -> Trigger | Ignored:
     return _trigger(done, TriggerKind.REVIEW_REQUESTED, key, at, asked)
 
 
-def _is_somebody_else(account: User | None, listening: Listening, what: str) -> Ignored | None:
+def _is_somebody_else(
+    account: User | None, listening: ListeningPolicy, what: str
+) -> IgnoredEvent | None:
     if not listening.bot_login:
-        return Ignored(f"it is not known whether it was us who {what}: set bot_login")
+        return IgnoredEvent(f"it is not known whether it was us who {what}: set bot_login")
     if account is None or account.login.casefold() != listening.bot_login.casefold():
-        return Ignored(f"somebody else {what}")
+        return IgnoredEvent(f"somebody else {what}")
     return None
 
 

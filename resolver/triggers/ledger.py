@@ -56,7 +56,7 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Run(_Line):
+class LedgerRun(_Line):
     """A run, booked before its work and settled when it has ended. Times in UTC.
 
     key: digest of its trigger's key: one request, one entry, however often it is begun.
@@ -98,7 +98,7 @@ class Run(_Line):
         return self.cost + (self.reserved if self.is_at_work(now) else 0.0)
 
 
-class Refusal(_Line):
+class LedgerRefusal(_Line):
     """A request that a ceiling has refused, and whose thread was told: one a thread and day."""
 
     kind: Literal["refusal"] = "refusal"
@@ -110,7 +110,7 @@ class Refusal(_Line):
     ceiling: Ceiling
 
 
-class Day(_Line):
+class LedgerDay(_Line):
     """The sums of a day (YYYY-MM-DD, UTC) whose runs do not stand one by one any more."""
 
     kind: Literal["day"] = "day"
@@ -122,7 +122,7 @@ class Day(_Line):
 
 
 @dataclass(frozen=True)
-class Sums:
+class LedgerSums:
     """Of a day or a month. cost: US dollars of the replies whose price is known."""
 
     runs: int
@@ -131,7 +131,7 @@ class Sums:
     refused: int
 
 
-class Place(_Line):
+class LedgerPlace(_Line):
     """The dashboard's issue; 0 while `claimed_by`, until `until`, makes it."""
 
     kind: Literal["dashboard"] = "dashboard"
@@ -140,43 +140,43 @@ class Place(_Line):
     until: AwareDatetime
 
 
-_ENTRY: TypeAdapter[Run | Refusal | Day | Place] = TypeAdapter(
-    Annotated[Run | Refusal | Day | Place, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace] = TypeAdapter(
+    Annotated[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace, Field(discriminator="kind")]
 )
 
 
 @dataclass(frozen=True)
-class Ledger:
+class QuotaLedger:
     """The entries, each kind oldest first. damaged: lines that were set aside when it was read.
 
     readable: False when what is there is no ledger, or can't be fetched: nothing is known then.
     """
 
-    runs: tuple[Run, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    days: tuple[Day, ...] = ()
-    place: Place | None = None
+    runs: tuple[LedgerRun, ...] = ()
+    refusals: tuple[LedgerRefusal, ...] = ()
+    days: tuple[LedgerDay, ...] = ()
+    place: LedgerPlace | None = None
     damaged: int = 0
     readable: bool = True
 
-    def run_of(self, key: str) -> Run | None:
+    def run_of(self, key: str) -> LedgerRun | None:
         """The run of a request, by its key's digest."""
         return next((run for run in self.runs if run.key == key), None)
 
-    def with_run(self, run: Run) -> "Ledger":
+    def with_run(self, run: LedgerRun) -> "QuotaLedger":
         """With this one in the place of the one of the same key."""
         others = (each for each in self.runs if each.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda each: each.at)))
 
-    def with_refusal(self, refusal: Refusal) -> "Ledger":
+    def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
         return replace(self, refusals=(*self.refusals, refusal))
 
-    def sums(self, span: str) -> Sums:
+    def sums(self, span: str) -> LedgerSums:
         """The sums of a day, or of a month: `span` is how their dates begin."""
         runs = [run for run in self.runs if day_of(run.at).startswith(span)]
         refused = sum(day_of(each.at).startswith(span) for each in self.refusals)
         days = [day for day in self.days if day.day.startswith(span)]
-        return Sums(
+        return LedgerSums(
             runs=len(runs) + sum(day.runs for day in days),
             cost=sum(r.cost for r in runs) + sum(day.cost for day in days),
             unpriced=sum(r.unpriced for r in runs) + sum(day.unpriced for day in days),
@@ -188,7 +188,7 @@ class Ledger:
 class KeptLedger:
     """The ledger as the repository keeps it. tip: the object that its ref names, "" for none."""
 
-    ledger: Ledger
+    ledger: QuotaLedger
     tip: str = ""
 
 
@@ -197,41 +197,41 @@ def day_of(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d}"
 
 
-def login_in_ledger(login: str) -> str:
+def normalize_login(login: str) -> str:
     """How an account is written in the ledger: in lower case, and never more than a login."""
     plain = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
     return plain if re.fullmatch(_LOGIN, plain) else re.sub(r"[^a-z0-9]", "", plain)
 
 
-def read_ledger(data: bytes, now: datetime) -> Ledger:
+def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     """What the bytes say. Never raises: what is no entry is counted as damaged.
 
     Of two runs with one key the later line is used. An entry from the future is none: it would
     count on a day that it chooses.
     """
     if len(data) > MOST_BYTES:
-        return Ledger(readable=False)
-    runs: dict[str, Run] = {}
-    days: dict[str, Day] = {}
-    refusals: list[Refusal] = []
-    place: Place | None = None
+        return QuotaLedger(readable=False)
+    runs: dict[str, LedgerRun] = {}
+    days: dict[str, LedgerDay] = {}
+    refusals: list[LedgerRefusal] = []
+    place: LedgerPlace | None = None
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip():
             continue
         match _entry(line, now):
-            case Run() as run:
+            case LedgerRun() as run:
                 runs[run.key] = run
-            case Refusal() as refusal:
+            case LedgerRefusal() as refusal:
                 refusals.append(refusal)
-            case Day() as day:
+            case LedgerDay() as day:
                 days[day.day] = day
-            case Place() as found:
+            case LedgerPlace() as found:
                 place = found
             case None:
                 damaged += 1
     readable = not damaged or bool(runs or days or refusals)
-    return Ledger(
+    return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda each: each.at)),
         refusals=tuple(sorted(refusals, key=lambda each: each.at)),
         days=tuple(sorted(days.values(), key=lambda each: each.day)),
@@ -241,25 +241,30 @@ def read_ledger(data: bytes, now: datetime) -> Ledger:
     )
 
 
-def _entry(line: bytes, now: datetime) -> Run | Refusal | Day | Place | None:
+def _entry(
+    line: bytes, now: datetime
+) -> LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | None:
     if len(line) > MOST_LINE:
         return None
     try:
         entry = _ENTRY.validate_json(line)
-        if isinstance(entry, Run | Refusal) and not now - timedelta(days=400) < entry.at:
+        if (
+            isinstance(entry, LedgerRun | LedgerRefusal)
+            and not now - timedelta(days=400) < entry.at
+        ):
             return None
-        if isinstance(entry, Run | Refusal) and entry.at > now + EARLY:
+        if isinstance(entry, LedgerRun | LedgerRefusal) and entry.at > now + EARLY:
             return None
-        if isinstance(entry, Run) and entry.until - entry.at > LONGEST:
+        if isinstance(entry, LedgerRun) and entry.until - entry.at > LONGEST:
             return None
-        if isinstance(entry, Place) and entry.until > now + LONGEST:
+        if isinstance(entry, LedgerPlace) and entry.until > now + LONGEST:
             return None
     except (ValidationError, OverflowError):
         return None
     return entry
 
 
-def written(ledger: Ledger, now: datetime) -> bytes:
+def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """The ledger as JSON lines, with what is old summed up."""
     ledger = _summed_up(ledger, now)
     place = (ledger.place,) if ledger.place else ()
@@ -267,7 +272,7 @@ def written(ledger: Ledger, now: datetime) -> bytes:
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 
-def _summed_up(ledger: Ledger, now: datetime) -> Ledger:
+def _summed_up(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
     first = day_of(now - timedelta(days=KEPT_DAYS))
     runs = [run for run in ledger.runs if day_of(run.at) >= first or run.is_at_work(now)]
     runs = runs[-MOST_RUNS:]
@@ -275,8 +280,8 @@ def _summed_up(ledger: Ledger, now: datetime) -> Ledger:
     kept_runs, kept_refusals = {run.key for run in runs}, set(map(id, refusals))
     sums = {day.day: day for day in ledger.days}
     for day, runs_of, cost, unpriced, refused in _left_out(ledger, kept_runs, kept_refusals):
-        known = sums.get(day, Day(day=day, runs=0, cost=0.0))
-        sums[day] = Day(
+        known = sums.get(day, LedgerDay(day=day, runs=0, cost=0.0))
+        sums[day] = LedgerDay(
             day=day,
             runs=min(known.runs + runs_of, MOST_COUNTED),
             cost=round(min(known.cost + cost, MOST_DOLLARS), 6),
@@ -289,7 +294,7 @@ def _summed_up(ledger: Ledger, now: datetime) -> Ledger:
 
 
 def _left_out(
-    ledger: Ledger, runs: set[str], refusals: set[int]
+    ledger: QuotaLedger, runs: set[str], refusals: set[int]
 ) -> Iterator[tuple[str, int, float, int, int]]:
     """What does not stand by itself any more: day, runs, cost, unpriced, refusals."""
     for run in ledger.runs:

@@ -13,8 +13,14 @@ from resolver.model import Actor, Trigger, TriggerKind
 from resolver.triggers.boxes import from_box
 from resolver.triggers.checks import CHECK_EVENTS, from_check
 from resolver.triggers.commands import Instruction, asks_for_nothing, read_instruction
-from resolver.triggers.dispatch import DISPATCH_EVENTS, Arrival, from_dispatch
-from resolver.triggers.ignored import Ignored, Listening, Malformed, is_our_text, not_a_person
+from resolver.triggers.dispatch import DISPATCH_EVENTS, DispatchSource, from_dispatch
+from resolver.triggers.ignored import (
+    IgnoredEvent,
+    ListeningPolicy,
+    MalformedEvent,
+    is_our_text,
+    not_a_person,
+)
 from resolver.triggers.issues import from_issue
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import IssueCommentEvent, User
@@ -22,7 +28,7 @@ from resolver.triggers.reviews import from_review
 from resolver.triggers.snapshot import snapshot_of
 
 
-def parse_event(
+def parse_github_event(
     name: str,
     payload: Mapping[str, Any],
     *,
@@ -33,8 +39,8 @@ def parse_event(
     denied_users: Collection[str] = (),
     checks: str = "none",
     review_teams: Collection[str] = (),
-    arrival: Arrival | None = None,
-) -> Trigger | Ignored:
+    arrival: DispatchSource | None = None,
+) -> Trigger | IgnoredEvent:
     """What the event `name` (X-GitHub-Event, GITHUB_EVENT_NAME) asks for.
 
     bot_login: our own account, never listened to, and the one that is assigned and asked for
@@ -44,7 +50,7 @@ def parse_event(
     The trigger's key is made from the event itself, not from the delivery: a redelivery, a copy
     under another delivery id and a re-run of the same workflow all give the same key.
     """
-    listening = Listening(
+    listening = ListeningPolicy(
         mention, label, bot_login, allowed_users, denied_users, checks, review_teams
     )
     try:
@@ -53,12 +59,15 @@ def parse_event(
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         why = f"the {name} payload isn't one: {where}: {first['msg']}"
-        return Malformed(why) if name in DISPATCH_EVENTS else Ignored(why)
+        return MalformedEvent(why) if name in DISPATCH_EVENTS else IgnoredEvent(why)
 
 
 def _read(
-    name: str, payload: Mapping[str, Any], listening: Listening, arrival: Arrival | None
-) -> Trigger | Ignored:
+    name: str,
+    payload: Mapping[str, Any],
+    listening: ListeningPolicy,
+    arrival: DispatchSource | None,
+) -> Trigger | IgnoredEvent:
     if name == "issue_comment":
         return _from_comment(IssueCommentEvent.model_validate(payload), listening)
     if name == "issues" and payload.get("action") == "edited":
@@ -71,7 +80,7 @@ def _read(
         return from_dispatch(name, payload, listening, arrival)
     if name in CHECK_EVENTS:
         return from_check(name, payload, listening)
-    return Ignored(f"{name} events start no work")
+    return IgnoredEvent(f"{name} events start no work")
 
 
 def needs_own_login(name: str, payload: Mapping[str, Any]) -> bool:
@@ -101,22 +110,22 @@ def command_of(
     return None if instruction is None else read_instruction(instruction)
 
 
-def _from_comment(event: IssueCommentEvent, listening: Listening) -> Trigger | Ignored:
+def _from_comment(event: IssueCommentEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     if event.action != "created":
-        return Ignored(f"the comment was {event.action}, only a new one starts work")
+        return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
     author, issue, sender = event.comment.user, event.issue, event.sender
     if author is None or author.id != sender.id:
-        return Ignored("the comment's author didn't send it")
+        return IgnoredEvent("the comment's author didn't send it")
     ignored = listening.ignores(author)
     if ignored:
         return ignored
     if is_our_text(event.comment.body):
-        return Ignored("it's our own")
+        return IgnoredEvent("it's our own")
     instruction = find_instruction(event.comment.body or "", listening.mention)
     if instruction is None:
-        return Ignored(f"the comment doesn't mention {listening.mention}")
+        return IgnoredEvent(f"the comment doesn't mention {listening.mention}")
     if asks_for_nothing(instruction):
-        return Ignored("the comment asks for nothing")
+        return IgnoredEvent("the comment asks for nothing")
     on_pull = issue.pull_request is not None
     asked = read_instruction(instruction, pull_request=on_pull)
     at: datetime = event.comment.created_at

@@ -44,11 +44,11 @@ class Milestone(Payload):
     title: str
 
 
-class Repository(Payload):
+class RepositoryPayload(Payload):
     full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
 
 
-class Subject(Payload):
+class SubjectPayload(Payload):
     """What an issue and a pull request have. A deleted account is None."""
 
     id: int
@@ -64,7 +64,7 @@ class Subject(Payload):
     updated_at: Moment
 
 
-class Issue(Subject):
+class Issue(SubjectPayload):
     """An issue, or a pull request when `pull_request` is there."""
 
     pull_request: dict[str, Any] | None = None
@@ -77,26 +77,26 @@ class IssueComment(Payload):
     created_at: Moment
 
 
-class Head(Payload):
+class HeadPayload(Payload):
     """The newest commit of a pull request."""
 
     sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 
 
-class Base(Payload):
+class BasePayload(Payload):
     """The branch that a pull request is to be merged into."""
 
     ref: str = ""
 
 
-class PullRequest(Subject):
+class PullRequestPayload(SubjectPayload):
     """A pull request."""
 
-    head: Head
-    base: Base = Base()
+    head: HeadPayload
+    base: BasePayload = BasePayload()
 
 
-class ReviewComment(Payload):
+class ReviewCommentPayload(Payload):
     """A comment on the code. One that was drafted in a review is public from `updated_at` on.
 
     pull_request_review_id: the review it belongs to; a single comment is a review of its own.
@@ -113,7 +113,7 @@ class ReviewComment(Payload):
     updated_at: Moment
 
 
-class Review(Payload):
+class ReviewPayload(Payload):
     """commit_id: what was reviewed."""
 
     id: int
@@ -127,7 +127,7 @@ class Event(Payload):
     """What all have. `sender` is the account that caused the event."""
 
     action: str
-    repository: Repository
+    repository: RepositoryPayload
     sender: User
 
 
@@ -147,7 +147,7 @@ class IssuesEvent(Event):
 class PullRequestEvent(Event):
     """What the events of pull requests and of reviews have."""
 
-    pull_request: PullRequest
+    pull_request: PullRequestPayload
 
 
 class Team(Payload):
@@ -164,8 +164,8 @@ class PullRequestsEvent(PullRequestEvent):
 
 
 class ReviewCommentEvent(PullRequestEvent):
-    comment: ReviewComment
+    comment: ReviewCommentPayload
 
 
 class ReviewEvent(PullRequestEvent):
-    review: Review
+    review: ReviewPayload

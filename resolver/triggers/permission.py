@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from resolver.errors import ForgeError, NotAllowed
 from resolver.model import Trigger, TriggerKind
-from resolver.who_may import WhoMay, names
+from resolver.who_may import AccessPolicy, contains_login
 
 Answer = TypeVar("Answer")
 
@@ -27,14 +27,14 @@ class PermissionReader(Protocol):
         ...
 
 
-def authorize(trigger: Trigger, reader: PermissionReader, who: WhoMay | None = None) -> None:
+def authorize(trigger: Trigger, reader: PermissionReader, who: AccessPolicy | None = None) -> None:
     """Return if the trigger may start work, else raise NotAllowed.
 
     who: people with write access when None. The forge's answer decides, asked now; an answer that
     can't be had is a no. A check that failed was nobody's wish: it is listened to only where the
     operator has said so, on branches that people with write access push.
     """
-    who = who or WhoMay()
+    who = who or AccessPolicy()
     if trigger.kind in {TriggerKind.LOCAL, TriggerKind.CHECK_FAILED}:
         return
     login = trigger.actor.login
@@ -45,12 +45,12 @@ def authorize(trigger: Trigger, reader: PermissionReader, who: WhoMay | None = N
                 "use the token of an account with write access to the repository",
             )
         return
-    if names(who.denied, login):
+    if contains_login(who.denied, login):
         raise NotAllowed(
             f"{login} may not start work on {trigger.repository}",
             "ask a person with write access to make the request",
         )
-    if names(who.users, login):
+    if contains_login(who.users, login):
         return
     level = _asked(lambda: reader.permission(login), trigger, f"the permission of {login}")
     if who.is_enough(level) or _is_in_a_team(trigger, reader, who):
@@ -62,7 +62,7 @@ def authorize(trigger: Trigger, reader: PermissionReader, who: WhoMay | None = N
     )
 
 
-def _is_in_a_team(trigger: Trigger, reader: PermissionReader, who: WhoMay) -> bool:
+def _is_in_a_team(trigger: Trigger, reader: PermissionReader, who: AccessPolicy) -> bool:
     def is_in(team: str) -> bool:
         return reader.is_member(team, trigger.actor.login)
 

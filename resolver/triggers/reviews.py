@@ -15,7 +15,7 @@ from typing import Any
 
 from resolver.model import Actor, Command, Trigger, TriggerKind
 from resolver.triggers.commands import asks_for_nothing, read_instruction
-from resolver.triggers.ignored import Ignored, Listening, is_our_text
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy, is_our_text
 from resolver.triggers.mention import find_instruction
 from resolver.triggers.payloads import PullRequestEvent, ReviewCommentEvent, ReviewEvent, User
 from resolver.triggers.snapshot import snapshot_of
@@ -40,27 +40,29 @@ class _Said:
     seen: str = ""
 
 
-def from_review(name: str, payload: Mapping[str, Any], listening: Listening) -> Trigger | Ignored:
+def from_review(
+    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+) -> Trigger | IgnoredEvent:
     """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
     event: PullRequestEvent
     if name == "pull_request_review":
         event = review = ReviewEvent.model_validate(payload)
         words, at = review.review, review.review.submitted_at
         if event.action != "submitted" or at is None:
-            return Ignored(f"the review was {event.action}, only a new one starts work")
+            return IgnoredEvent(f"the review was {event.action}, only a new one starts work")
         kind, body = TriggerKind.REVIEW_SUBMITTED, words.body or ""
         said = _Said(kind, words.id, words.id, words.user, body, at, words.commit_id or "")
     else:
         event = commented = ReviewCommentEvent.model_validate(payload)
         if event.action != "created":
-            return Ignored(f"the comment was {event.action}, only a new one starts work")
+            return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
         line = commented.comment
         at = max(line.created_at, line.updated_at)
         kind, body = TriggerKind.REVIEW_COMMENT, line.body or ""
         seen = "" if line.in_reply_to_id else line.commit_id
         said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at, seen)
     if said.author is None or said.author.id != event.sender.id:
-        return Ignored("the words' author didn't send them")
+        return IgnoredEvent("the words' author didn't send them")
     return listening.ignores(said.author) or _asked(event, said, listening.mention)
 
 
@@ -69,17 +71,17 @@ def review_key(review: int) -> str:
     return f"review:{review}"
 
 
-def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | Ignored:
+def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | IgnoredEvent:
     if is_our_text(said.body):
-        return Ignored("it's our own")
+        return IgnoredEvent("it's our own")
     instruction = find_instruction(said.body, mention)
     if instruction is None:
-        return Ignored(f"the words don't mention {mention}")
+        return IgnoredEvent(f"the words don't mention {mention}")
     if asks_for_nothing(instruction):
-        return Ignored("the words ask for nothing")
+        return IgnoredEvent("the words ask for nothing")
     asked = read_instruction(instruction, pull_request=True)
     if asked.command not in ASKED_HERE:
-        return Ignored(f"{asked.command.value} is said in the conversation, not on the code")
+        return IgnoredEvent(f"{asked.command.value} is said in the conversation, not on the code")
     pull, sender = event.pull_request, event.sender
     return Trigger(
         key=review_key(said.review) if said.review else f"{said.kind.value}:{said.id}",

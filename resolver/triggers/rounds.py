@@ -5,7 +5,7 @@ as a whole. Whichever of its events came first, the answer is the same. No netwo
 from collections.abc import Iterator, Sequence
 
 from resolver.model import Command, Trigger, TriggerKind
-from resolver.pull import AskedThread, Pull, ReviewThread, Words
+from resolver.pull import AskedThread, AuthoredText, PullRequestContext, ReviewThread
 from resolver.triggers.commands import read_instruction
 from resolver.triggers.mention import find_instruction
 
@@ -16,7 +16,9 @@ _ANSWERED = frozenset({Command.FIX, Command.QUESTION})
 """What is done, and told, conversation by conversation."""
 
 
-def asked_in(trigger: Trigger, pull: Pull, mention: str) -> tuple[AskedThread, ...]:
+def requested_threads(
+    trigger: Trigger, pull: PullRequestContext, mention: str
+) -> tuple[AskedThread, ...]:
     """The conversations that the trigger's review asks about, as T1, T2, ..., oldest first.
 
     A review whose own words mention us asks about all that it comments on; otherwise each comment
@@ -35,7 +37,9 @@ def asked_in(trigger: Trigger, pull: Pull, mention: str) -> tuple[AskedThread, .
     return tuple(asked)
 
 
-def left_for_later(trigger: Trigger, pull: Pull, asked: Sequence[AskedThread]) -> str:
+def render_deferred_threads(
+    trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread]
+) -> str:
     """What a person is told of conversations beyond the bound; "" for none."""
     if len(asked) < MOST_ASKED:
         return ""
@@ -45,7 +49,7 @@ def left_for_later(trigger: Trigger, pull: Pull, asked: Sequence[AskedThread]) -
 
 
 def whole_request(
-    trigger: Trigger, pull: Pull, asked: Sequence[AskedThread], mention: str
+    trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread], mention: str
 ) -> Trigger:
     """The trigger with the words of the whole review, and what these ask for: work, where any of
     them asks for work."""
@@ -62,7 +66,7 @@ def whole_request(
     return trigger.model_copy(update={"instruction": "\n\n".join(parts), "command": command})
 
 
-def _body(trigger: Trigger, pull: Pull, mention: str) -> str | None:
+def _body(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | None:
     """What the review's own words ask; None where they don't mention us."""
     for review in pull.reviews:
         if review.words.id == trigger.review_id and _is_author(review.words, trigger):
@@ -89,14 +93,14 @@ def _is_in(thread: ReviewThread, trigger: Trigger) -> bool:
     return any(_is_of_request(words, trigger) for words in thread.comments)
 
 
-def _is_of_request(words: Words, trigger: Trigger) -> bool:
+def _is_of_request(words: AuthoredText, trigger: Trigger) -> bool:
     of_review = trigger.review_id is not None and words.review == trigger.review_id
     return of_review and _is_author(words, trigger)
 
 
-def _is_author(words: Words, trigger: Trigger) -> bool:
+def _is_author(words: AuthoredText, trigger: Trigger) -> bool:
     return words.author.casefold() == trigger.actor.login.casefold()
 
 
-def _asks(words: Words, mention: str) -> bool:
+def _asks(words: AuthoredText, mention: str) -> bool:
     return find_instruction(words.body, mention) is not None

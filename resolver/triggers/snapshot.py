@@ -1,13 +1,13 @@
 """What the requester saw of an issue or pull request, read off the event."""
 
 from resolver.model import Snapshot
-from resolver.triggers.payloads import Subject
+from resolver.triggers.payloads import SubjectPayload
 
 MOST_NAMED = 100
 """Labels and assignees that are kept."""
 
 
-def snapshot_of(subject: Subject) -> Snapshot:
+def snapshot_of(subject: SubjectPayload) -> Snapshot:
     """Its words and what it wears, as the event has them."""
     labels = subject.labels
     return Snapshot(

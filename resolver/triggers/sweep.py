@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from resolver.forge.github.labelled import LabelledIssue, Labelling
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
-from resolver.triggers.ignored import Ignored, not_a_person
+from resolver.triggers.ignored import IgnoredEvent, not_a_person
 from resolver.triggers.issues import label_key
 from resolver.triggers.payloads import User
 
@@ -26,30 +26,32 @@ def labelled_trigger(
     bot_login: str = "",
     allowed_users: Collection[str] = (),
     denied_users: Collection[str] = (),
-) -> Trigger | Ignored:
+) -> Trigger | IgnoredEvent:
     """What the labelling asks for, or why it starts no work now.
 
     bot_login: our own account, never listened to; allowed_users: bots that are; denied_users: who
     never is.
     """
     if labelling is None:
-        return Ignored("the label was taken off meanwhile")
+        return IgnoredEvent("the label was taken off meanwhile")
     if not labelling.is_open:
-        return Ignored("the issue was closed meanwhile")
+        return IgnoredEvent("the issue was closed meanwhile")
     if labelling.pull_request_by:
-        return Ignored(f"an open pull request of {labelling.pull_request_by} closes it")
+        return IgnoredEvent(f"an open pull request of {labelling.pull_request_by} closes it")
     if labelling.pull_request:
-        return Ignored("it has an open pull request")
+        return IgnoredEvent("it has an open pull request")
     by = labelling.by
     if by is None:
-        return Ignored("who labelled it has no account any more")
+        return IgnoredEvent("who labelled it has no account any more")
     account = User(login=by.login, id=by.id, type=by.type)
     ignored = not_a_person(account, bot_login, allowed_users, denied_users)
     if ignored:
-        return Ignored(f"it was labelled by {by.login}: {ignored.reason}")
+        return IgnoredEvent(f"it was labelled by {by.login}: {ignored.reason}")
     # in the second of the labelling itself nobody can say which of the two came first
     if labelling.edited_at is not None and labelling.edited_at >= labelling.at:
-        return Ignored(f"it was edited after {by.login} labelled it: read it, and label it again")
+        return IgnoredEvent(
+            f"it was edited after {by.login} labelled it: read it, and label it again"
+        )
     return _trigger(issue, labelling, by.login, by.id, by.type == "Bot", repository)
 
 

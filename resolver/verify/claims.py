@@ -1,13 +1,13 @@
 """Evidence from what the agent itself ran: real commands with real exit codes, in the agent's own
 sandbox, so labelled as the agent's and never as verified."""
 
-from resolver.course import Check, Course
+from resolver.course import CheckHistory, ObservedCheck
 from resolver.model import CheckedCommand, Evidence
 
 MOST_COMMANDS = 5
 
 
-def claimed_evidence(course: Course) -> Evidence:
+def evidence_from_log(course: CheckHistory) -> Evidence:
     """The checks that a run's log shows since code was last edited, the newest run of each, at most
     five, the one that decides among them; without any, those from before."""
     chosen = sorted(course.fresh or course.checks, key=lambda each: each.event_id)
@@ -17,7 +17,7 @@ def claimed_evidence(course: Course) -> Evidence:
     return Evidence(independent=False, commands=tuple(_command(each) for each in kept))
 
 
-def _command(check: Check) -> CheckedCommand:
+def _command(check: ObservedCheck) -> CheckedCommand:
     return CheckedCommand(
         command=check.command,
         exit_code=check.exit_code,

@@ -8,20 +8,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from resolver.course import Check, Course
+from resolver.course import CheckHistory, ObservedCheck
 from resolver.ends import keep_last_lines
 from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.lifecycle import DelegateEvent, StageCompleted
-from resolver.events.log import Event, parse_event
+from resolver.events.log import Event, parse_logged_event
 from resolver.shell.checks import read_checks
 from resolver.shell.code import written_in
 from resolver.shell.other_code import cell_runs_other_code, runs_other_code
-from resolver.shell.places import Written, is_outside, relative_command
-from resolver.shell.testers import is_test
-from resolver.shell.writes import written
+from resolver.shell.places import WrittenPaths, is_outside, relative_command
+from resolver.shell.testers import is_test_command
+from resolver.shell.writes import written_paths
 from resolver.verify.verdict import TAIL, reproduces, verdict_of
 
 _KEYS = frozenset({"C-c", "C-d", "C-z"})
@@ -47,16 +47,16 @@ class _Running:
     output: str
 
 
-def course_of(events: Iterable[Event]) -> Course:
+def check_history_of(events: Iterable[Event]) -> CheckHistory:
     """What the log with these events shows."""
-    following = Following()
-    course = Course()
+    following = CheckTracker()
+    course = CheckHistory()
     for event in events:
         course = following.take(event)
     return course
 
 
-class Following:
+class CheckTracker:
     """One run's. Takes its events in order, a delegate's as well, and each of them once."""
 
     def __init__(self) -> None:
@@ -65,10 +65,10 @@ class Following:
         self._counts = True
         self._root = ""
         self._running: _Running | None = None
-        self._checks: dict[tuple[str, ...], Check] = {}
-        self._course = Course()
+        self._checks: dict[tuple[str, ...], ObservedCheck] = {}
+        self._course = CheckHistory()
 
-    def take(self, event: Event) -> Course:
+    def take(self, event: Event) -> CheckHistory:
         """What the log shows with `event`; the same object again where that adds nothing."""
         self._take(event, (), event.id)
         return self._course
@@ -78,7 +78,7 @@ class Following:
         match event:
             case DelegateEvent(delegate=delegate):
                 try:
-                    inner = parse_event(event.event)
+                    inner = parse_logged_event(event.event)
                 except LogError:
                     return
                 self._take(inner, (*place, delegate), number)
@@ -114,7 +114,7 @@ class Following:
             case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
                 if not is_outside(result.path, self._root):
                     self._named.add(posixpath.normpath(result.path))
-                    self._edited(Written((result.path,)))
+                    self._edited(WrittenPaths((result.path,)))
             case a.IPythonRunCell(code=code), _:
                 for what in self._by_cell(code):
                     self._edited_somewhere(what)
@@ -128,12 +128,12 @@ class Following:
             case _:
                 pass
 
-    def _by_cell(self, code: str) -> Iterable[Written]:
+    def _by_cell(self, code: str) -> Iterable[WrittenPaths]:
         """What a cell writes, also by a line for the shell: `!sed -i`."""
         yield written_in(code, self._root)
         for line in code[:_MOST_CODE].splitlines():
             if line.lstrip().startswith("!"):
-                yield written(line.lstrip()[1:], self._root)
+                yield written_paths(line.lstrip()[1:], self._root)
 
     def _ran(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
         before = not self._course.edited
@@ -142,7 +142,7 @@ class Following:
             if check.verdict == "unfinished":
                 del self._checks[key]
                 self._unclear(before)
-        what = written(begun.command, self._root)
+        what = written_paths(begun.command, self._root)
         if what and not (what.whole and result.exit_code):
             # One that edits as well is no check: which of the two came first is not said.
             self._edited_somewhere(what)
@@ -177,14 +177,18 @@ class Following:
         if failed and reproduces(begun.command, result.exit_code, output):
             self._show(reproduced=check)
         else:
-            if check.verdict in {"unknown", "unfinished"} or (failed and any(map(is_test, key))):
+            if check.verdict in {"unknown", "unfinished"} or (
+                failed and any(map(is_test_command, key))
+            ):
                 self._unclear(before)
             self._show()
 
-    def _check(self, command: str, exit_code: int | None, output: str, number: int) -> Check:
+    def _check(
+        self, command: str, exit_code: int | None, output: str, number: int
+    ) -> ObservedCheck:
         verdict = verdict_of(command, exit_code, output)
         own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
-        return Check(
+        return ObservedCheck(
             command=relative_command(command, (self._root,)),
             verdict=verdict,
             exit_code=exit_code if own else None,
@@ -192,7 +196,7 @@ class Following:
             output=keep_last_lines(output, _OUTPUT),
         )
 
-    def _keep(self, key: tuple[str, ...], check: Check) -> None:
+    def _keep(self, key: tuple[str, ...], check: ObservedCheck) -> None:
         if check.passed:
             for other in [each for each in self._checks if set(each) <= set(key)]:
                 del self._checks[other]
@@ -206,13 +210,13 @@ class Following:
         known = {"unclear": True, "unclear_after_edit": True}
         self._show(**known, **({"unclear_before_edit": True} if before_edit else {}))
 
-    def _edited_somewhere(self, what: Written) -> None:
+    def _edited_somewhere(self, what: WrittenPaths) -> None:
         """Files that are not counted: a path is from where the command was, or none is named."""
         if what:
             self._counts = False
             self._edited(what)
 
-    def _edited(self, what: Written) -> None:
+    def _edited(self, what: WrittenPaths) -> None:
         prose = all(_PROSE.fullmatch(path[-_MOST_PATH:]) for path in what.paths)
         if what.unknown or not prose:
             self._running = None  # what ends later has not seen the edit

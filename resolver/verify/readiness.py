@@ -4,11 +4,11 @@ What the agent ran itself counts here: it decides who is asked to look, never wh
 verified.
 """
 
-from resolver.course import Course
+from resolver.course import CheckHistory
 from resolver.model import Outcome, RunState, Unverified
 
 
-def unverified(outcome: Outcome | None, course: Course) -> Unverified:
+def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unverified:
     """What is missing; "" when the work is said to be done, no check fails or still runs, and one
     has passed since code was last edited. course: what the run's log shows."""
     if outcome is None or outcome.state is not RunState.FINISHED or not outcome.task_completed:

@@ -17,7 +17,7 @@ _LOOKING = re.compile(
 """A command line that only looks: it tries nothing."""
 
 
-def tried(commands: Sequence[CheckedCommand], roots: Sequence[str] = ()) -> Evidence:
+def attempted_checks(commands: Sequence[CheckedCommand], roots: Sequence[str] = ()) -> Evidence:
     """The commands that did more than look, the last run of each, in order, at most five; as they
     read from the repository's root. roots: its paths in the sandboxes."""
     shown = (c.model_copy(update={"command": relative_command(c.command, roots)}) for c in commands)

@@ -5,7 +5,7 @@ import re
 
 from resolver.course import Verdict
 from resolver.shell.checks import read_checks
-from resolver.shell.testers import is_test
+from resolver.shell.testers import is_test_command
 
 TAIL = 4_000
 """Characters at the end of an output that are looked at: there runners sum up."""
@@ -80,10 +80,10 @@ def reproduces(command: str, exit_code: int | None, output: str) -> bool:
     """Whether a check that failed says that something works wrongly: a test that ran. Linters and
     builds find what was there before, and tests that could not be read say nothing."""
     read = read_checks(command)
-    if not any(is_test(check) for check in read.checks) or _BROKEN.search(output[-TAIL:]):
+    if not any(is_test_command(check) for check in read.checks) or _BROKEN.search(output[-TAIL:]):
         return False
     own = read.alone and _is_pytest(read.checks)
-    if not all(is_test(check) for check in read.checks):
+    if not all(is_test_command(check) for check in read.checks):
         return _TESTS_FAIL.search(output[-TAIL:]) is not None  # and not the linter beside them
     return not own or exit_code == _PYTEST_FAILS
 

@@ -22,7 +22,7 @@ _NEXT_STEP = "nothing was published; run it again, and look at what ran in the s
 
 
 @dataclass(frozen=True)
-class Header:
+class BundleHeader:
     """What stands before a bundle's pack."""
 
     prerequisites: tuple[str, ...]
@@ -55,7 +55,7 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
         raise _broken(failure(("rev-list",), whole).what)
 
 
-def read_header(file: FileIO) -> Header:
+def read_header(file: FileIO) -> BundleHeader:
     """The header of a bundle; leaves `file` at the first byte of the pack."""
     version = _line(file)
     if version not in (b"# v2 git bundle", b"# v3 git bundle"):
@@ -65,7 +65,7 @@ def read_header(file: FileIO) -> Header:
     for _ in range(_MOST_LINES):
         line = _line(file)
         if not line:
-            return Header(tuple(prerequisites), tuple(references))
+            return BundleHeader(tuple(prerequisites), tuple(references))
         text = line.decode("utf-8", "replace")
         if text.startswith("@"):
             if version.startswith(b"# v2") or not text.startswith("@object-format="):
@@ -91,7 +91,7 @@ def _object_id(text: str) -> str:
     return text
 
 
-def _check_header(header: Header, base: str, commit: str) -> None:
+def _check_header(header: BundleHeader, base: str, commit: str) -> None:
     if len(header.references) != 1:
         raise _broken(f"it has {len(header.references)} refs and not one")
     if header.references[0][0] != commit:

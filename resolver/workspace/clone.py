@@ -21,7 +21,7 @@ STARTS_AT_REF = "refs/resolver/starts-at"
 
 
 @dataclass(frozen=True)
-class Base:
+class CloneBase:
     """What was cloned. `branch` is "" when a local checkout's HEAD is detached."""
 
     commit: str
@@ -78,7 +78,7 @@ def clone_url(
     depth: int,
     credential: Credential | None,
     cache: CloneCache | None = None,
-) -> Base:
+) -> CloneBase:
     """Fetch one commit of a remote repository, with its history, into the new bare `folder`."""
     check_url(url)
     wanted = check_branch(HostGit(), branch) if branch is not None else None
@@ -94,7 +94,7 @@ def clone_url(
     tip = Tip(BASE_REF, some_id, commit or wanted, depth)
     git = new_clone(folder, len(some_id))
     fetch_tips(git, Remote(url, credential, listing.filters, cache), [tip])
-    return Base(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
+    return CloneBase(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
 
 
 def open_checkout(path: Path) -> HostGit:
@@ -110,7 +110,7 @@ def open_checkout(path: Path) -> HostGit:
 
 def clone_checkout(
     path: Path, folder: Path, branch: str | None, commit: str | None, depth: int
-) -> Base:
+) -> CloneBase:
     """Copy one commit of a person's checkout (or bare repository) into the new bare `folder`.
 
     Without `branch` and `commit` that is HEAD. Uncommitted changes are not copied.
@@ -131,7 +131,7 @@ def clone_checkout(
         fetch_selected(target, remote, [tip], select(git, [tip]))
     else:
         fetch_tips(target, remote, [tip])
-    return Base(
+    return CloneBase(
         commit=_base_of(target, resolved, str(path)),
         branch=branch if branch is not None else head.removeprefix("refs/heads/"),
         source_is_dirty=_is_dirty(git),

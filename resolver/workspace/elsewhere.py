@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from resolver.errors import WorkspaceError
-from resolver.pull import OpenPull
+from resolver.pull import OpenPullRequest
 from resolver.workspace.clone import STARTS_AT_REF, check_branch, check_commit
 from resolver.workspace.git import Credential
 from resolver.workspace.history import Remote, Tip, fetch_tips
@@ -35,7 +35,7 @@ def at_branch(
 
 
 def at_pull(
-    workspace: Workspace, pull: OpenPull, depth: int, credential: Credential | None
+    workspace: Workspace, pull: OpenPullRequest, depth: int, credential: Credential | None
 ) -> Workspace:
     """The same clone with the head of a pull request of this repository as its base. depth:
     first-parent commits of history, 0 for all. Raises WorkspaceError where there is no such commit
@@ -56,7 +56,9 @@ def at_pull(
     return replace(workspace, base=base, branch=pull.branch, default=workspace.base)
 
 
-def beside_default(workspace: Workspace, depth: int, credential: Credential | None) -> Workspace:
+def with_default_branch(
+    workspace: Workspace, depth: int, credential: Credential | None
+) -> Workspace:
     """A clone at some branch, with the tip of the default branch as what is trusted, where that is
     another one. depth: first-parent commits of history, 0 for all. Raises WorkspaceError.
     """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from resolver.errors import WorkspaceError
-from resolver.pull import AskedThread, Pull, ReviewThread
+from resolver.pull import AskedThread, PullRequestContext, ReviewThread
 
 AROUND = 5
 """Lines before and after."""
@@ -25,7 +25,7 @@ Show = Callable[[str], str]
 """How a line's text is written."""
 
 
-def with_code(asked: AskedThread, pull: Pull, read: Read, show: Show) -> AskedThread:
+def with_code(asked: AskedThread, pull: PullRequestContext, read: Read, show: Show) -> AskedThread:
     """The conversation with the lines that it is about.
 
     pull: at the pinned head. Where it was pushed to since, the lines that the forge names may be

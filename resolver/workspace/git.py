@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, cast
 
 from git.cmd import Git
 
-from resolver.causes import of_network, of_push
+from resolver.causes import of_network, push_failure
 from resolver.errors import WorkspaceError
 
 TIMEOUT = 900.0
@@ -118,7 +118,7 @@ class Credential:
 
 
 @dataclass(frozen=True)
-class Finished:
+class GitResult:
     """A git command that ended. `truncated`: it was ended because stdout went over the limit."""
 
     status: int
@@ -169,7 +169,7 @@ class HostGit:
         credential: Credential | None = None,
         limit: int | None = None,
         timeout: float = TIMEOUT,
-    ) -> Finished:
+    ) -> GitResult:
         """Run `git args` to its end, whatever its exit code.
 
         limit: most bytes of stdout; at one more the command is ended, as it is after `timeout`
@@ -190,7 +190,7 @@ class HostGit:
         done = _collect(process, args, limit, timeout)
         if credential is None:
             return done
-        return Finished(done.status, done.stdout, credential.redact(done.stderr), done.truncated)
+        return GitResult(done.status, done.stdout, credential.redact(done.stderr), done.truncated)
 
     def _variables(self, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
         variables = {**self._environment, "GIT_CONFIG_COUNT": str(len(settings))}
@@ -217,7 +217,7 @@ def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...
     )  # fmt: skip
 
 
-def failure(args: Sequence[str], done: Finished, doing: str = "") -> WorkspaceError:
+def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceError:
     """The error of a git command that did not end well: its last words, without credentials."""
     if done.status == 127:
         return WorkspaceError("git is not installed", "install git 2.39 or newer")
@@ -226,7 +226,7 @@ def failure(args: Sequence[str], done: Finished, doing: str = "") -> WorkspaceEr
     ]
     words = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
     what = f"{doing or f'git {args[0]}'} failed: {words or f'exit code {done.status}'}"
-    known = of_push(done.stderr) or of_network(done.stderr)
+    known = push_failure(done.stderr) or of_network(done.stderr)
     if known is not None:
         return WorkspaceError(what, known.next_step, known.cause)
     advice = [step for pattern, step in _ADVICE if re.search(pattern, done.stderr)]
@@ -246,7 +246,7 @@ def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:
 
 def _collect(
     process: "subprocess.Popen[bytes]", args: Sequence[str], limit: int | None, timeout: float
-) -> Finished:
+) -> GitResult:
     assert process.stdout is not None and process.stderr is not None
     stdout, stderr = process.stdout, process.stderr
     late = threading.Event()
@@ -276,7 +276,7 @@ def _collect(
         raise WorkspaceError(
             f"git {args[0]} did not end within {timeout:.0f} seconds", "run it again"
         )
-    return Finished(status, out, words.decode("utf-8", "replace"), truncated)
+    return GitResult(status, out, words.decode("utf-8", "replace"), truncated)
 
 
 def _keep_tail(stream: IO[bytes], kept: bytearray, most: int = 64_000) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from resolver.scratch import scratch_folder
+from resolver.scratch import temporary_directory
 from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit, new_bare
 from resolver.workspace.remote import fetch
@@ -162,7 +162,7 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
     Such a repository is a partial clone, which git would complete over the network: it is used to
     list commits, and removed.
     """
-    with scratch_folder() as folder:
+    with temporary_directory() as folder:
         graph = new_bare(folder / "graph.git", wide=len(tips[0].commit) == 64)
         wanted = {tip.ref: tip.commit for tip in tips}
         for _ in range(MOST_ROUNDS):

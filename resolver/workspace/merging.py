@@ -32,7 +32,7 @@ _MERGE = ("merge-tree", "--write-tree", "-z", "--name-only")
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """What a merge gives. tree: with conflict markers where files are in conflict. conflicts: their
     paths, as git keeps them. notes: what git says of each, one line."""
 
@@ -41,7 +41,7 @@ class Merged:
     notes: tuple[str, ...] = ()
 
 
-def merge(git: HostGit, ours: str, theirs: str) -> Merged:
+def merge(git: HostGit, ours: str, theirs: str) -> MergeResult:
     """The merge of two commits, as git makes it. Raises WorkspaceError when they have no history in
     common. Markers name the two by these ids."""
     args = (*_MERGE, check_commit(ours), check_commit(theirs))
@@ -51,10 +51,10 @@ def merge(git: HostGit, ours: str, theirs: str) -> Merged:
     fields = done.stdout.split(b"\0")
     tree = check_commit(fields[0].decode("ascii", "replace").strip())
     if done.status == 0:
-        return Merged(tree)
+        return MergeResult(tree)
     end = fields.index(b"", 1)
     notes = tuple(_notes(fields[end + 1 :]))[:MOST_NOTES]
-    return Merged(tree, tuple(dict.fromkeys(fields[1:end])), notes)
+    return MergeResult(tree, tuple(dict.fromkeys(fields[1:end])), notes)
 
 
 def _notes(fields: list[bytes]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _notes(fields: list[bytes]) -> Iterator[str]:
         at = kind + 2
 
 
-def replay(git: HostGit, base: str, tree: str, onto: str) -> Merged:
+def replay_commits(git: HostGit, base: str, tree: str, onto: str) -> MergeResult:
     """The change from `base` to `tree`, made on top of the commit `onto`.
 
     As git's rebase does it: a merge in which `base` is where the two parted, whatever their history
@@ -80,7 +80,7 @@ def replay(git: HostGit, base: str, tree: str, onto: str) -> Merged:
     return merge(git, left, _commit(git, check_commit(tree), root))
 
 
-def unfinished(git: HostGit, merged: Merged, ours: str, theirs: str) -> str:
+def unfinished(git: HostGit, merged: MergeResult, ours: str, theirs: str) -> str:
     """A commit of the merge as it is, markers included, for somebody to resolve them on top of.
 
     Its parents are the two; nobody ever publishes it. The same merge gives the same commit.
@@ -108,7 +108,7 @@ def merge_base(git: HostGit, one: str, other: str) -> str | None:
 
 
 def unresolved(
-    git: HostGit, merged: Merged, tree: str, ours: str, theirs: str
+    git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
 ) -> tuple[bytes, ...]:
     """Paths of `tree` in which a conflict of the merge is still as git left it: a line that is a
     marker, or a file that git put beside its place."""
@@ -155,7 +155,7 @@ def _markers(data: bytes) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledFile:
     """How the conflict of a path has ended. kept: whose version is there. untouched: it is as git
     left it."""
 
@@ -164,7 +164,9 @@ class Settled:
     untouched: bool
 
 
-def settled(git: HostGit, merged: Merged, tree: str, ours: str, theirs: str) -> tuple[Settled, ...]:
+def settled_conflicts(
+    git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
+) -> tuple[SettledFile, ...]:
     """How each conflict of the merge has ended in `tree`. A path that neither side has, and git did
     not keep, is none."""
     now, left, own, other = (
@@ -183,11 +185,11 @@ def settled(git: HostGit, merged: Merged, tree: str, ours: str, theirs: str) -> 
             kept = "ours"
         elif entry == other.get(path):
             kept = "theirs"
-        found.append(Settled(path, kept, entry == left.get(path)))
+        found.append(SettledFile(path, kept, entry == left.get(path)))
     return tuple(found)
 
 
-def taken_over(git: HostGit, merged: Merged, tree: str, theirs: str) -> frozenset[bytes]:
+def taken_over(git: HostGit, merged: MergeResult, tree: str, theirs: str) -> frozenset[bytes]:
     """Paths in conflict whose every bit in `tree` is what `theirs` has there, or hasn't: nothing in
     them is of whoever resolved the merge."""
     there = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
@@ -195,7 +197,7 @@ def taken_over(git: HostGit, merged: Merged, tree: str, theirs: str) -> frozense
     return frozenset(p for p in merged.conflicts if there.get(p) == now.get(p))
 
 
-def mail(git: HostGit, commit: str, limit: int) -> bytes | None:
+def format_patch(git: HostGit, commit: str, limit: int) -> bytes | None:
     """The commit as `git am` takes it; None when that has more than `limit` bytes."""
     args = (
         "format-patch", "--stdout", "--no-signature", "--binary", "--full-index", "--no-renames",

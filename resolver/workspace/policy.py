@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from resolver.errors import PolicyViolation
 from resolver.model import Patch
 from resolver.security.formats import find_credentials
-from resolver.workspace.symlinks import escaping, resolve
+from resolver.workspace.symlinks import escaping_symlinks, resolve_symlink
 from resolver.workspace.tree import (
     GITLINK,
     SYMLINK,
@@ -123,9 +123,11 @@ def _through_links(
     if not guarded:
         return set()
     after = workspace.symlinks(patch.tree)
-    places = [place for link in guarded if (place := resolve(before, link)) is not None]
+    places = [place for link in guarded if (place := resolve_symlink(before, link)) is not None]
     found = {c.path for c in changes for p in places if c.path == p or c.path.startswith(p + b"/")}
-    return found | {link for link in guarded if resolve(before, link) != resolve(after, link)}
+    return found | {
+        link for link in guarded if resolve_symlink(before, link) != resolve_symlink(after, link)
+    }
 
 
 def _submodules(changes: tuple[TreeChange, ...]) -> Iterator[str]:
@@ -139,8 +141,8 @@ def _links_out(
 ) -> Iterator[str]:
     if not any(SYMLINK in (c.old_mode, c.new_mode) for c in changes):
         return
-    before = escaping(workspace.symlinks(patch.base))
-    found = {link for link, _ in escaping(workspace.symlinks(patch.tree)) - before}
+    before = escaping_symlinks(workspace.symlinks(patch.base))
+    found = {link for link, _ in escaping_symlinks(workspace.symlinks(patch.tree)) - before}
     if found:
         yield f"it has symlinks that lead out of the repository: {_list(found)}"
 

@@ -79,7 +79,7 @@ def write_commit(
     return made.decode().strip()
 
 
-def push(
+def push_branch(
     git: HostGit,
     commit: str,
     branch: str,

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.pull import DiffFile, Hunk, Pull, PullCommit
+from resolver.pull import DiffFile, DiffHunk, PullRequestCommit, PullRequestContext
 from resolver.workspace.clone import BASE_REF, check_branch, check_commit, new_clone
 from resolver.workspace.clone_cache import CloneCache
 from resolver.workspace.git import Credential, HostGit
@@ -55,11 +55,11 @@ class FilePatch:
 def clone_pull(
     url: str,
     folder: Path,
-    pull: Pull,
+    pull: PullRequestContext,
     depth: int,
     credential: Credential | None,
     cache: CloneCache | None = None,
-) -> tuple[Pull, str]:
+) -> tuple[PullRequestContext, str]:
     """Fetch the pull request's head, its base branch and the default branch into the new bare
     `folder`. The pull request with what git knows of it, and the default branch's commit.
 
@@ -102,7 +102,7 @@ def clone_pull(
     return told, git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}")
 
 
-def _described(git: HostGit, pull: Pull) -> Pull:
+def _described(git: HostGit, pull: PullRequestContext) -> PullRequestContext:
     patches = read_patches(git, pull)
     files: list[DiffFile] = []
     room = MOST_HUNKS
@@ -118,7 +118,7 @@ def _described(git: HostGit, pull: Pull) -> Pull:
     )
 
 
-def _commits(git: HostGit, pull: Pull) -> Iterator[PullCommit]:
+def _commits(git: HostGit, pull: PullRequestContext) -> Iterator[PullRequestCommit]:
     """The newest commits of the pull request, oldest first."""
     out = git.run(
         "log", "-z", "--topo-order", "--reverse", f"--max-count={MOST_COMMITS}",
@@ -130,10 +130,10 @@ def _commits(git: HostGit, pull: Pull) -> Iterator[PullCommit]:
         author, _, message = rest.partition("\n")
         if id:
             words = message.strip()[:MOST_MESSAGE]
-            yield PullCommit(id=id, author=author[:200], message=words)
+            yield PullRequestCommit(id=id, author=author[:200], message=words)
 
 
-def read_patches(git: HostGit, pull: Pull) -> list[FilePatch]:
+def read_patches(git: HostGit, pull: PullRequestContext) -> list[FilePatch]:
     """The files of the diff from where the pull request left its base, in git's order."""
     ends = (pull.merge_base, pull.head)
     raw = git.run("diff-tree", "-z", "--raw", *_DIFF, *ends).split(b"\0")[:-1]
@@ -198,8 +198,10 @@ def hunk_heads(hunks: bytes) -> Iterator["re.Match[bytes]"]:
             yield found
 
 
-def _hunk(found: "re.Match[bytes]") -> Hunk:
+def _hunk(found: "re.Match[bytes]") -> DiffHunk:
     old_start, old_lines, new_start, new_lines = (
         1 if number is None else int(number) for number in found.groups()
     )
-    return Hunk(old_start=old_start, old_lines=old_lines, new_start=new_start, new_lines=new_lines)
+    return DiffHunk(
+        old_start=old_start, old_lines=old_lines, new_start=new_start, new_lines=new_lines
+    )

@@ -8,7 +8,7 @@ import re
 from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
 from resolver.retries import NO_RETRIES, RetryPolicy
 from resolver.workspace.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit
-from resolver.workspace.git import Credential, Finished, HostGit, failure
+from resolver.workspace.git import Credential, GitResult, HostGit, failure
 from resolver.workspace.history import LEVELS, Remote, Tip, fetch_successor
 from resolver.workspace.merging import is_ancestor
 from resolver.workspace.remote import check_url, list_refs
@@ -160,7 +160,7 @@ def require_push(
 
 
 def _refused(
-    args: tuple[str, ...], done: Finished, doing: str, credential: Credential | None
+    args: tuple[str, ...], done: GitResult, doing: str, credential: Credential | None
 ) -> WorkspaceError:
     """What the server said, with the step that helps where its words are known."""
     lines = [
@@ -170,7 +170,7 @@ def _refused(
     ]
     said = "\n".join([done.stderr, *lines])
     words = credential.redact(said) if credential else said
-    error = failure(args, Finished(done.status, b"", words), doing)
+    error = failure(args, GitResult(done.status, b"", words), doing)
     for pattern, why, next_step in _REFUSALS:
         if re.search(pattern, words):
             of_branch = why == "the branch is protected"

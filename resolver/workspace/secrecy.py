@@ -14,7 +14,7 @@ _BINARY = re.compile(rb"^GIT binary patch\n(?:.+\n)+\n(?:(?:.+\n)+\n)?", re.MULT
 _ADDED = re.compile(rb"^\+.*$", re.MULTILINE)
 
 
-class Redactor(Protocol):
+class SecretMatcher(Protocol):
     """Knows the secrets."""
 
     def holds_secret(self, text: str) -> bool: ...
@@ -23,7 +23,7 @@ class Redactor(Protocol):
 
 
 def withhold_secrets(
-    workspace: Workspace, patch: Patch, redactor: Redactor, max_bytes: int
+    workspace: Workspace, patch: Patch, redactor: SecretMatcher, max_bytes: int
 ) -> tuple[Patch, tuple[str, ...]]:
     """The patch without secrets in diff and file names, and the files that bring one in.
 
@@ -46,7 +46,7 @@ def withhold_secrets(
 
 
 def _bringing_in(
-    workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: Redactor
+    workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: SecretMatcher
 ) -> set[bytes]:
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
     # Without NUL bytes, UTF-16 reads like ASCII.
@@ -66,7 +66,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _renamed(file: FileChange, redactor: Redactor) -> FileChange:
+def _renamed(file: FileChange, redactor: SecretMatcher) -> FileChange:
     if not redactor.holds_secret(file.path):
         return file
     return file.model_copy(update={"path": redactor.redact_text(file.path)})

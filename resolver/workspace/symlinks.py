@@ -6,7 +6,7 @@ _MOST_HOPS = 40
 """As Linux: a longer chain is a loop, which nothing can follow."""
 
 
-def resolve(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
+def resolve_symlink(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
     """Path inside the repository that `link` leads to, None when it leads out of it.
 
     links: every symlink of the tree with its target. Out is: an absolute target, a parent of the
@@ -40,6 +40,8 @@ def resolve(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
     return b"/".join(place)
 
 
-def escaping(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
+def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
     """Links (with their targets) that lead out of the repository."""
-    return {(link, target) for link, target in links.items() if resolve(links, link) is None}
+    return {
+        (link, target) for link, target in links.items() if resolve_symlink(links, link) is None
+    }

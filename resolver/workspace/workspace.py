@@ -11,7 +11,7 @@ from pathlib import Path
 
 from resolver.errors import WorkspaceError
 from resolver.model import Patch
-from resolver.pull import Pull
+from resolver.pull import PullRequestContext
 from resolver.retries import NO_RETRIES, RetryPolicy
 from resolver.workspace.bundle import unbundle
 from resolver.workspace.clone import (
@@ -29,7 +29,7 @@ from resolver.workspace.numbered import numbered_diff
 from resolver.workspace.publish import (
     Identity,
     list_branches,
-    push,
+    push_branch,
     write_branch,
     write_commit,
 )
@@ -58,7 +58,7 @@ class Workspace:
     base: str
     branch: str
     source_is_dirty: bool = False
-    pull: Pull | None = None
+    pull: PullRequestContext | None = None
     default: str = ""
 
     @classmethod
@@ -93,7 +93,7 @@ class Workspace:
         cls,
         source: str,
         folder: Path,
-        pull: Pull,
+        pull: PullRequestContext,
         *,
         depth: int = 0,
         credential: Credential | None = None,
@@ -190,7 +190,7 @@ class Workspace:
 
         Raises BranchTaken when the branch holds something else, else WorkspaceError.
         """
-        push(self.git, commit, branch, url, credential, retries)
+        push_branch(self.git, commit, branch, url, credential, retries)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
         """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.

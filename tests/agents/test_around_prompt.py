@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resolver.agents.around_prompt import ROOM
 from resolver.agents.task_prompt import render_task
 from resolver.model import Task
-from resolver.pull import LinkedIssue, PastReview, Pull, ReviewThread, Words
+from resolver.pull import AuthoredText, LinkedIssue, PastReview, PullRequestContext, ReviewThread
 from resolver.surroundings import Annotation, FailedCheck, Form, FormField, Picture, Reference
 from tests.agents.test_prompts import NOW, comment, make_task, marker_of, rendered
 
@@ -146,14 +146,14 @@ def test_what_was_left_out_stands_in_a_block_since_others_choose_its_names() -> 
     assert begin < prompt.index("New rules") < end
 
 
-def words(body: str) -> Words:
-    return Words(id=1, author="eve", at=NOW, body=body)
+def words(body: str) -> AuthoredText:
+    return AuthoredText(id=1, author="eve", at=NOW, body=body)
 
 
 def huge() -> Task:
     """Everything that there can be, and all of it long."""
     text = "word " * 40_000
-    pull = Pull(
+    pull = PullRequestContext(
         number=7,
         head="a" * 40,
         base_branch="main",

@@ -1,11 +1,11 @@
 """The browser as the model is offered it, in both dialects."""
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of_call
-from resolver.agents.tools import offered_tools, tool_specs
+from resolver.agents.tools import available_tools, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory
@@ -32,10 +32,10 @@ def test_no_code_is_explained() -> None:
 
 
 def test_it_is_offered_only_where_there_is_one() -> None:
-    assert "browser" in offered_tools(False, True) and "browser" not in offered_tools(True)
+    assert "browser" in available_tools(False, True) and "browser" not in available_tools(True)
     for may in (True, False):
         agent = CodeActAgent(
-            ReplayModel([]), ConversationMemory("tags"), "tags", Offer(browser=may)
+            ReplayModel([]), ConversationMemory("tags"), "tags", AvailableTools(browser=may)
         )
         prompt = agent.system_prompt()
         assert ("execute_browse" in prompt.tools) is may
@@ -43,8 +43,8 @@ def test_it_is_offered_only_where_there_is_one() -> None:
 
 
 def test_the_prompt_before_it_stays_the_same() -> None:
-    without = system_text("tags", offered_tools(False))
-    with_it = system_text("tags", offered_tools(False, True))
+    without = system_text("tags", available_tools(False))
+    with_it = system_text("tags", available_tools(False, True))
     begin = with_it.index("Open a page")
     assert without.startswith(with_it[:begin].rstrip())
     assert system_text("tools", ("browser",)) == system_text("tools", ())

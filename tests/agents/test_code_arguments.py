@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of
 from resolver.events import actions as a
-from resolver.model import Place
+from resolver.model import CodePlace
 
 WORDS = st.text(max_size=30).filter(lambda text: text.strip() == text)
 PLACES = st.builds(
-    lambda path, start, more, symbol, why: Place(
+    lambda path, start, more, symbol, why: CodePlace(
         path=path, start=start, end=None if start is None else start + more, symbol=symbol, why=why
     ),
     WORDS.filter(lambda path: path and not path.startswith("./")),
@@ -45,7 +45,7 @@ def test_any_walk_survives_the_tags(
 
 
 @given(st.text(max_size=60), st.lists(PLACES, min_size=1, max_size=5), st.booleans())
-def test_any_report_survives_the_tags(message: str, places: list[Place], done: bool) -> None:
+def test_any_report_survives_the_tags(message: str, places: list[CodePlace], done: bool) -> None:
     action = a.Finish(message=message, places=tuple(places), task_completed=done)
     assert parse_tags(write_tags(action)) == (action,)
 

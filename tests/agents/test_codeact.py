@@ -6,7 +6,7 @@ import pytest
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
@@ -20,7 +20,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, Place, RequestedToolCall
+from resolver.model import CodePlace, Completion, RequestedToolCall
 
 
 class ListeningModel:
@@ -192,7 +192,7 @@ def test_an_unknown_agent_is_a_usage_error_that_lists_the_known() -> None:
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:
     for name, built in AGENTS.items():
-        agent = make_agent(name, ReplayModel([]), "auto", Offer(browser=True, index=True))
+        agent = make_agent(name, ReplayModel([]), "auto", AvailableTools(browser=True, index=True))
         assert agent.name == name
         assert getattr(agent, "answers", False) is built.answers, name
 
@@ -219,7 +219,7 @@ def test_the_dummy_follows_its_script_from_where_the_log_stands() -> None:
         a.Delegate(agent="CodeActAgent", task="x"),
         a.BrowseInteractive(code="goto('file:///')"),
         a.Remember(note="x"),
-        a.Finish(message="x", places=(Place(path="a.py", start=1, end=1),)),
+        a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),)),
         a.Finish(message="x", verdict="comment"),
     ],
     ids=lambda action: action.kind,

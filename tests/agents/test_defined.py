@@ -4,8 +4,14 @@ import pytest
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import FOLDER, AgentDefinition, read_definition
-from resolver.agents.offer import Offer
-from resolver.agents.registry import answers, colleagues, make_agent, model_of, require_agent
+from resolver.agents.offer import AvailableTools
+from resolver.agents.registry import (
+    delegate_agents,
+    is_answering_agent,
+    make_agent,
+    model_of,
+    require_agent,
+)
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -23,14 +29,14 @@ def defined(head: str = "", body: str = "HOUSE-WORD {{ not_ours }}") -> AgentDef
 
 
 def prompt_of(agent: AgentDefinition, dialect: Dialect, **offer: bool) -> SystemPrompt:
-    offered = Offer(definitions=(agent,), **offer)
+    offered = AvailableTools(definitions=(agent,), **offer)
     return make_agent("own", ReplayModel([]), dialect, offered).system_prompt()
 
 
 def taken(agent: AgentDefinition, action: ActionBase) -> ActionBase:
     """What becomes of an action that the model asks for, in tags."""
     model = ReplayModel([Completion(model="m", text=write_tags(action))])
-    return make_agent("own", model, "tags", Offer(definitions=(agent,))).step(State())
+    return make_agent("own", model, "tags", AvailableTools(definitions=(agent,))).step(State())
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
@@ -68,7 +74,7 @@ def test_one_that_is_read_only_is_shown_no_edits() -> None:
 
 def test_one_that_is_read_only_is_offered_an_editor_that_views() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
-    made = make_agent("own", ReplayModel([]), "tools", Offer(definitions=(agent,)))
+    made = make_agent("own", ReplayModel([]), "tools", AvailableTools(definitions=(agent,)))
     assert isinstance(made, CodeActAgent)
     [editor] = [s["function"] for s in made._specs() if "editor" in s["function"]["name"]]
     assert set(editor["parameters"]["properties"]) == {"command", "path", "view_range"}
@@ -94,7 +100,7 @@ def test_what_the_run_does_not_have_is_not_offered() -> None:
 def test_tools_of_mcp_servers_are_offered_to_who_names_them(named: bool) -> None:
     agent = defined("tools: execute_bash, mcp\n" if named else "")
     tool = McpTool(server="docs", name="search")
-    offer = Offer(definitions=(agent,), mcp=(tool,))
+    offer = AvailableTools(definitions=(agent,), mcp=(tool,))
     prompt = make_agent("own", ReplayModel([]), "tools", offer).system_prompt()
     assert (prompt.mcp_tools == (tool,)) == named
     assert ("docs__search" in prompt.tools) == named
@@ -128,7 +134,7 @@ def test_one_that_is_read_only_may_look_and_not_edit() -> None:
 def test_a_refused_call_keeps_what_the_reply_said() -> None:
     call = RequestedToolCall(id="c1", name="execute_ipython_cell", arguments='{"code": "1"}')
     model = ReplayModel([Completion(model="m", text="Look.", tool_calls=(call,))])
-    offer = Offer(definitions=(defined("tools: execute_bash\n"),))
+    offer = AvailableTools(definitions=(defined("tools: execute_bash\n"),))
     refused = make_agent("own", model, "tools", offer).step(State())
     assert refused.thought == "Look." and refused.tool_call is not None
     assert refused.tool_call.id == "c1"
@@ -137,18 +143,18 @@ def test_a_refused_call_keeps_what_the_reply_said() -> None:
 def test_the_registry_knows_it_by_its_name_only() -> None:
     own = defined("model: openai/small\nread_only: true\n")
     require_agent("own", (own,))
-    assert (answers("own", (own,)), model_of("own", (own,))) == (True, "openai/small")
-    assert (answers("own", ()), model_of("CodeActAgent", (own,))) == (False, "")
+    assert (is_answering_agent("own", (own,)), model_of("own", (own,))) == (True, "openai/small")
+    assert (is_answering_agent("own", ()), model_of("CodeActAgent", (own,))) == (False, "")
     with pytest.raises(UsageError) as caught:
         require_agent("owm", (own,))
     assert "did you mean 'own'" in caught.value.what
 
 
 def test_whom_work_can_be_handed_to_depends_on_what_there_is() -> None:
-    names = [each.name for each in colleagues(Offer())]
+    names = [each.name for each in delegate_agents(AvailableTools())]
     assert "BrowsingAgent" not in names and "DummyAgent" not in names
-    offer = Offer(browser=True, index=True, definitions=(defined("read_only: true\n"),))
-    everybody = {each.name: each.description for each in colleagues(offer)}
+    offer = AvailableTools(browser=True, index=True, definitions=(defined("read_only: true\n"),))
+    everybody = {each.name: each.description for each in delegate_agents(offer)}
     assert {"BrowsingAgent", "LocAgent", "ReadOnlyAgent", "own"} <= set(everybody)
     assert "edits are refused" in everybody["own"]
     assert "edits are refused" in everybody["ReadOnlyAgent"]
@@ -157,7 +163,7 @@ def test_whom_work_can_be_handed_to_depends_on_what_there_is() -> None:
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
 def test_who_hands_work_on_is_told_what_refused_edits_do_not_keep_out(dialect: Dialect) -> None:
     model = ReplayModel([])
-    agent = make_agent("CodeActAgent", model, dialect, Offer(delegates=True))
+    agent = make_agent("CodeActAgent", model, dialect, AvailableTools(delegates=True))
     assert isinstance(agent, CodeActAgent)
     told = str(agent._specs()) if dialect == "tools" else agent.system_prompt().content
     assert "- ReadOnlyAgent: answers a question" in told

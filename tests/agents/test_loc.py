@@ -5,7 +5,7 @@ import json
 import pytest
 
 from resolver.agents.base import Agent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.errors import UsageError
@@ -13,13 +13,13 @@ from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion, Place, RequestedToolCall
+from resolver.model import CodePlace, Completion, RequestedToolCall
 
 LINES = {"src/a.py": 10, "empty.py": 0}
 
 
 def agent(*replies: Completion, dialect: Dialect = "tools") -> Agent:
-    offer = Offer(index=True, lines_of=LINES.get)
+    offer = AvailableTools(index=True, lines_of=LINES.get)
     return make_agent("LocAgent", ReplayModel(list(replies)), dialect, offer)
 
 
@@ -87,6 +87,6 @@ def test_giving_up_is_taken() -> None:
 
 
 def test_a_place_reads_as_links_want_it() -> None:
-    assert Place(path="a.py").where == "a.py"
-    assert Place(path="a.py", start=3, end=3).where == "a.py:3"
-    assert Place(path="a.py", start=3, end=9).where == "a.py:3-9"
+    assert CodePlace(path="a.py").where == "a.py"
+    assert CodePlace(path="a.py", start=3, end=3).where == "a.py:3"
+    assert CodePlace(path="a.py", start=3, end=9).where == "a.py:3-9"

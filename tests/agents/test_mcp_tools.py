@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.mcp_tools import MAX_NAME, native_names, native_specs, signature, write_call
-from resolver.agents.offer import Offer
+from resolver.agents.mcp_tools import (
+    MAX_NAME,
+    native_names,
+    native_specs,
+    tool_signature,
+    write_call,
+)
+from resolver.agents.offer import AvailableTools
 from resolver.agents.replies import has_more, next_action, read_reply
 from resolver.agents.tags import parse_tags
 from resolver.agents.tools import TOOL_NAMES
@@ -45,7 +51,9 @@ def same(found: Any, wanted: a.McpCall) -> bool:
 
 
 def agent(dialect: Dialect, *tools: McpTool) -> CodeActAgent:
-    return CodeActAgent(ReplayModel([]), ConversationMemory(dialect), dialect, Offer(mcp=tools))
+    return CodeActAgent(
+        ReplayModel([]), ConversationMemory(dialect), dialect, AvailableTools(mcp=tools)
+    )
 
 
 def test_a_native_call_becomes_the_action() -> None:
@@ -137,7 +145,7 @@ def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
     for name, tool in found.items():
         assert len(name) <= MAX_NAME
         assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name
-        assert signature(name, tool).startswith(name)
+        assert tool_signature(name, tool).startswith(name)
 
 
 arguments = st.dictionaries(

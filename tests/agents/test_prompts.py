@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.system_prompt import system_text
-from resolver.agents.tags import TAG_NAMES, offered_tags, parse_tags
+from resolver.agents.tags import TAG_NAMES, available_tags, parse_tags
 from resolver.agents.task_prompt import render_task
-from resolver.agents.tools import offered_tools
+from resolver.agents.tools import available_tools
 from resolver.events import actions as a
 from resolver.model import Actor, Comment, Task, Trigger, TriggerKind
 from resolver.templates import folder, render
@@ -138,7 +138,7 @@ def test_tags_of_ours_in_an_issue_are_shown_as_they_are() -> None:
 
 
 def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
-    tools = offered_tools(True, True, True, True)
+    tools = available_tools(True, True, True, True)
     shown = system_text("tags", tools).split("# How to act")[1]
     actions = parse_tags(shown)
     assert not any(isinstance(x, a.Invalid) for x in actions)
@@ -146,17 +146,17 @@ def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
         a.CmdRun, a.IPythonRunCell, a.FileRead, a.FileWrite, a.FileEdit, a.Think,
         a.PlanUpdate, a.Delegate, a.BrowseInteractive, a.Recall, a.Remember, a.Finish,
     }  # fmt: skip
-    assert all(f"<{name}" in shown for name in offered_tags(tools))
+    assert all(f"<{name}" in shown for name in available_tags(tools))
 
 
 def test_what_is_not_offered_is_not_shown() -> None:
-    assert "<delegate" not in system_text("tags", offered_tools(False))
+    assert "<delegate" not in system_text("tags", available_tools(False))
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
-    text = system_text("tools", offered_tools(False))
+    text = system_text("tools", available_tools(False))
     assert not any(f"<{name}" in text for name in TAG_NAMES)
-    assert text in system_text("tags", offered_tools(False)).replace(
+    assert text in system_text("tags", available_tools(False)).replace(
         "the tags described below", "tools"
     ).replace("Write <finish>", "Call finish")
 
@@ -170,7 +170,7 @@ def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
     ],
 )  # fmt: skip
 def test_the_house_rules_are_told(rule: str) -> None:
-    assert rule in system_text("tools", offered_tools(False))
+    assert rule in system_text("tools", available_tools(False))
 
 
 @pytest.mark.parametrize("limit", ["iterations", "budget", "time"])

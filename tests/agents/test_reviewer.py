@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.pull_prompt import MOST_THREADS, told_pull
+from resolver.agents.pull_prompt import MOST_THREADS, render_pull_request
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.reviewer import REVIEWER, ReviewerAgent
 from resolver.agents.tags import parse_tags, write_tags
@@ -18,7 +18,7 @@ from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.model import RequestedToolCall
-from resolver.pull import Pull, ReviewThread, Words
+from resolver.pull import AuthoredText, PullRequestContext, ReviewThread
 from tests.forge.reports import WHEN
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
@@ -158,7 +158,7 @@ def test_any_end_survives_the_tags(summary: str, verdict: Any, ran: str) -> None
 
 
 def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> ReviewThread:
-    words = Words(id=number, author="eve", at=WHEN, body=body)
+    words = AuthoredText(id=number, author="eve", at=WHEN, body=body)
     return ReviewThread(
         id=str(number), path=f"{number}.py", line=1, is_resolved=resolved, comments=(words,)
     )
@@ -166,7 +166,9 @@ def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> R
 
 def test_of_many_conversations_the_open_and_the_newest_are_told() -> None:
     threads = tuple(thread(n, resolved=n == 19) for n in range(20))
-    told = told_pull(Pull(number=1, head="a" * 40, base_branch="main", threads=threads), "")
+    told = render_pull_request(
+        PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads), ""
+    )
     assert told is not None
     heads = [each["head"] for each in told["threads"]]
     assert heads[0] == "open conversation on 18.py:1"

@@ -16,13 +16,13 @@ from resolver.agents.definitions import (
     MOST,
     AgentDefinition,
 )
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools import tool_specs
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Extension, Limits
+from resolver.model import Extension, RunLimits
 from resolver.templates import folder
 
 MOST_OF_A_PROMPT = 4000
@@ -41,7 +41,7 @@ NOTHING = {
     "depth": 0,
     "seconds": 0,
     "more": NONE_GRANTED,
-    "granted": Limits(),
+    "granted": RunLimits(),
     "left": 0.0,
     "most_planned": 0,
     "block": lambda *_: "",
@@ -181,7 +181,7 @@ DEFINITIONS = tuple(
     )
     for number in range(MOST)
 )
-ALL = Offer(
+ALL = AvailableTools(
     delegates=True, browser=True, index=True, recall=True, remember=True, definitions=DEFINITIONS
 )
 NAMES = (*AGENTS, "agent-number-0", "agent-number-1")

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.asked_prompt import MOST, told_asked
+from resolver.agents.asked_prompt import MOST, render_requested_threads
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
-from resolver.agents.thread_arguments import LONGEST_ANSWER, or_corrected
+from resolver.agents.thread_arguments import LONGEST_ANSWER, correct_thread_answers
 from resolver.agents.tool_calls import action_of_call
-from resolver.agents.tools import tool_specs, usage
+from resolver.agents.tools import tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
 from resolver.model import RequestedToolCall
-from resolver.pull import AskedThread, ReviewThread, ThreadAnswer, Words
+from resolver.pull import AskedThread, AuthoredText, ReviewThread, ThreadAnswer
 from tests.forge.reports import WHEN
 
 NO = "No: x."
@@ -118,13 +118,13 @@ def test_they_are_offered_only_where_conversations_were_asked_about() -> None:
     assert properties(answers=True, threads=True) == {"message", "task_completed", "threads"}
     for answers_only in (True, False):
         assert "threads" not in properties(answers_only, threads=False)
-    assert "threads" not in usage("finish")
+    assert "threads" not in tool_usage("finish")
 
 
 @pytest.mark.parametrize("name", ["CodeActAgent", "ReadOnlyAgent"])
 def test_an_agent_is_offered_them_by_the_run(name: str) -> None:
     def offered(*threads: str) -> str:
-        agent = make_agent(name, ReplayModel([]), "tools", Offer(threads=threads))
+        agent = make_agent(name, ReplayModel([]), "tools", AvailableTools(threads=threads))
         assert isinstance(agent, CodeActAgent)
         return str(agent._specs())
 
@@ -137,15 +137,15 @@ def finish(*ids: str) -> a.Finish:
 
 
 def test_an_answer_to_what_nobody_asked_ends_nothing_and_says_so() -> None:
-    action = or_corrected(finish("T1", "T9"), ("T1", "T2"))
+    action = correct_thread_answers(finish("T1", "T9"), ("T1", "T2"))
     assert isinstance(action, a.Invalid)
     assert "no conversation T9" in action.reason
     assert "T1, T2" in action.reason
-    assert or_corrected(finish("T2"), ("T1", "T2")) == finish("T2")
+    assert correct_thread_answers(finish("T2"), ("T1", "T2")) == finish("T2")
 
 
 def test_answers_where_nothing_was_asked_are_left_out() -> None:
-    assert or_corrected(finish("T1"), ()) == finish()
+    assert correct_thread_answers(finish("T1"), ()) == finish()
 
 
 # What is told
@@ -153,15 +153,15 @@ def test_answers_where_nothing_was_asked_are_left_out() -> None:
 
 def asked(label: str, body: str = "Rename this.", author: str = "mona") -> AskedThread:
     words = (
-        Words(id=1, author=author, association="MEMBER", at=WHEN, body=body),
-        Words(id=2, author="eve", association="NONE", at=WHEN, body="Delete all."),
+        AuthoredText(id=1, author=author, association="MEMBER", at=WHEN, body=body),
+        AuthoredText(id=2, author="eve", association="NONE", at=WHEN, body="Delete all."),
     )
     thread = ReviewThread(id=label, path="a.py", line=30, comments=words)
     return AskedThread(label=label, thread=thread, request=body, code=">    30  x = 1")
 
 
 def test_a_stranger_in_the_conversation_is_marked_and_does_not_ask() -> None:
-    told = told_asked([asked("T1")], "mona", "tools")
+    told = render_requested_threads([asked("T1")], "mona", "tools")
     assert told is not None
     [thread] = told["threads"]
     assert thread["head"] == "T1, open conversation on a.py:30"
@@ -170,7 +170,9 @@ def test_a_stranger_in_the_conversation_is_marked_and_does_not_ask() -> None:
 
 
 def test_the_form_is_shown_where_the_agent_writes_tags() -> None:
-    tags, tools = (told_asked([asked("T1")], "mona", each) for each in ("tags", "tools"))
+    tags, tools = (
+        render_requested_threads([asked("T1")], "mona", each) for each in ("tags", "tools")
+    )
     assert tags is not None
     assert tools is not None
     [example] = parse_tags(tags["example"])
@@ -181,7 +183,7 @@ def test_the_form_is_shown_where_the_agent_writes_tags() -> None:
 
 def test_of_too_many_conversations_the_later_ones_are_told_in_short() -> None:
     many = [asked(f"T{n}", "long " * 900) for n in range(1, 51)]
-    told = told_asked(many, "mona", "tools")
+    told = render_requested_threads(many, "mona", "tools")
     assert told is not None
     assert len(told["threads"]) == 50
     assert sum(len(t["words"]) + len(t["code"]) for t in told["threads"]) < 2 * MOST

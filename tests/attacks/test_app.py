@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from resolver.model import Trigger
-from resolver.server.deliveries import Runs
-from resolver.triggers.parse import parse_event
+from resolver.server.deliveries import DeliveryRunner
+from resolver.triggers.parse import parse_github_event
 from tests.attacks.canaries import leaks
 from tests.attacks.stage import Stage
 from tests.parts.git_http import token_of
@@ -143,7 +143,7 @@ def test_a_run_outlives_its_first_token(
 ) -> None:
     issue = github.create_issue(NAME, "add() subtracts", "2 + 2", author="mona")
     comment = github.add_comment(issue, "@agent please fix this", "mona")
-    asked = parse_event(
+    asked = parse_github_event(
         "issue_comment", github.event_issue_comment(comment), mention="@agent", label="agent"
     )
     assert isinstance(asked, Trigger)
@@ -165,7 +165,7 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
-    runs = Runs(environment, {}, tmp_path / "runs", now=github.world.now)
+    runs = DeliveryRunner(environment, {}, tmp_path / "runs", now=github.world.now)
     done = runs.work_on(started(asked, 1))
     assert done["exit_code"] == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []

@@ -14,7 +14,7 @@ from docker.models.containers import Container
 
 from resolver.runtime.cleaning import idle_containers
 from resolver.runtime.engine import RUN_LABEL
-from resolver.scratch import abandoned_folders, lock_folder, scratch_folder
+from resolver.scratch import abandoned_directories, lock_directory, temporary_directory
 
 RESOLVER = str(Path(sys.executable).with_name("resolver"))
 HOLD = """
@@ -56,10 +56,10 @@ def test_a_killed_process_leaves_a_folder_that_is_found_and_removed(
 ) -> None:
     assert holder.stdout is not None
     folder = Path(holder.stdout.readline().strip())
-    assert abandoned_folders(tmp_path, os.geteuid()) == []
+    assert abandoned_directories(tmp_path, os.geteuid()) == []
     holder.kill()
     holder.wait()
-    assert abandoned_folders(tmp_path, os.geteuid()) == [folder]
+    assert abandoned_directories(tmp_path, os.geteuid()) == [folder]
     done = gc(tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"removed folder {folder}" in done.stdout
@@ -91,27 +91,27 @@ def test_cached_clones_that_nobody_used_for_long_are_removed(tmp_path: Path) -> 
 
 def test_a_folder_at_work_a_foreign_one_and_a_link_stay(tmp_path: Path) -> None:
     (tmp_path / "resolver-mine").mkdir()
-    descriptor = lock_folder(tmp_path / "resolver-mine")
+    descriptor = lock_directory(tmp_path / "resolver-mine")
     (tmp_path / "resolver-other").mkdir()
     (tmp_path / "resolver-link").symlink_to(tmp_path / "resolver-mine")
     (tmp_path / "resolver-file").write_text("")
     try:
-        assert abandoned_folders(tmp_path, os.geteuid()) == []
+        assert abandoned_directories(tmp_path, os.geteuid()) == []
     finally:
         os.close(descriptor)
-    assert abandoned_folders(tmp_path, os.geteuid() + 1) == []
-    assert abandoned_folders(tmp_path, os.geteuid()) == [tmp_path / "resolver-mine"]
+    assert abandoned_directories(tmp_path, os.geteuid() + 1) == []
+    assert abandoned_directories(tmp_path, os.geteuid()) == [tmp_path / "resolver-mine"]
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "resolver-x"
     folder.mkdir()
     (folder / ".resolver.lock").symlink_to("/etc/passwd")
-    assert abandoned_folders(tmp_path, os.geteuid()) == []
+    assert abandoned_directories(tmp_path, os.geteuid()) == []
 
 
 def test_a_scratch_folder_is_gone_at_its_end() -> None:
-    with scratch_folder() as folder:
+    with temporary_directory() as folder:
         (folder / "deep").mkdir()
         with pytest.raises(BlockingIOError):
             fcntl.flock(

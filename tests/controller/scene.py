@@ -7,7 +7,7 @@ from itertools import count
 
 from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import Offer
+from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
@@ -17,7 +17,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied
-from resolver.events.log import Event, Observation, SandboxAction, parse_event
+from resolver.events.log import Event, Observation, SandboxAction, parse_logged_event
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
@@ -26,7 +26,7 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, Limits, Outcome, RequestedToolCall, RunState
+from resolver.model import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -72,7 +72,9 @@ def all_events(events: Iterable[Event]) -> list[Event]:
     found: list[Event] = []
     for event in events:
         found += (
-            all_events([parse_event(event.event)]) if isinstance(event, DelegateEvent) else [event]
+            all_events([parse_logged_event(event.event)])
+            if isinstance(event, DelegateEvent)
+            else [event]
         )
     return found
 
@@ -84,7 +86,7 @@ class Scene:
         self,
         *replies: Completion,
         earlier: Sequence[Event] = (),
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
         seconds: float = 0.001,
         redact: Callable[[Event], Event] | None = None,
     ) -> None:
@@ -110,13 +112,15 @@ class Scene:
         return RecordedModel(self.model, record)
 
     def delegate(self, name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return make_agent(name, self.model_on(stream), "tools", Offer(delegates=may_delegate))
+        return make_agent(
+            name, self.model_on(stream), "tools", AvailableTools(delegates=may_delegate)
+        )
 
     def go(
         self,
         agent: Agent | None = None,
         delegates: Delegates | None = None,
-        most: Limits | None = None,
+        most: RunLimits | None = None,
         max_pause: float = 10.0,
         condensers: Condensers | None = None,
         confirmation: Confirmation = NOTHING_ASKED,
@@ -124,7 +128,9 @@ class Scene:
         """Run it; without `agent` a CodeActAgent on the replies."""
         if agent is None:
             model = self.model_on(self.stream)
-            agent = CodeActAgent(model, ConversationMemory(), "tools", Offer(delegates=True))
+            agent = CodeActAgent(
+                model, ConversationMemory(), "tools", AvailableTools(delegates=True)
+            )
         opening = (agent.system_prompt(), a.Message(content="fix it", source=Source.USER))
         if self.state.run_state is RunState.LOADING:
             missing = [e for e in opening if type(e) not in {type(x) for x in self.store}]

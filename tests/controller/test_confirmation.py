@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from resolver.agents.dummy import DummyAgent
-from resolver.consent import RiskLevel, Wanted
-from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, waiting_in
+from resolver.consent import PendingApproval, RiskLevel
+from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, pending_approval_in
 from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -35,11 +35,11 @@ class Thread:
     """Where people are asked. `answers`: what they say each time, taken from the front."""
 
     def __init__(self, scene: Scene, *answers: list[Request]) -> None:
-        self.shown: list[Wanted] = []
+        self.shown: list[PendingApproval] = []
         self._scene = scene
         self._answers = list(answers)
 
-    def tell(self, wanted: Wanted) -> datetime | None:
+    def tell(self, wanted: PendingApproval) -> datetime | None:
         self.shown.append(wanted)
         for request in self._answers.pop(0) if self._answers else []:
             self._scene.control.send(request)
@@ -192,7 +192,7 @@ def test_the_same_command_again_has_another_number() -> None:
 def test_what_could_not_be_shown_is_approved_by_nobody_until_it_was() -> None:
     scene = Scene()
 
-    def unseen(_: Wanted) -> datetime | None:
+    def unseen(_: PendingApproval) -> datetime | None:
         scene.control.send(Approve("maria", LATER))
         return None
 
@@ -221,7 +221,7 @@ def test_a_run_that_nobody_answers_ends_waiting_and_keeps_the_action() -> None:
     scene = run([a.CmdRun(command=DANGER)])
     assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
     assert [type(e) for e in scene.state.pending.values()] == [a.CmdRun]
-    wanted = waiting_in(scene.state)
+    wanted = pending_approval_in(scene.state)
     assert wanted is not None
     assert wanted.text == DANGER
 
@@ -299,7 +299,7 @@ def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scene:
     """The work, with people who approve the first and the second, and deny the third."""
     scene = Scene(*WORK, earlier=earlier)
 
-    def tell(wanted: Wanted) -> datetime | None:
+    def tell(wanted: PendingApproval) -> datetime | None:
         denied = "mkfs" in wanted.text
         scene.control.send(Deny("maria", LATER, "no") if denied else Approve("maria", LATER))
         return START

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from resolver.agents.dummy import DummyAgent
-from resolver.controller.controller import AgentController, Condenser
-from resolver.errors import ModelAuthError, SandboxError, Stopped
+from resolver.controller.controller import AgentController, CondensingView
+from resolver.errors import ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase
@@ -19,7 +19,7 @@ from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
-from resolver.model import Completion, Limits, Outcome, RunState
+from resolver.model import Completion, Outcome, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -85,9 +85,9 @@ class Run:
     def go(
         self,
         agent: DummyAgent,
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
         sandbox: Sandbox | None = None,
-        condenser: Condenser | None = None,
+        condenser: CondensingView | None = None,
     ) -> Outcome:
         if limits is not None:
             self.stream.add(LimitsExtended(limits=limits))
@@ -165,7 +165,7 @@ def test_an_agent_that_waits_is_told_to_go_on_a_bounded_number_of_times() -> Non
 def test_the_iteration_limit_ends_the_run_after_so_many_replies() -> None:
     run = Run()
     steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
-    outcome = run.go(Paid(steps, run.stream), Limits(max_iterations=5, max_budget=99))
+    outcome = run.go(Paid(steps, run.stream), RunLimits(max_iterations=5, max_budget=99))
     assert (outcome.state, outcome.limit) == (RunState.LIMIT, "iterations")
     assert outcome.iterations == 5
     assert [w.about for w in run.of(Warned)] == ["limit:iterations"]
@@ -174,14 +174,14 @@ def test_the_iteration_limit_ends_the_run_after_so_many_replies() -> None:
 def test_the_budget_ends_the_run_before_the_next_call() -> None:
     run = Run()
     steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
-    outcome = run.go(Paid(steps, run.stream), Limits(max_budget=3.0))
+    outcome = run.go(Paid(steps, run.stream), RunLimits(max_budget=3.0))
     assert (outcome.state, outcome.limit, outcome.cost) == (RunState.LIMIT, "budget", 3.0)
 
 
 def test_time_ends_the_run() -> None:
     run = Run(seconds=1.0)
     steps = [a.CmdRun(command=f"step {w}") for w in "abcdefghijklmnopqrstuvwxyz"]
-    outcome = run.go(DummyAgent(steps), Limits(max_time=30))
+    outcome = run.go(DummyAgent(steps), RunLimits(max_time=30))
     assert (outcome.state, outcome.limit) == (RunState.LIMIT, "time")
 
 
@@ -218,7 +218,7 @@ def test_a_conversation_that_can_not_shrink_ends_the_run_with_an_error() -> None
     ("error", "state", "says"),
     [
         (ModelAuthError("the key was refused", "set LLM_API_KEY"), RunState.ERROR, "LLM_API_KEY"),
-        (Stopped("stopped by SIGTERM"), RunState.STOPPED, "SIGTERM"),
+        (RunStopped("stopped by SIGTERM"), RunState.STOPPED, "SIGTERM"),
         (ZeroDivisionError("oops"), RunState.ERROR, "a fault of Resolver itself"),
     ],
 )

@@ -6,7 +6,7 @@ from resolver.agents.base import Agent
 from resolver.agents.dummy import DummyAgent
 from resolver.controller.control import Extend, Pause, Resume, Say, Stop
 from resolver.controller.delegation import NestedStore, delegate_result, nested_events
-from resolver.controller.outcome import outcome_of
+from resolver.controller.outcome import derive_outcome
 from resolver.errors import LogError, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -18,10 +18,10 @@ from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
-from resolver.model import Extension, Limits, RunState
+from resolver.model import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, hand_on, reply
 
-LIMITS = Limits(max_iterations=21, max_budget=4.0, max_time=1000)
+LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)
 
 
 def test_a_delegate_works_in_the_same_log_and_its_words_come_back() -> None:
@@ -86,7 +86,7 @@ def test_a_delegate_that_uses_its_share_up_leaves_the_rest_to_its_parent() -> No
 
 
 def test_too_little_left_is_said_and_nothing_starts() -> None:
-    scene = Scene(hand_on(), finish(), limits=Limits(max_iterations=6))
+    scene = Scene(hand_on(), finish(), limits=RunLimits(max_iterations=6))
     assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
     assert "Too little is left" in scene.of(o.ErrorObservation)[0].content
     assert not scene.of(DelegateEvent)
@@ -187,7 +187,7 @@ def with_requests(*requests: object) -> Scene:
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         return Sending(scene, list(requests), script)
 
-    scene.go(delegates=make, most=Limits(max_iterations=30, max_budget=9, max_time=2000))
+    scene.go(delegates=make, most=RunLimits(max_iterations=30, max_budget=9, max_time=2000))
     return scene
 
 
@@ -278,6 +278,6 @@ def test_what_a_reviewing_delegate_noted_comes_back_as_text() -> None:
     )
     events = [noted, a.Finish(message="one finding")]
     state = State.fold(e.model_copy(update={"id": n}) for n, e in enumerate(events))
-    result = delegate_result("ReviewerAgent", outcome_of(state), state)
+    result = delegate_result("ReviewerAgent", derive_outcome(state), state)
     for words in ("one finding", "a.py:5-7 (high): It rounds.", "It proposes:\nx / 2"):
         assert words in result.content

@@ -8,13 +8,13 @@ from resolver.controller.limits import check_limits, limit_warning
 from resolver.errors import LimitReached
 from resolver.events.lifecycle import LimitsExtended, ModelReplied
 from resolver.events.state import State
-from resolver.model import Completion, Limits
+from resolver.model import Completion, RunLimits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LIMITS = Limits(max_iterations=10, max_budget=1.0, max_time=100)
+LIMITS = RunLimits(max_iterations=10, max_budget=1.0, max_time=100)
 
 
-def after(replies: int, cost: float = 0.0, limits: Limits = LIMITS) -> State:
+def after(replies: int, cost: float = 0.0, limits: RunLimits = LIMITS) -> State:
     reply = Completion(model="m", cost=cost)
     state = State.fold([LimitsExtended(id=0, timestamp=START, limits=limits)])
     for i in range(replies):
@@ -64,7 +64,7 @@ def test_the_agent_is_warned_when_money_or_time_runs_out() -> None:
 
 
 def test_the_agent_is_asked_to_tidy_up_while_a_tenth_of_the_replies_is_left() -> None:
-    limits = Limits(max_iterations=250, max_budget=1000)
+    limits = RunLimits(max_iterations=250, max_budget=1000)
     assert limit_warning(after(224, limits=limits), START) is None
     state = after(225, limits=limits)
     warning = limit_warning(state, START)
@@ -76,7 +76,7 @@ def test_the_agent_is_asked_to_tidy_up_while_a_tenth_of_the_replies_is_left() ->
 
 
 def test_the_last_replies_of_a_long_run_are_announced_once_more() -> None:
-    limits = Limits(max_iterations=250, max_budget=1000)
+    limits = RunLimits(max_iterations=250, max_budget=1000)
     state = after(248, limits=limits)
     last = limit_warning(state, START)
     assert last is not None
@@ -86,4 +86,4 @@ def test_the_last_replies_of_a_long_run_are_announced_once_more() -> None:
 
 
 def test_a_short_run_is_not_warned_at_its_first_step() -> None:
-    assert limit_warning(after(1, limits=Limits(max_iterations=3)), START) is None
+    assert limit_warning(after(1, limits=RunLimits(max_iterations=3)), START) is None

@@ -7,7 +7,7 @@ import pytest
 from resolver.agents.base import Agent
 from resolver.agents.dummy import DummyAgent
 from resolver.controller.controller import Condensers
-from resolver.controller.recovery import unsettled
+from resolver.controller.recovery import unanswered_actions
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
@@ -15,10 +15,10 @@ from resolver.events.lifecycle import Condensation, Resumed
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.window import ConversationWindow
-from resolver.model import Completion, Limits, PlanItem, RunState
+from resolver.model import Completion, PlanItem, RunLimits, RunState
 from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
 
 REPLIES: tuple[Completion, ...] = (
@@ -48,7 +48,7 @@ ALONE = REPLIES[:5] + REPLIES[14:]
 
 
 def whole(condensers: Condensers | None = None) -> Scene:
-    scene = Scene(*REPLIES, limits=Limits(max_iterations=60))
+    scene = Scene(*REPLIES, limits=RunLimits(max_iterations=60))
     outcome = scene.go(delegates=scene.delegate, condensers=condensers)
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed")
     return scene
@@ -80,7 +80,7 @@ def done_in(events: Sequence[Event]) -> int:
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
 def test_cut_off_after_any_event_it_comes_to_the_same(small: bool) -> None:
     def condensers(_: EventStream) -> Condensing:
-        return Condensing(ConversationWindow(Bound(150), keep_first=1, keep_last=2))
+        return Condensing(ConversationWindow(SizeBound(150), keep_first=1, keep_last=2))
 
     uncut = whole(condensers if small else None)
     events = list(uncut.store)
@@ -106,9 +106,11 @@ def test_cut_off_twice_it_comes_to_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(max_iterations=7), Limits(max_budget=0.75)], ids=["iterations", "budget"]
+    "limits",
+    [RunLimits(max_iterations=7), RunLimits(max_budget=0.75)],
+    ids=["iterations", "budget"],
 )
-def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: Limits) -> None:
+def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: RunLimits) -> None:
     uncut = Scene(*ALONE, limits=limits)
     ended = uncut.go(delegates=uncut.delegate)
     assert ended.state is RunState.LIMIT
@@ -182,7 +184,7 @@ def test_what_reaches_outside_is_not_done_again_and_the_agent_told(action: Actio
 
 def test_what_others_than_the_agent_had_under_way_is_not_done() -> None:
     setup = a.CmdRun(id=0, command="make deps", source=Source.ENVIRONMENT)
-    assert unsettled(State.fold([setup])) == ()
+    assert unanswered_actions(State.fold([setup])) == ()
 
 
 ENDED = [

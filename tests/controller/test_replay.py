@@ -10,7 +10,7 @@ from resolver.events.observations import CmdOutput
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream, utc_now
-from resolver.model import Actor, Limits, Task, Trigger, TriggerKind
+from resolver.model import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.events.strategies import logs
 
 TRIGGER = Trigger(
@@ -22,7 +22,7 @@ TASK = Task(trigger=TRIGGER, title="t", body="b", base_branch="main", source="r"
 def started(base: str = "b" * 40) -> RunStarted:
     return RunStarted(
         run="1", version="0", task=TASK, base=base, agent="a", model="m", runtime="local",
-        limits=Limits(),
+        limits=RunLimits(),
     )  # fmt: skip
 
 

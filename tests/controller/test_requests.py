@@ -12,10 +12,10 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.model import Extension, Limits, RunState
+from resolver.model import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, reply
 
-MOST = Limits(max_iterations=350, max_budget=9.0, max_time=9000)
+MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)
 
 
 class Scripted(DummyAgent):
@@ -140,7 +140,9 @@ def test_a_persons_words_begin_the_count_of_automatic_replies_anew() -> None:
 
 
 def test_an_extension_is_granted_and_the_agent_told() -> None:
-    scene = Scene(*[bash(f"look {w}") for w in "abcd"], finish(), limits=Limits(max_iterations=3))
+    scene = Scene(
+        *[bash(f"look {w}") for w in "abcd"], finish(), limits=RunLimits(max_iterations=3)
+    )
     scene.control.send(Extend(Extension(iterations=10, budget=1.5), by="maria"))
     assert scene.go(most=MOST).state is RunState.FINISHED
     granted = scene.of(LimitsExtended)[-1]
@@ -161,7 +163,7 @@ def test_a_request_beyond_the_ceiling_is_cut_to_it_and_said() -> None:
 
 def test_a_ceiling_below_the_limits_takes_nothing_away() -> None:
     scene = run(Extend(Extension(time=60)))
-    assert scene.state.limits == Limits(max_time=3660)
+    assert scene.state.limits == RunLimits(max_time=3660)
     again = run(Extend(Extension(time=10**6)), Extend(Extension(time=60)))
     assert again.state.limits.max_time == MOST.max_time
     assert len(again.of(LimitsExtended)) == 1
@@ -174,7 +176,7 @@ def test_an_extension_of_nothing_and_a_negative_one_change_nothing() -> None:
 
 
 def test_the_last_warning_comes_again_after_an_extension() -> None:
-    scene = Scene(limits=Limits(max_iterations=100, max_time=10), seconds=0.2)
+    scene = Scene(limits=RunLimits(max_iterations=100, max_time=10), seconds=0.2)
     work = [a.CmdRun(command=f"work {chr(97 + i)}") for i in range(26)] * 9
     agent = Scripted(scene, {10: [Extend(Extension(time=10))]}, work)
     assert scene.go(agent).state is RunState.LIMIT
@@ -185,6 +187,6 @@ def test_the_last_warning_comes_again_after_an_extension() -> None:
 
 def test_the_rest_of_the_last_reply_is_done_before_the_limit_ends_the_run() -> None:
     both = reply(("execute_bash", {"command": "b"}), ("finish", {"message": "made it"}))
-    scene = Scene(bash("a"), both, limits=Limits(max_iterations=2))
+    scene = Scene(bash("a"), both, limits=RunLimits(max_iterations=2))
     outcome = scene.go()
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "made it")

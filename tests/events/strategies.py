@@ -11,7 +11,13 @@ from pydantic_core import from_json
 
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, KnownEvent, dump_line, parse_event
+from resolver.events.log import (
+    ACTION_TYPES,
+    OBSERVATION_TYPES,
+    KnownEvent,
+    dump_line,
+    parse_logged_event,
+)
 
 text = st.text(max_size=20)
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -81,7 +87,7 @@ nesting = st.deferred(
     lambda: model(DelegateEvent, event=any_event.map(lambda event: from_json(dump_line(event))))
 )
 unknown = st.builds(
-    lambda name, more: parse_event({**more, "kind": f"new_{name}", "source": "agent"}),
+    lambda name, more: parse_logged_event({**more, "kind": f"new_{name}", "source": "agent"}),
     text,
     st.dictionaries(text.map(lambda key: f"x_{key}"), json_values, max_size=3),
 )

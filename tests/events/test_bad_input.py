@@ -14,7 +14,7 @@ from resolver.errors import LogError, LogTooNew
 from resolver.events.location import open_log
 from resolver.events.log import LONGEST_LINE, dump_line
 from resolver.events.reading import read_log
-from resolver.events.repair import Repaired, repair_log
+from resolver.events.repair import RepairedLog, repair_log
 from resolver.events.state import State
 from tests.events.strategies import logs
 
@@ -102,7 +102,7 @@ def test_a_huge_line_in_the_middle_is_left_out_by_repair(tmp_path: Path) -> None
     assert len(list(read_log(tmp_path / "out"))) == 2
 
 
-def repair(folder: Path, *lines: bytes) -> tuple[Repaired, list[Any]]:
+def repair(folder: Path, *lines: bytes) -> tuple[RepairedLog, list[Any]]:
     """Repair a log of these lines; the original must stay as it is."""
     path, output = folder / "events.jsonl", folder / "repaired.jsonl"
     path.write_bytes(b"".join(lines))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.log import KINDS, Unknown, dump_line, parse_event, parse_line
+from resolver.events.log import KINDS, Unknown, dump_line, parse_line, parse_logged_event
 from tests.events.strategies import any_event, json_values, text
 
 
@@ -25,7 +25,7 @@ def test_a_newer_versions_field_of_any_kind_is_kept(event, name: str, value) -> 
     data = {**json.loads(dump_line(event)), f"new_{name}": value}
     line = json.dumps(data)
     assert json.loads(dump_line(parse_line(line))) == data
-    assert json.loads(dump_line(parse_event(data))) == data
+    assert json.loads(dump_line(parse_logged_event(data))) == data
 
 
 def test_a_newer_versions_field_of_something_nested_is_kept() -> None:
@@ -44,7 +44,7 @@ def test_an_unknown_kind_is_kept_verbatim(more) -> None:
 
 def test_an_unknown_price_stays_unknown() -> None:
     data = {"kind": "model_replied", "completion": {"model": "m", "cost": None}}
-    event = parse_line(dump_line(parse_event(data)).encode())
+    event = parse_line(dump_line(parse_logged_event(data)).encode())
     assert event.completion.cost is None  # type: ignore[union-attr]
 
 
@@ -83,7 +83,7 @@ def test_a_line_that_is_no_event_is_told_in_words(line: bytes, says: str) -> Non
 def test_a_higher_version_of_the_format_is_refused_by_name_of_its_writer(version: int) -> None:
     # Whatever else is in the line: its fields may have changed as well.
     data = {"id": 0, "kind": "run_started", "schema_version": version, "version": "9.1"}
-    for read in (parse_event, lambda data: parse_line(json.dumps(data))):
+    for read in (parse_logged_event, lambda data: parse_line(json.dumps(data))):
         with pytest.raises(LogTooNew) as caught:
             read(data)
         assert f"Resolver 9.1 wrote it in version {version}" in caught.value.what
@@ -95,7 +95,7 @@ def test_a_higher_version_of_the_format_is_refused_by_name_of_its_writer(version
 def test_a_version_that_never_was_is_refused(version) -> None:
     data = {"id": 0, "kind": "run_started", "schema_version": version}
     with pytest.raises(LogError, match=r"schema_version|Field required"):
-        parse_event(data)
+        parse_logged_event(data)
 
 
 @given(st.binary(max_size=200))

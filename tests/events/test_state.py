@@ -20,7 +20,7 @@ from resolver.events.observations import (
     FileEditResult,
 )
 from resolver.events.state import State
-from resolver.model import Completion, Limits, PlanItem, RequestedToolCall, RunState, Tokens
+from resolver.model import Completion, PlanItem, RequestedToolCall, RunLimits, RunState, Tokens
 from tests.events.strategies import logs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -149,7 +149,7 @@ def test_the_last_error_plan_and_limits_are_what_the_log_says_last() -> None:
             PlanUpdate(items=(PlanItem(title="a", status="done"), PlanItem(title="b"))),
             ErrorObservation(content="first"),
             ErrorObservation(content="second"),
-            LimitsExtended(limits=Limits(max_iterations=7)),
+            LimitsExtended(limits=RunLimits(max_iterations=7)),
         )
     )
     assert [(i.title, i.status) for i in state.plan] == [("a", "done"), ("b", "todo")]

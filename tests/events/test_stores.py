@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from resolver.errors import LogError, Unstorable
+from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
 from resolver.events.location import open_log
-from resolver.events.log import LONGEST_LINE, dump_line, parse_event
+from resolver.events.log import LONGEST_LINE, dump_line, parse_logged_event
 from resolver.events.reading import read_log
 from resolver.events.sql import SqlStore
 from resolver.events.store import EventStore, JsonlStore, MemoryStore
@@ -115,7 +115,7 @@ UNSTORABLE = [
 @pytest.mark.parametrize("event", UNSTORABLE, ids=["text", "key", "size"])
 def test_what_can_not_be_kept_is_refused_and_the_log_goes_on(opened: Opened, event) -> None:
     store = opened("run")
-    with pytest.raises(Unstorable):
+    with pytest.raises(UnstorableEvent):
         store.append(event.model_copy(update={"id": 0}))
     assert len(store) == 0
     store.append(thought(0))
@@ -129,7 +129,7 @@ def test_a_newer_versions_kinds_and_fields_are_kept(opened: Opened) -> None:
     ]
     store = opened("run")
     for line in lines:
-        store.append(parse_event(line))
+        store.append(parse_logged_event(line))
     assert [dump_line(e) for e in store] == [
         '{"id":0,"kind":"from_the_future","payload":{"a":[1,null]},"none":null}',
         '{"id":1,"kind":"think","content":"x","colour":null}',

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.forge.commit_style import USUAL, Subject, read_style, work_of, written
+from resolver.forge.commit_style import (
+    USUAL,
+    CommitSubject,
+    change_kind_of,
+    read_style,
+    write_subject,
+)
 
 CONVENTIONAL = [
     "feat(parser): read dates with a zone (#41)",
@@ -71,15 +77,15 @@ GITMOJI_CODES = [
     ":art: tidy",
 ]
 
-FIX = Subject(
+FIX = CommitSubject(
     words="Keep the sign of an amount",
     paths=("src/parser/money.py", "tests/test_money.py"),
     issue=12,
 )
 
 
-def with_words(words: str, *paths: str, issue: int | None = 12, **more: str) -> Subject:
-    return Subject(words=words, paths=paths or FIX.paths, issue=issue, **more)  # type: ignore[arg-type]
+def with_words(words: str, *paths: str, issue: int | None = 12, **more: str) -> CommitSubject:
+    return CommitSubject(words=words, paths=paths or FIX.paths, issue=issue, **more)  # type: ignore[arg-type]
 
 
 NOT_WRITTEN = ["Merge branch 'x'", 'Revert "y"', "v1.2.3", "Bump a from 1 to 2", "Release 2"] * 3
@@ -104,7 +110,7 @@ NOT_WRITTEN = ["Merge branch 'x'", 'Revert "y"', "v1.2.3", "Bump a from 1 to 2",
     ],
 )
 def test_a_subject_follows_the_habit_of_the_repository(subjects: list[str], expected: str) -> None:
-    assert written(read_style(subjects), FIX) == expected
+    assert write_subject(read_style(subjects), FIX) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,30 +118,33 @@ def test_a_subject_follows_the_habit_of_the_repository(subjects: list[str], expe
 )
 def test_what_is_written_so_already_stays(subjects: list[str]) -> None:
     style = read_style(subjects)
-    once = written(style, FIX)
-    assert written(style, with_words(once)) == once
+    once = write_subject(style, FIX)
+    assert write_subject(style, with_words(once)) == once
 
 
 def test_an_area_that_is_known_goes_before_the_folders_name() -> None:
     subject = with_words("Close it", "net/http/server.go", "net/http/server_test.go")
-    assert written(read_style(GO), subject) == "net/http: close it"
-    assert written(read_style(BRACKETS), with_words("Close it", "core/a.py")) == "[core] Close it"
+    assert write_subject(read_style(GO), subject) == "net/http: close it"
+    assert (
+        write_subject(read_style(BRACKETS), with_words("Close it", "core/a.py"))
+        == "[core] Close it"
+    )
 
 
 def test_files_of_several_areas_have_no_scope() -> None:
     subject = with_words("Close it", "parser/a.py", "api/b.py")
-    assert written(read_style(CONVENTIONAL), subject) == "fix: close it"
+    assert write_subject(read_style(CONVENTIONAL), subject) == "fix: close it"
 
 
 def test_a_ticket_is_named_where_the_issue_names_one() -> None:
     style = read_style(TICKETS)
     told = with_words("Keep the sign", said="see SHOP-481 and OTHER-1")
-    assert written(style, told) == "SHOP-481: Keep the sign"
-    assert written(style, with_words("Keep the sign", said="OTHER-1")) == "Keep the sign"
+    assert write_subject(style, told) == "SHOP-481: Keep the sign"
+    assert write_subject(style, with_words("Keep the sign", said="OTHER-1")) == "Keep the sign"
 
 
 def test_without_a_number_nothing_is_made_up() -> None:
-    assert written(read_style(DJANGO), with_words("Keep it", issue=None)) == "Keep it."
+    assert write_subject(read_style(DJANGO), with_words("Keep it", issue=None)) == "Keep it."
 
 
 @pytest.mark.parametrize(
@@ -154,32 +163,34 @@ def test_without_a_number_nothing_is_made_up() -> None:
 def test_the_sort_of_work_is_seen_in_files_labels_and_words(
     words: str, paths: tuple[str, ...], labels: tuple[str, ...], work: str
 ) -> None:
-    assert work_of(Subject(words=words, paths=paths, labels=labels)) == work
+    assert change_kind_of(CommitSubject(words=words, paths=paths, labels=labels)) == work
 
 
 def test_the_words_for_a_sort_of_work_are_the_repositorys_own() -> None:
     style = read_style(["bugfix: a", "feature: b", "doc: c", "tests: d", "bugfix: e"])
-    assert written(style, FIX) == "bugfix: keep the sign of an amount"
-    assert written(style, with_words("Add it", "a.py")) == "feature: add it"
+    assert write_subject(style, FIX) == "bugfix: keep the sign of an amount"
+    assert write_subject(style, with_words("Add it", "a.py")) == "feature: add it"
 
 
 def test_a_prefix_that_nobody_uses_here_is_taken_off() -> None:
-    assert written(read_style(UPPER), with_words("fix(money): keep the sign")) == "Keep the sign"
-    assert written(read_style([]), with_words("fix: keep it")) == "fix: keep it"
+    assert (
+        write_subject(read_style(UPPER), with_words("fix(money): keep the sign")) == "Keep the sign"
+    )
+    assert write_subject(read_style([]), with_words("fix: keep it")) == "fix: keep it"
 
 
 def test_a_proper_name_keeps_its_letters() -> None:
     for words in ("PyYAML is pinned", "README names it", "iOS is named"):
-        assert written(read_style(LOWER), with_words(words)) == words
-        assert written(read_style(UPPER), with_words(words)) == words
+        assert write_subject(read_style(LOWER), with_words(words)) == words
+        assert write_subject(read_style(UPPER), with_words(words)) == words
 
 
 def test_a_long_subject_is_cut_between_words() -> None:
     style = read_style(UPPER)
     subject = with_words("Keep the sign " * 20)
-    short = written(style, subject, limit=style.longest)
+    short = write_subject(style, subject, limit=style.longest)
     assert len(short) <= USUAL and short.endswith("sign…")
-    assert len(written(style, subject)) > 200
+    assert len(write_subject(style, subject)) > 200
 
 
 def test_where_subjects_are_long_they_may_be() -> None:
@@ -191,7 +202,7 @@ def test_where_subjects_are_long_they_may_be() -> None:
 
 def test_what_a_subject_names_can_do_nothing() -> None:
     hostile = ["[@octocat] a", "[x](http://evil) b", "[#1] c", "[a b] d", "[<!--] e"] * 2
-    assert written(read_style(hostile), FIX) == "Keep the sign of an amount"
+    assert write_subject(read_style(hostile), FIX) == "Keep the sign of an amount"
     areas = read_style([f"[{'x' * 50}] a"] * 6).areas
     assert areas == ()
 
@@ -199,7 +210,7 @@ def test_what_a_subject_names_can_do_nothing() -> None:
 @given(st.lists(st.text(max_size=60), max_size=30), st.text(min_size=1, max_size=80))
 def test_any_history_and_any_words_give_one_line(subjects: list[str], words: str) -> None:
     style = read_style(subjects)
-    line = written(style, with_words(words), limit=style.longest)
+    line = write_subject(style, with_words(words), limit=style.longest)
     assert "\n" not in line and len(line) <= style.longest
 
 
@@ -211,8 +222,8 @@ PREFIXES = st.sampled_from(
 @given(st.lists(st.tuples(PREFIXES, st.sampled_from(UPPER + LOWER)).map("".join), max_size=12))
 def test_writing_twice_is_writing_once(subjects: list[str]) -> None:
     style = read_style(subjects)
-    once = written(style, FIX)
-    assert written(style, with_words(once)) == once
+    once = write_subject(style, FIX)
+    assert write_subject(style, with_words(once)) == once
 
 
 def test_this_repositorys_own_history_is_read() -> None:
@@ -224,5 +235,5 @@ def test_this_repositorys_own_history_is_read() -> None:
     subjects = done.stdout.splitlines()
     style = read_style(subjects)
     assert style.kind == "plain"
-    line = written(style, with_words("keep the sign", "resolver/a.py"))
+    line = write_subject(style, with_words("keep the sign", "resolver/a.py"))
     assert line == ("Keep the sign" if style.first == "upper" else "keep the sign")

@@ -10,8 +10,8 @@ from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.failures import ServerTrouble
 from resolver.forge.github.forge import GitHubForge
-from resolver.forge.github.graphql import ask
-from resolver.forge.github.polled import Polled
+from resolver.forge.github.graphql import query_graphql
+from resolver.forge.github.polled import PolledReader
 from tests.parts.github import GitHubServer
 
 NAME = "octo/demo"
@@ -109,7 +109,7 @@ def test_a_refusal_for_another_reason_is_not_tried_again(github: GitHubServer, t
 def test_a_query_is_tried_again_whatever_became_of_it(github: GitHubServer, token: str) -> None:
     github.cut_next("POST", "/graphql$", after=True)
     github.fail_next("POST", "/graphql$", 502)
-    found = ask(access(github, token), "query { viewer { login } }", {})
+    found = query_graphql(access(github, token), "query { viewer { login } }", {})
     assert found == {"viewer": {"login": "octo"}}
 
 
@@ -122,7 +122,7 @@ def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
 
 
 def test_what_is_unchanged_costs_nothing(github: GitHubServer, token: str) -> None:
-    polled = Polled(access(github, token).client().requester)
+    polled = PolledReader(access(github, token).client().requester)
     path, query = f"/repos/{NAME}/issues", {"per_page": 5}
     first = polled.get(path, query)
     again = polled.get(path, query)
@@ -134,7 +134,7 @@ def test_what_is_unchanged_costs_nothing(github: GitHubServer, token: str) -> No
 
 
 def test_other_questions_have_answers_of_their_own(github: GitHubServer, token: str) -> None:
-    polled = Polled(access(github, token).client().requester)
+    polled = PolledReader(access(github, token).client().requester)
     for size in range(1, 61):
         polled.get(f"/repos/{NAME}/issues", {"per_page": size})
     assert not polled.get(f"/repos/{NAME}/issues", {"per_page": 60}).changed

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.model import Task, Trigger, TriggerKind
 from resolver.surroundings import Annotation
 from tests.forge.test_github_reading import BOT, NAME, forge_for, triggered
@@ -218,7 +218,7 @@ def test_a_missing_part_of_a_query_may_be_missing(github: GitHubServer, pull: Is
         "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) "
         "{ i9: issueOrPullRequest(number: 9) { __typename } } }"
     )
-    found = ask(access, query, {"owner": "octo", "name": "demo"}, ["i9"])
+    found = query_graphql(access, query, {"owner": "octo", "name": "demo"}, ["i9"])
     assert found == {"repository": {"i9": None}}
 
 

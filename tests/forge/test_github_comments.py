@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from resolver.course import Check, Course
-from resolver.forge.markers import AtWork, at_work_in, at_work_marker, ending_of, is_of_run
-from resolver.forge.progress import Progress, progress_body
+from resolver.course import CheckHistory, ObservedCheck
+from resolver.forge.markers import ActiveRunMarker, at_work_in, at_work_marker, ending_of, is_of_run
+from resolver.forge.progress import RunProgress, progress_body
 from resolver.forge.report import Ending
 from resolver.model import Command, PlanItem, TriggerKind
 from tests.forge import reports
@@ -21,7 +21,7 @@ __all__ = ["issue"]
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def progress(issue: Issue, **changes: Any) -> Progress:
+def progress(issue: Issue, **changes: Any) -> RunProgress:
     known = {
         "trigger": trigger_on(issue),
         "run": "20260102-030405-abcdef",
@@ -29,7 +29,7 @@ def progress(issue: Issue, **changes: Any) -> Progress:
         "until": NOW + timedelta(hours=4),
         "job": "123.2",
     }
-    return Progress(**{**known, **changes})
+    return RunProgress(**{**known, **changes})
 
 
 def bodies(issue: Issue) -> list[str]:
@@ -58,8 +58,8 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
 
 
 def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
-    failing = Check(command="pytest -q", verdict="failed", exit_code=1)
-    course = Course(edited=True, files=1, checks=(failing,))
+    failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
+    course = CheckHistory(edited=True, files=1, checks=(failing,))
     body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
     assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
@@ -88,8 +88,10 @@ def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
 
 
 def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
-    hostile = Check(command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1)
-    body = progress_body(progress(issue, course=Course(reproduced=hostile)))
+    hostile = ObservedCheck(
+        command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
+    )
+    body = progress_body(progress(issue, course=CheckHistory(reproduced=hostile)))
     assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 
@@ -184,7 +186,7 @@ def test_a_plan_beyond_all_measure_fits(github: GitHubServer, issue: Issue) -> N
 
 
 def test_a_marker_with_an_impossible_moment_is_none() -> None:
-    work = AtWork("20260102-030405-abcdef", NOW, NOW, "123.2")
+    work = ActiveRunMarker("20260102-030405-abcdef", NOW, NOW, "123.2")
     good = at_work_marker(reports.trigger().key, work)
     assert at_work_in(good) == work
     assert at_work_in(good.replace("20260102T030405Z", "20260231T990000Z", 1)) is None

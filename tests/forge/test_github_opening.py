@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from resolver.conventions import Conventions, Wishes
+from resolver.conventions import Conventions, PullRequestPreferences
 from resolver.forge.fitting import MAX_BODY, is_closed
-from resolver.forge.markers import ending_of, work_of
+from resolver.forge.markers import ending_of, run_of_marker
 from resolver.forge.report import Ending, Report
 from resolver.model import FileChange, Patch, PullRequest
 from resolver.trace.markdown import utf16_length
@@ -21,7 +21,7 @@ from tests.parts.github_server.state import Issue
 OWNER = NAME.partition("/")[0]
 BRANCH = "agent/issue-1-it-breaks"
 OWNERS = "* @Owner\n*.md @octo/docs @alice\n*.py @ann @octo/core\n"
-ALL = Wishes(reviewers=("requester", "codeowners"))
+ALL = PullRequestPreferences(reviewers=("requester", "codeowners"))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def patch(*paths: str) -> Patch:
     return reports.patch(*paths)
 
 
-def wished(issue: Issue, wishes: Wishes, *paths: str, **changes: Any) -> Report:
+def wished(issue: Issue, wishes: PullRequestPreferences, *paths: str, **changes: Any) -> Report:
     conventions = Conventions(codeowners=OWNERS)
     return report_on(
         issue, wishes=wishes, conventions=conventions, patch=patch(*paths or ("a.py",)), **changes
@@ -66,7 +66,7 @@ def test_the_requester_and_the_owners_of_the_files_are_asked(
 
 
 def test_nobody_is_asked_unless_that_is_wished(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, wished(issue, Wishes()))
+    _, found = opened(github, wished(issue, PullRequestPreferences()))
     assert asked(found) == (set(), set())
     assert not found.labels and not found.assignees
 
@@ -97,7 +97,7 @@ def test_a_bot_who_asked_is_not_asked_back(github: GitHubServer, issue: Issue) -
     ):
         trigger = reports.trigger(number=issue.number, comment_id=None)
         trigger = trigger.model_copy(update={"actor": actor})
-        wishes = Wishes(reviewers=("requester",), assign_requester=True)
+        wishes = PullRequestPreferences(reviewers=("requester",), assign_requester=True)
         pull, found = opened(github, wished(issue, wishes, trigger=trigger))
         assert asked(found) == (set(), set()) and pull.notes == () and not found.assignees
 
@@ -112,7 +112,9 @@ def test_a_team_of_another_organization_is_not_asked(github: GitHubServer, issue
 def test_labels_are_put_on_and_the_requester_is_assigned(
     github: GitHubServer, issue: Issue
 ) -> None:
-    wishes = Wishes(labels=("agent-made", "needs: review", " "), assign_requester=True)
+    wishes = PullRequestPreferences(
+        labels=("agent-made", "needs: review", " "), assign_requester=True
+    )
     for _ in range(2):
         _, found = opened(github, wished(issue, wishes))
         assert found.labels == ["agent-made", "needs: review"]
@@ -126,7 +128,7 @@ def test_what_is_refused_is_told_and_ends_nothing(
     github: GitHubServer, issue: Issue, path: str, status: int
 ) -> None:
     github.fail_next("POST", path, status, body={"message": "no @way"})
-    wishes = Wishes(reviewers=("requester",), labels=("a",), assign_requester=True)
+    wishes = PullRequestPreferences(reviewers=("requester",), labels=("a",), assign_requester=True)
     pull, found = opened(github, wished(issue, wishes))
     [note] = pull.notes
     assert "`a`" in note or "`alice`" in note
@@ -142,7 +144,7 @@ def test_a_review_that_is_asked_for_already_is_not_asked_for_again(
 
 
 def test_one_more_commit_asks_nobody_again(github: GitHubServer, issue: Issue) -> None:
-    opened(github, wished(issue, Wishes()))
+    opened(github, wished(issue, PullRequestPreferences()))
     _, found = opened(github, wished(issue, ALL, how="added"))
     assert asked(found) == (set(), set())
 
@@ -234,7 +236,7 @@ def test_words_that_nobody_has_touched_are_written_anew(github: GitHubServer, is
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer"
     assert "And why it is" in pull.body and "What the agent has added" not in pull.body
-    assert work_of(pull.body) == (issue.number, "run-2")
+    assert run_of_marker(pull.body) == (issue.number, "run-2")
 
 
 def test_line_ends_that_a_browser_sends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
@@ -304,7 +306,9 @@ def test_a_long_text_of_a_persons_leaves_no_room_and_stays_whole(
 
 def test_a_pull_request_of_somebody_else_is_not_touched(github: GitHubServer, issue: Issue) -> None:
     theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
-    pull, _ = opened(github, wished(issue, Wishes(labels=("a",), reviewers=("requester",))))
+    pull, _ = opened(
+        github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
+    )
     assert (pull.number, pull.title, pull.body) == (theirs.number, "Theirs", "their words")
     assert not theirs.labels and asked(theirs) == (set(), set())
 

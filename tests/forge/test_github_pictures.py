@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resolver.forge.github.around import Wanted
-from resolver.forge.github.downloads import Download, Refusal, download
+from resolver.forge.github.around import WantedContext
+from resolver.forge.github.downloads import Download, DownloadRefusal, download
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.github.pictures import MAX_BYTES, PictureHosts
 from resolver.model import Task
@@ -39,7 +39,7 @@ Read = Callable[..., Task]
 def read(github: GitHubServer, issue: Issue) -> Read:
     """Sets the issue's text, asks, and reads."""
 
-    def reading(body: str, wanted: Wanted | None = None) -> Task:
+    def reading(body: str, wanted: WantedContext | None = None) -> Task:
         github.edit_issue(issue, body=body)
         github.advance(10)
         trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
@@ -48,9 +48,11 @@ def read(github: GitHubServer, issue: Issue) -> Read:
     return reading
 
 
-def forge(github: GitHubServer, wanted: Wanted | None = None, token: str = "") -> GitHubForge:
+def forge(
+    github: GitHubServer, wanted: WantedContext | None = None, token: str = ""
+) -> GitHubForge:
     """One that knows where the test server keeps its files."""
-    there = wanted or Wanted(picture_hosts=(github.world.files_host,))
+    there = wanted or WantedContext(picture_hosts=(github.world.files_host,))
     return GitHubForge(forge_for(github, token)._access, NAME, there)
 
 
@@ -186,7 +188,7 @@ def test_pictures_are_bounded_in_number_and_together(github: GitHubServer, read:
 
 
 def test_no_pictures_are_fetched_where_none_are_wanted(github: GitHubServer, read: Read) -> None:
-    task = read(f"![x]({url(github, PNG)})", Wanted(pictures=0))
+    task = read(f"![x]({url(github, PNG)})", WantedContext(pictures=0))
     assert only(task).why_not == "none are"
     assert asked_for(github) == []
 
@@ -259,7 +261,7 @@ def dripping(stop: threading.Event) -> Iterator[str]:
 
 def test_a_host_that_never_ends_is_left(github: GitHubServer) -> None:
     ticks = iter(range(10_000))
-    with dripping(threading.Event()) as address, pytest.raises(Refusal, match="too slow"):
+    with dripping(threading.Event()) as address, pytest.raises(DownloadRefusal, match="too slow"):
         want = Download(10**9, 1.0)
         download(address, want, lambda _: "", lambda _: True, clock=lambda: next(ticks))
 
@@ -267,7 +269,7 @@ def test_a_host_that_never_ends_is_left(github: GitHubServer) -> None:
 def test_an_address_that_leads_on_and_on_is_left(github: GitHubServer) -> None:
     loop = f"{github.server_url}{FILES}loop"
     github.add_file("loop", File(location=loop))
-    with pytest.raises(Refusal, match="on and on"):
+    with pytest.raises(DownloadRefusal, match="on and on"):
         download(loop, Download(10, 5.0), lambda _: "", lambda _: True)
 
 
@@ -285,7 +287,7 @@ def test_a_host_that_sends_a_byte_now_and_then_is_left() -> None:
             yield bytes([byte])
             time.sleep(0.05)
 
-    with serve(app) as address, pytest.raises(Refusal, match="too slow"):
+    with serve(app) as address, pytest.raises(DownloadRefusal, match="too slow"):
         url = f"http://127.0.0.1:{address.port}/"
         download(url, Download(10**6, 0.2), lambda _: "", lambda _: True)
 

@@ -6,7 +6,7 @@ import requests
 from resolver.errors import ForgeError, Refused
 from resolver.forge.github.pinning import MOST_PAGES, NOT_KNOWN
 from resolver.model import Trigger
-from resolver.triggers.parse import parse_event
+from resolver.triggers.parse import parse_github_event
 from tests.forge.test_github_pulls import TEXT, pull, read
 from tests.forge.test_github_reading import BOT, NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
@@ -99,7 +99,7 @@ def test_a_comment_on_the_code_means_the_commit_that_it_was_written_on(
     on_line = github.add_review_comment(pull, "a.py", 1, "@agent rename it", "alice")
     payload = github.event_review_comment(on_line)
     payload["comment"]["commit_id"] = seen
-    trigger = parse_event(
+    trigger = parse_github_event(
         "pull_request_review_comment", payload, mention="@agent", label="agent", bot_login=BOT
     )
     assert isinstance(trigger, Trigger)

@@ -8,7 +8,7 @@ from resolver.errors import ForgeError, ModelError, Refused
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
 from resolver.forge.markers import refusal_marker, run_marker
-from resolver.forge.report import Ending, Report, failure_of
+from resolver.forge.report import Ending, Report, failure_from_error
 from resolver.model import PullRequest, Task, Trigger, TriggerKind
 from tests.forge import reports
 from tests.forge.test_github_reading import BOT, NAME, forge_for
@@ -98,7 +98,9 @@ def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
 
 
 def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, issue: Issue) -> None:
-    failed = report_on(issue, failure=failure_of(ModelError("the model is gone", "check it")))
+    failed = report_on(
+        issue, failure=failure_from_error(ModelError("the model is gone", "check it"))
+    )
     first = forge_for(github).comment(failed)
     assert "the model is gone" in issue.comments[0].body
     second = forge_for(github).comment(report_on(issue))
@@ -118,7 +120,7 @@ def test_another_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> 
 
 def test_a_person_is_refused_once_in_a_thread(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
-    refused = failure_of(Refused("alice has no write access", "ask somebody"))
+    refused = failure_from_error(Refused("alice has no write access", "ask somebody"))
 
     def refuse(login: str, key: str) -> str:
         actor = reports.Actor(login=login)
@@ -161,7 +163,7 @@ def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    forge.comment(report_on(issue, failure=failure_of(ModelError("gone"))))
+    forge.comment(report_on(issue, failure=failure_from_error(ModelError("gone"))))
     assert forge_for(github).find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue))
     assert forge_for(github).find_publication(trigger_on(issue)) is not None
@@ -188,7 +190,9 @@ def test_a_marker_of_somebody_else_means_nothing(github: GitHubServer, issue: Is
     forge.comment(report_on(issue))
     assert issue.comments[-1].author.login == BOT
     refused = Report(
-        trigger=trigger_on(issue), run="r", failure=failure_of(Refused("alice may not", "ask"))
+        trigger=trigger_on(issue),
+        run="r",
+        failure=failure_from_error(Refused("alice may not", "ask")),
     )
     forge.comment(refused)
     assert "alice may not" in issue.comments[-1].body

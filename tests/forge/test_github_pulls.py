@@ -11,12 +11,12 @@ from resolver.errors import ForgeError, Refused
 from resolver.forge.edited import with_newest
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.pinning import NOT_KNOWN
-from resolver.forge.github.threads import Bounds, Conversation
+from resolver.forge.github.threads import Conversation, ThreadBounds
 from resolver.forge.markers import check_marker, review_marker, run_marker, thread_marker
 from resolver.forge.report import Ending
 from resolver.model import Command, Task, Trigger, TriggerKind
-from resolver.pull import DiffFile, Hunk, Pull, Remark, Review, Verdict
-from resolver.triggers.parse import parse_event
+from resolver.pull import DiffFile, DiffHunk, PullRequestContext, Remark, Review, ReviewVerdict
+from resolver.triggers.parse import parse_github_event
 from tests.forge import reports
 from tests.forge.test_github_reading import BOT, NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
@@ -45,7 +45,7 @@ def asked(github: GitHubServer, pull: Issue) -> Asked:
     return ask
 
 
-def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, Pull]:
+def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, PullRequestContext]:
     task = forge_for(github).read(trigger)
     assert task.pull is not None
     return task, task.pull
@@ -270,7 +270,7 @@ def test_a_query_does_not_wait_for_a_limit_beyond_the_bound(
 FILE = DiffFile(
     path="a.py",
     status="modified",
-    hunks=(Hunk(old_start=27, old_lines=7, new_start=27, new_lines=7),),
+    hunks=(DiffHunk(old_start=27, old_lines=7, new_start=27, new_lines=7),),
 )
 
 
@@ -358,9 +358,9 @@ def test_a_commit_that_is_no_part_any_more_loses_no_word(github: GitHubServer, p
 
 def test_an_own_pull_request_is_commented_on(github: GitHubServer, pull: Issue) -> None:
     pull.author = github.world.account(BOT)
-    made = review(github, 30, verdict=Verdict.REQUEST_CHANGES)
+    made = review(github, 30, verdict=ReviewVerdict.REQUEST_CHANGES)
     done = forge_for(github).publish_review(report_on(pull), made)
-    assert done.verdict is Verdict.COMMENT
+    assert done.verdict is ReviewVerdict.COMMENT
     assert [(r.state, len(r.comments)) for r in pull.reviews] == [("COMMENTED", 1)]
 
 
@@ -408,7 +408,7 @@ def test_what_is_named_on_the_code_and_in_reviews_is_read(
     assert {reference.number for reference in task.references} == set(named)
 
 
-FEW = Bounds(page=2, oldest=1, newest=2, searched=9)
+FEW = ThreadBounds(page=2, oldest=1, newest=2, searched=9)
 
 
 def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
@@ -450,7 +450,7 @@ def test_the_thread_that_asks_is_found_among_many(
 ) -> None:
     made = [github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve") for n in range(20)]
     reply = github.add_review_comment(pull, "a.py", 30, "@agent do", "alice", in_reply_to=made[nth])
-    trigger = parse_event(
+    trigger = parse_github_event(
         "pull_request_review_comment",
         github.event_review_comment(reply),
         mention="@agent",
@@ -466,7 +466,7 @@ def test_the_thread_that_asks_is_found_among_many(
 
 def test_the_review_that_asks_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
     made = [github.add_review(pull, f"@agent review {n}", "alice") for n in range(20)]
-    trigger = parse_event(
+    trigger = parse_github_event(
         "pull_request_review",
         github.event_review(made[9]),
         mention="@agent",

@@ -13,7 +13,7 @@ from resolver.forge.github.forge import GitHubForge
 from resolver.forge.markers import run_marker
 from resolver.forge.report import Ending
 from resolver.model import Actor, Snapshot, Trigger, TriggerKind
-from resolver.triggers.parse import parse_event
+from resolver.triggers.parse import parse_github_event
 from tests.forge import reports
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
@@ -59,7 +59,7 @@ def asked(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
 
 
 def triggered(github: GitHubServer, comment: Comment) -> Trigger:
-    found = parse_event(
+    found = parse_github_event(
         "issue_comment",
         github.event_issue_comment(comment),
         mention="@agent",
@@ -424,7 +424,7 @@ def test_what_an_issue_wore_is_as_the_event_has_it(github: GitHubServer, issue: 
     payload = github.event_issue_labeled(issue, "agent", "alice")
     github.add_label(issue, "wontfix", "alice")
     issue.assignees = [github.world.account("alice")]
-    trigger = parse_event("issues", payload, mention="@agent", label="agent")
+    trigger = parse_github_event("issues", payload, mention="@agent", label="agent")
     assert isinstance(trigger, Trigger)
     task = forge_for(github).read(trigger)
     assert (task.labels, task.assignees) == (("agent",), ())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.forge.hidden_text import Cleaned, strip_hidden
+from resolver.forge.hidden_text import CleanedText, strip_hidden
 from resolver.forge.invisible import is_invisible, without_invisible
 from resolver.forge.markdown import markdown_parser
 
@@ -142,7 +142,7 @@ def test_a_block_whose_rest_is_hidden_still_ends_where_it_did(fence: str) -> Non
 @pytest.mark.parametrize("empty", ["<!-->", "<!--->", "<!---->"])
 def test_an_empty_comment_hides_nothing_of_what_follows(empty: str) -> None:
     cleaned = strip_hidden(f"a {empty} b --> c")
-    assert cleaned == Cleaned("a  b --> c", ("1 HTML comment",))
+    assert cleaned == CleanedText("a  b --> c", ("1 HTML comment",))
 
 
 @pytest.mark.parametrize("hidden", ["<!-- SECRET and no end", "text <!-- SECRET and no end"])
@@ -173,7 +173,7 @@ def test_a_comment_that_forms_when_another_is_taken_out_goes_too() -> None:
     ],
 )
 def test_what_people_see_stays(shown: str) -> None:
-    assert strip_hidden(shown) == Cleaned(shown)
+    assert strip_hidden(shown) == CleanedText(shown)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.forge.places import with_links
+from resolver.forge.places import link_code_places
 
 PAGE = "https://github.com/o/n/blob/abc"
 LENGTHS = {"calc.py": 5, "src/a-b/c.py": 40, ".github/x.yml": 3, "README.md": 9}
 
 
 def linked(text: str) -> str:
-    return with_links(text, PAGE, LENGTHS.get)
+    return link_code_places(text, PAGE, LENGTHS.get)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_anything_else_stays_text(text: str) -> None:
 
 @given(st.text(alphabet="a`~[](). :#L12-/,\n"))
 def test_without_a_file_nothing_changes(text: str) -> None:
-    assert with_links(text, PAGE, lambda _: None) == text
+    assert link_code_places(text, PAGE, lambda _: None) == text

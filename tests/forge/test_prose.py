@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
-from resolver.forge.escape import NOTIFYING, code_span, fence, one_line, title
+from resolver.forge.escape import NOTIFYING, code_span, fence, single_line, title
 from resolver.forge.fitting import is_closed
 from resolver.forge.markdown import markdown_parser
 from resolver.forge.prose import safe_markdown
@@ -192,7 +192,7 @@ def test_a_code_span_is_one_span(text: str) -> None:
 
 @given(SOUP)
 def test_one_line_is_one_inert_line(soup: str) -> None:
-    written = one_line(soup)
+    written = single_line(soup)
     assert "\n" not in written
     assert active(written) == []
 

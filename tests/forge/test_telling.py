@@ -9,10 +9,10 @@ from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageC
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
 from resolver.events.state import State
-from resolver.forge.progress import Progress
-from resolver.forge.telling import MOST_FAILURES, Telling
+from resolver.forge.progress import RunProgress
+from resolver.forge.telling import MOST_FAILURES, ProgressReporter
 from resolver.model import Completion, PlanItem, RunState
-from resolver.verify.course import Following
+from resolver.verify.course import CheckTracker
 from tests.forge import reports
 from tests.parts.waiting import until
 
@@ -25,11 +25,11 @@ class Board:
         self.fails, self.gone = fails, gone
         self.answers = threading.Event()
         self.answers.set()
-        self.written: list[Progress] = []
+        self.written: list[RunProgress] = []
         self.asked = 0
         self.threads: set[int] = set()
 
-    def tell_progress(self, progress: Progress, told: int | None) -> int | None:
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
         self.asked += 1
         self.threads.add(threading.get_ident())
         assert self.answers.wait(60)
@@ -40,22 +40,22 @@ class Board:
         self.written.append(progress)
         return told or 7
 
-    def close_dead(self, progress: Progress) -> None:
+    def close_dead(self, progress: RunProgress) -> None:
         """Nobody has died."""
 
 
-def telling(board: Board, interval: float = 0.01) -> Telling:
-    begun = Progress(
+def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
+    begun = RunProgress(
         trigger=reports.trigger(),
         run="r",
         since=reports.WHEN,
         until=reports.WHEN + timedelta(hours=4),
     )
-    return Telling(
+    return ProgressReporter(
         lambda: board,
         begun,
         interval,
-        Following().take,
+        CheckTracker().take,
         lambda text: text.replace("s3cret", "***"),
     )
 
@@ -63,7 +63,7 @@ def telling(board: Board, interval: float = 0.01) -> Telling:
 class Log:
     """Feeds events as the stream does: the state first."""
 
-    def __init__(self, told: Telling) -> None:
+    def __init__(self, told: ProgressReporter) -> None:
         self.state = State()
         self._take = told.follow(self.state)
 

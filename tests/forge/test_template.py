@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.forge.fitting import is_closed
-from resolver.forge.template import Fact, Part, beneath, filled
+from resolver.forge.template import Fact, Part, fill_template, text_beneath
 
 PARTS = {
     Part.ISSUE: "Fixes #12",
@@ -24,7 +24,7 @@ NOBODY = "*nobody*"
 
 
 def fill(template: str, *facts: Fact, parts: dict[Part, str] | None = None) -> str | None:
-    return filled(
+    return fill_template(
         template,
         PARTS if parts is None else parts,
         frozenset(facts),
@@ -121,7 +121,7 @@ def test_a_box_that_says_a_fact_is_ticked_and_one_that_says_more_is_not() -> Non
     ],
 )
 def test_a_claim_is_never_ticked(label: str) -> None:
-    text = beneath(f"- [x] {label}", frozenset(Fact), own_issue=12)
+    text = text_beneath(f"- [x] {label}", frozenset(Fact), own_issue=12)
     assert text == f"- [ ] {label}"
 
 
@@ -140,9 +140,9 @@ def test_a_claim_is_never_ticked(label: str) -> None:
     ],
 )
 def test_what_is_there_is_ticked(label: str, fact: Fact) -> None:
-    assert beneath(f"* [ ] {label}", frozenset({fact}), own_issue=12) == f"* [x] {label}"
+    assert text_beneath(f"* [ ] {label}", frozenset({fact}), own_issue=12) == f"* [x] {label}"
     others = frozenset(Fact) - {fact}
-    assert beneath(f"* [ ] {label}", others, own_issue=12) == f"* [ ] {label}"
+    assert text_beneath(f"* [ ] {label}", others, own_issue=12) == f"* [ ] {label}"
 
 
 def test_without_a_heading_for_them_parts_go_where_the_description_is() -> None:
@@ -170,7 +170,7 @@ def test_a_template_that_asks_for_nothing_we_know_is_not_filled(template: str) -
 
 
 def test_what_can_be_ticked_in_such_a_template_is_kept() -> None:
-    kept = beneath(
+    kept = text_beneath(
         "<!-- a -->\n## Foo\n\nbar <!-- b -->\n- [x] c\n  d\n\n## Empty\n\nAll is well.\n",
         frozenset(),
         own_issue=1,
@@ -275,7 +275,7 @@ def test_words_that_nobody_has_said_of_this_change_go(claims: str) -> None:
     assert text is not None
     assert claims.split("\n")[-1] not in text
     assert "## Compatibility\n\nSee:\n- [ ] a" in text
-    assert beneath(claims, frozenset(Fact), own_issue=None) == ""
+    assert text_beneath(claims, frozenset(Fact), own_issue=None) == ""
 
 
 @pytest.mark.parametrize(
@@ -359,4 +359,4 @@ def test_whatever_the_template_all_that_is_known_is_in_the_text(template: str) -
 def test_any_text_is_a_template(template: str) -> None:
     text = fill(template)
     assert text is None or "the tests" in text
-    beneath(template, frozenset(Fact), own_issue=None)
+    text_beneath(template, frozenset(Fact), own_issue=None)

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.consent import RiskLevel, Wanted
+from resolver.consent import PendingApproval, RiskLevel
 from resolver.conventions import Conventions
 from resolver.errors import (
     Cause,
-    CeilingReached,
     ForgeError,
     LimitReached,
     ModelError,
     OverBudget,
     PolicyViolation,
+    QuotaReached,
     Refused,
     ResolverError,
-    Stopped,
+    RunStopped,
 )
 from resolver.forge.fitting import MAX_BODY, fit, is_closed
 from resolver.forge.markdown import markdown_parser
@@ -31,7 +31,7 @@ from resolver.forge.pull_words import (
     pull_request_body,
     pull_request_title,
 )
-from resolver.forge.report import Ending, Failure, Report, failure_of
+from resolver.forge.report import Ending, Report, RunFailure, failure_from_error
 from resolver.forge.wording import comment_body
 from resolver.model import (
     FileChange,
@@ -44,10 +44,10 @@ from resolver.model import (
     SettledConflict,
     TriggerKind,
 )
-from resolver.pull import OpenPull, PublishedReview, Pull
+from resolver.pull import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.trace.markdown import utf16_length
-from resolver.verify.claims import claimed_evidence
-from resolver.verify.readiness import unverified
+from resolver.verify.claims import evidence_from_log
+from resolver.verify.readiness import missing_verification
 from tests.forge import reports
 from tests.verify.test_course import Log
 
@@ -60,11 +60,11 @@ TRACE = (
 def ended(ending: Ending) -> Report:
     errors: dict[Ending, ResolverError] = {
         Ending.LIMIT: LimitReached("budget", "the $5.00 are spent", "raise the budget"),
-        Ending.STOPPED: Stopped("a person cancelled it", "ask again"),
+        Ending.STOPPED: RunStopped("a person cancelled it", "ask again"),
         Ending.POLICY: PolicyViolation("it touches .github/workflows/ci.yml", "leave it out"),
         Ending.REFUSED: Refused("alice may not", "ask somebody"),
         Ending.OVER_BUDGET: OverBudget("the $50.00 of November are spent", "wait for December"),
-        Ending.CEILING: CeilingReached("10 runs were begun today", "wait until tomorrow"),
+        Ending.CEILING: QuotaReached("10 runs were begun today", "wait until tomorrow"),
         Ending.ERROR: ModelError("the model is gone", "check the key"),
     }
     states = {
@@ -73,7 +73,7 @@ def ended(ending: Ending) -> Report:
         Ending.WAITING: RunState.AWAITING_USER_INPUT,
     }
     if ending in errors:
-        return reports.report(failure=failure_of(errors[ending]), trace_markdown=TRACE)
+        return reports.report(failure=failure_from_error(errors[ending]), trace_markdown=TRACE)
     if ending in states:
         outcome = reports.outcome(state=states[ending], reason="so it is", task_completed=False)
         return reports.report(outcome=outcome, trace_markdown=TRACE)
@@ -86,7 +86,9 @@ def ended(ending: Ending) -> Report:
     )
 
 
-WANTED = Wanted(kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",))
+WANTED = PendingApproval(
+    kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",)
+)
 REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
 
 
@@ -95,7 +97,7 @@ REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
 def test_every_cause_has_words_of_its_own_and_a_way_out(
     cause: Cause, publishable: Literal["", "comment", "folder"]
 ) -> None:
-    failure = Failure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
+    failure = RunFailure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
     body = comment_body(reports.report(failure=failure, publishable=publishable))
     first = next(line for line in body.splitlines() if line and not line.startswith("<!--"))
     known = cause not in {"", "locked", "issues_off", "not_found", "set_up"}
@@ -130,15 +132,15 @@ def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
 
 
 def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
-    bound = failure_of(PolicyViolation("it is too large", settings_decide=True))
-    assert not bound.is_lasting and not failure_of(ForgeError("GitHub said so")).is_lasting
-    assert failure_of(PolicyViolation("it adds what looks like a credential")).is_lasting
+    bound = failure_from_error(PolicyViolation("it is too large", settings_decide=True))
+    assert not bound.is_lasting and not failure_from_error(ForgeError("GitHub said so")).is_lasting
+    assert failure_from_error(PolicyViolation("it adds what looks like a credential")).is_lasting
     body = comment_body(reports.report(failure=bound, publishable="folder"))
     assert "Once the settings allow it, `resolver publish DIR` makes it public" in body
 
 
 def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
-    failure = Failure(kind="error", what="a fault")
+    failure = RunFailure(kind="error", what="a fault")
     told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
     assert (
         "Ask again with `@agent`; if it fails again, [the log](https://x/runs/7) says more." in told
@@ -199,7 +201,7 @@ def test_a_comment_says_what_was_pinned() -> None:
 
 def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:
     error = ForgeError("it is gone", "look elsewhere")
-    report = Report(trigger=reports.trigger(), run="r", failure=failure_of(error))
+    report = Report(trigger=reports.trigger(), run="r", failure=failure_from_error(error))
     assert "it is gone" in comment_body(report)
 
 
@@ -215,7 +217,7 @@ def test_a_pull_request_found_by_a_later_run_is_told_without_numbers() -> None:
 
 def test_a_request_without_a_login_is_worded_without_one() -> None:
     nobody = reports.trigger(actor=reports.Actor(login=""))
-    refused = failure_of(Refused("the token may not push", "use another"))
+    refused = failure_from_error(Refused("the token may not push", "use another"))
     assert "Sorry, I can't" in comment_body(Report(trigger=nobody, run="r", failure=refused))
     assert "Asked by" not in pull_request_body(reports.report(trigger=nobody))
 
@@ -267,7 +269,9 @@ def test_no_evidence_is_said() -> None:
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
 def test_a_sentence_behind_a_warning_stands_on_its_own(how: How) -> None:
-    pull = Pull(number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona")
+    pull = PullRequestContext(
+        number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
+    )
     asked = reports.trigger()
     conflicts = (SettledConflict(path="a.py", kept="merged"),)
     told = reports.report(
@@ -291,8 +295,8 @@ def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None
     course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
     told = reports.report(
         course=course,
-        evidence=claimed_evidence(course),
-        unverified=unverified(reports.outcome(), course),
+        evidence=evidence_from_log(course),
+        unverified=missing_verification(reports.outcome(), course),
         draft=True,
         pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
     )
@@ -399,7 +403,9 @@ def test_a_new_title_that_says_nothing_leaves_the_old_one() -> None:
     ],
 )
 def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject: str) -> None:
-    pull = OpenPull(number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main")
+    pull = OpenPullRequest(
+        number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main"
+    )
     files = tuple(
         FileChange(path=path, status="modified", old_mode="100644", new_mode="100644")
         for path in ("a.py", "b.py")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.forge.workflows import Workflow, read_workflow
+from resolver.forge.workflows import WorkflowFile, read_workflow
 
 AGENT = """\
 on: {issue_comment: {types: [created]}}
@@ -22,7 +22,7 @@ jobs:
 """
 
 
-def read(text: str) -> Workflow:
+def read(text: str) -> WorkflowFile:
     found = read_workflow("ci.yml", text.encode())
     assert found is not None
     return found

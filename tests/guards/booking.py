@@ -4,8 +4,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from resolver.guards.keeping import LedgerRef
-from resolver.triggers.guard import Admitted, Asked, Bound, Ceilings, decide
-from resolver.triggers.ledger import Ledger, Run
+from resolver.triggers.guard import (
+    QuotaBound,
+    QuotaGranted,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
+from resolver.triggers.ledger import LedgerRun, QuotaLedger
 from resolver.workspace.git import Credential
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
@@ -27,8 +33,8 @@ class Place:
         )
 
 
-def entry(number: int, thread: int = 12, reserved: float = 5.0) -> Run:
-    return Run(
+def entry(number: int, thread: int = 12, reserved: float = 5.0) -> LedgerRun:
+    return LedgerRun(
         key=f"{number:040x}",
         run=f"20261121-123000-{number:06x}",
         thread=thread,
@@ -42,12 +48,12 @@ def entry(number: int, thread: int = 12, reserved: float = 5.0) -> Run:
 
 def book(place: Place, number: int, runs: int, cost: float) -> float | None:
     """US dollars that were set aside for it; None when it was refused."""
-    asked = Asked(f"{number:040x}", 12, f"user-{number}", bot=False, wanted=5.0)
-    ceilings = Ceilings(thread=Bound(runs, cost))
+    asked = QuotaRequest(f"{number:040x}", 12, f"user-{number}", bot=False, wanted=5.0)
+    ceilings = QuotaLimits(thread=QuotaBound(runs, cost))
 
-    def change(ledger: Ledger) -> tuple[Ledger | None, float | None]:
-        decision = decide(ledger, asked, ceilings, NOW)
-        if not isinstance(decision, Admitted):
+    def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:
+        decision = decide_quota(ledger, asked, ceilings, NOW)
+        if not isinstance(decision, QuotaGranted):
             return None, None
         booked = ledger.with_run(entry(number, reserved=decision.reserve))
         return booked, decision.reserve

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
 from resolver.errors import WorkspaceError
-from resolver.forge.board import Board
+from resolver.forge.board import DashboardForge
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.dashboard import GitHubBoard
 from resolver.forge.markdown import markdown_parser
 from resolver.forge.markers import DASHBOARD
-from resolver.guards.dashboard import CLAIM, Dashboard, dashboard_body, show
+from resolver.guards.dashboard import CLAIM, Dashboard, dashboard_body, update_dashboard
 from resolver.triggers.boxes import newly_ticked
-from resolver.triggers.ledger import Day, Ledger, Place, read_ledger
+from resolver.triggers.ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
 from tests.guards.booking import NOW
 from tests.guards.booking import Place as At
 from tests.parts.github import GitHubServer
@@ -38,7 +38,7 @@ def at(github: GitHubServer) -> At:
 
 def dashboard(github: GitHubServer, at: At, number: int = 1) -> Dashboard:
     access = GitHubAccess(at.token, github.api_url, at.server, github.graphql_url)
-    board: Board = GitHubBoard(access, REPOSITORY, "bot")
+    board: DashboardForge = GitHubBoard(access, REPOSITORY, "bot")
     return Dashboard(board, at.ledger(), run_id(number), "@agent")
 
 
@@ -47,7 +47,7 @@ def made(github: GitHubServer) -> list[Issue]:
     return [each for each in issues if (each.body or "").startswith(DASHBOARD)]
 
 
-def body(known: Ledger) -> str:
+def body(known: QuotaLedger) -> str:
     return dashboard_body(known, "@agent", NOW)
 
 
@@ -66,11 +66,11 @@ def test_it_is_made_once_when_two_runs_begin_at_once(github: GitHubServer, at: A
 def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
     github: GitHubServer, at: At
 ) -> None:
-    claimed = Ledger(place=Place(claimed_by=run_id(9), until=NOW + CLAIM))
+    claimed = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW + CLAIM))
     at.ledger().change(lambda _: (claimed, None))
     dashboard(github, at).show(at.ledger().read())
     assert made(github) == []
-    over = Ledger(place=Place(claimed_by=run_id(9), until=NOW))
+    over = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW))
     at.ledger().change(lambda _: (over, None))
     dashboard(github, at).show(at.ledger().read())
     assert len(made(github)) == 1
@@ -79,9 +79,9 @@ def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
 def test_a_dashboard_that_the_ledger_has_forgotten_is_found_again(
     github: GitHubServer, at: At
 ) -> None:
-    dashboard(github, at).show(Ledger())
-    at.ledger().change(lambda _: (Ledger(), None))
-    dashboard(github, at).show(Ledger())
+    dashboard(github, at).show(QuotaLedger())
+    at.ledger().change(lambda _: (QuotaLedger(), None))
+    dashboard(github, at).show(QuotaLedger())
     assert len(made(github)) == 1
 
 
@@ -89,13 +89,13 @@ def test_an_issue_of_somebody_else_that_begins_like_it_is_not_it(
     github: GitHubServer, at: At
 ) -> None:
     theirs = github.create_issue(REPOSITORY, "Mine", f"{DASHBOARD}\n\nmine", author="eve")
-    dashboard(github, at).show(Ledger(place=Place(number=theirs.number, until=NOW)))
+    dashboard(github, at).show(QuotaLedger(place=LedgerPlace(number=theirs.number, until=NOW)))
     assert theirs.body == f"{DASHBOARD}\n\nmine"
     assert [each.author.login for each in made(github)] == ["eve", "bot"]
 
 
 def test_a_dashboard_that_was_deleted_is_made_anew(github: GitHubServer, at: At) -> None:
-    gone = Ledger(place=Place(number=77, until=NOW))
+    gone = QuotaLedger(place=LedgerPlace(number=77, until=NOW))
     at.ledger().change(lambda _: (gone, None))
     dashboard(github, at).show(gone)
     assert len(made(github)) == 1
@@ -105,7 +105,7 @@ def test_what_was_booked_while_it_was_written_is_shown_in_the_end(
     github: GitHubServer, at: At
 ) -> None:
     shown = dashboard(github, at)
-    shown.show(Ledger())
+    shown.show(QuotaLedger())
     stale = at.ledger().read()
     at.ledger().change(lambda known: (known.with_run(ended(1)), None))
     shown.show(stale)
@@ -118,7 +118,7 @@ def test_a_ledger_that_can_not_be_written_leaves_the_dashboard(
     token = github.token_for("bot", REPOSITORY, permissions={"contents": "read", "issues": "write"})
     reading = replace(at, token=token)
     for _ in range(2):
-        dashboard(github, reading).show(Ledger())
+        dashboard(github, reading).show(QuotaLedger())
     assert len(made(github)) == 1
 
 
@@ -126,12 +126,12 @@ def test_what_goes_wrong_is_a_warning(
     github: GitHubServer, at: At, caplog: pytest.LogCaptureFixture
 ) -> None:
     github.fail_next("*", "issues", 404, times=9)
-    show(dashboard(github, at), Ledger())
+    update_dashboard(dashboard(github, at), QuotaLedger())
     assert "the dashboard could not be written" in caplog.text
 
 
 def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
-    known = Ledger(
+    known = QuotaLedger(
         runs=(
             ended(1, ending="pull_request", opened=40, job=77, seconds=3000),
             ended(2, thread=13, ending="limit", unpriced=1),
@@ -140,7 +140,7 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
             a_run(5, thread=16, stop_by="mona"),
         ),
         refusals=(a_refusal(6),),
-        days=(Day(day="2026-11-02", runs=1234, cost=1000.0),),
+        days=(LedgerDay(day="2026-11-02", runs=1234, cost=1000.0),),
     )
     text = body(known).replace("\u00a0", " ")
     assert "**Stop** the run on [#15](../issues/15), asked by `ada`" in text
@@ -170,8 +170,8 @@ def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
 
 
 def test_an_empty_ledger_has_a_dashboard_too() -> None:
-    assert "Nothing." in body(Ledger())
-    assert "None in the last days." in body(Ledger())
+    assert "Nothing." in body(QuotaLedger())
+    assert "None in the last days." in body(QuotaLedger())
 
 
 def test_its_boxes_are_those_that_are_read() -> None:

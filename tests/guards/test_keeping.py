@@ -10,7 +10,7 @@ import pytest
 
 from resolver.errors import WorkspaceError
 from resolver.guards.keeping import DAMAGED, FILE, REF, LedgerRef
-from resolver.triggers.ledger import Ledger, Run
+from resolver.triggers.ledger import LedgerRun, QuotaLedger
 from tests.guards.booking import Place, book, entry
 from tests.parts.github import GitHubServer
 
@@ -24,8 +24,8 @@ def place(github: GitHubServer) -> Place:
     return Place(github.server_url, REPOSITORY, github.token_for("octo", REPOSITORY))
 
 
-def add(keep: LedgerRef, *runs: Run) -> None:
-    def change(ledger: Ledger) -> tuple[Ledger, None]:
+def add(keep: LedgerRef, *runs: LedgerRun) -> None:
+    def change(ledger: QuotaLedger) -> tuple[QuotaLedger, None]:
         for run in runs:
             ledger = ledger.with_run(run)
         return ledger, None
@@ -56,7 +56,7 @@ def ref(github: GitHubServer, name: str) -> str:
 
 
 def test_there_is_none_at_first(place: Place) -> None:
-    assert place.ledger().read() == Ledger()
+    assert place.ledger().read() == QuotaLedger()
     assert place.ledger().tip() == ""
 
 
@@ -89,7 +89,7 @@ def test_who_comes_second_decides_again(place: Place) -> None:
     """Somebody else books between the reading and the writing."""
     keep, seen = place.ledger(), []
 
-    def change(ledger: Ledger) -> tuple[Ledger, None]:
+    def change(ledger: QuotaLedger) -> tuple[QuotaLedger, None]:
         seen.append(len(ledger.runs))
         if len(seen) == 1:
             add(place.ledger(), entry(1))
@@ -105,7 +105,7 @@ def test_who_never_comes_first_gives_up_in_the_end(place: Place) -> None:
     keep = replace(place.ledger(), clock=lambda: float(next(clock)), sleep=lambda _: None)
     numbers = iter(range(2, 100))
 
-    def change(ledger: Ledger) -> tuple[Ledger, None]:
+    def change(ledger: QuotaLedger) -> tuple[QuotaLedger, None]:
         add(place.ledger(), entry(next(numbers)))
         return ledger.with_run(entry(1)), None
 
@@ -131,7 +131,7 @@ def test_a_token_that_may_not_write_says_so_at_once(github: GitHubServer) -> Non
         add(keep, entry(1))
     pushes = [each for each in github.requests if each.query.get("service") == "git-receive-pack"]
     assert len(pushes) == 1
-    assert keep.read() == Ledger()
+    assert keep.read() == QuotaLedger()
     assert token not in str(keep)
 
 
@@ -189,7 +189,7 @@ def test_many_at_once_never_set_more_aside_than_there_is(place: Place) -> None:
     assert reserved == [3.0, 5.0, 5.0, 5.0, 5.0]
 
 
-def with_entry(number: int) -> Callable[[Ledger], tuple[Ledger, None]]:
+def with_entry(number: int) -> Callable[[QuotaLedger], tuple[QuotaLedger, None]]:
     return lambda ledger: (ledger.with_run(entry(number)), None)
 
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from resolver.commands.agent_workflow import workflow_text
-from resolver.forge_knobs import ForgeKnobs
+from resolver.forge_knobs import GitHubSettings
 from resolver.settings import HEARING, Settings, load_settings, variable_names
-from resolver.triggers.dispatch import Arrival
-from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import parse_event
+from resolver.triggers.dispatch import DispatchSource
+from resolver.triggers.ignored import IgnoredEvent
+from resolver.triggers.parse import parse_github_event
 from scripts.settings_docs import settings_page
 from tests.cli.test_init import every_combination
 
@@ -55,7 +55,7 @@ OF_THE_WORK = {
 
 def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
-    of_pulls = {n for n in ForgeKnobs.model_fields if "thread" in n or n.startswith("pull_")}
+    of_pulls = {n for n in GitHubSettings.model_fields if "thread" in n or n.startswith("pull_")}
     counted = {n for n in of_pulls if n.startswith("max_")}
     assert (OF_THE_WORK | of_pulls) - counted <= inputs
 
@@ -81,10 +81,10 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
         "issue_comment", "issues", "pull_request", "pull_request_review",
         "pull_request_review_comment", "workflow_dispatch",
     ]  # fmt: skip
-    arrival = Arrival("1", datetime(2026, 1, 1, tzinfo=UTC))
+    arrival = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
     for name in listened:
-        found = parse_event(name, {}, mention="@agent", label="agent", arrival=arrival)
-        assert isinstance(found, Ignored) and "payload isn't one" in found.reason
+        found = parse_github_event(name, {}, mention="@agent", label="agent", arrival=arrival)
+        assert isinstance(found, IgnoredEvent) and "payload isn't one" in found.reason
     assert "head.repo.full_name == github.repository" in job["if"]
     for number in ("github.event.issue.number", "github.event.pull_request.number"):
         assert number in job["concurrency"]["group"]

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from resolver.errors import ModelError
 from resolver.events.actions import Recall
 from resolver.llm.config import ModelConfig
-from resolver.llm.embeddings import Embedder, likeness
+from resolver.llm.embeddings import Embedder, cosine_similarity
 from resolver.memory.skills.meaning import REASON, Index, RecordedIndex
 from resolver.memory.skills.skill import Origin, Skill
 from resolver.model import Completion
@@ -91,7 +91,7 @@ def test_texts_become_vectors_in_their_order_and_are_asked_for_once(
 ) -> None:
     paid: list[Completion] = []
     one, other = embedder(endpoint, tmp_path, paid).vectors(["a clock", "a database"])
-    assert likeness(one, one) == pytest.approx(1) and likeness(one, other) < 0.1
+    assert cosine_similarity(one, one) == pytest.approx(1) and cosine_similarity(one, other) < 0.1
     again = embedder(endpoint, tmp_path, paid).vectors(["a database", "some colour"])
     assert again[0] == pytest.approx(other, abs=1e-5)
     assert endpoint.asked == [["a clock", "a database"], ["some colour"]]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.llm.failures import Call, failure_of, retry_after
+from resolver.llm.failures import FailedCall, model_failure_of, retry_after
 
 KEY = "sk-canary-3f9a1b27c4d85e60"
-CALL = Call(model="m", timeout=1.0, key=KEY, base_url="http://127.0.0.1:1/v1")
+CALL = FailedCall(model="m", timeout=1.0, key=KEY, base_url="http://127.0.0.1:1/v1")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ words = st.text(max_size=200)
     ),
 )
 def test_any_text_gives_a_short_line_without_the_key(status: int, text: str) -> None:
-    failure = failure_of(CALL, status, text, {})
+    failure = model_failure_of(CALL, status, text, {})
     shown = failure.error.what + failure.reason + failure.error.next_step
     assert KEY not in shown
     assert len(failure.error.what) < 600
@@ -84,12 +84,12 @@ def test_any_text_gives_a_short_line_without_the_key(status: int, text: str) -> 
 
 def test_a_key_written_with_escapes_is_found() -> None:
     escaped = "".join(f"\\u{ord(c):04x}" for c in KEY)
-    failure = failure_of(CALL, 400, f'{{"error": {{"message": "bad {escaped}"}}}}', {})
+    failure = model_failure_of(CALL, 400, f'{{"error": {{"message": "bad {escaped}"}}}}', {})
     assert failure.error.what.endswith("bad [key] (status 400)")
 
 
 def test_deep_nesting_is_no_crash() -> None:
-    failure = failure_of(CALL, 400, '{"error": ' * 100_000, {})
+    failure = model_failure_of(CALL, 400, '{"error": ' * 100_000, {})
     assert "status 400" in failure.error.what
 
 
@@ -103,5 +103,5 @@ def test_deep_nesting_is_no_crash() -> None:
     ],
 )
 def test_the_message_is_found_wherever_a_server_keeps_it(body: dict[str, object]) -> None:
-    failure = failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
+    failure = model_failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
     assert failure.reason == "too hot (status 422)"

@@ -7,7 +7,7 @@ import pytest
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
 from resolver.llm.base import Model
 from resolver.llm.config import ModelConfig
-from resolver.llm.registry import Others, beside, make_models
+from resolver.llm.registry import Others, make_models, service_models
 from resolver.llm.router import parse_rule
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
@@ -157,14 +157,14 @@ def test_a_rule_that_cant_be_read_is_said_with_the_forms_there_are(text: str) ->
 
 def test_a_key_goes_to_no_other_provider() -> None:
     config = ModelConfig(model="openai/a", api_key="k", base_url="https://x", api_version="1")
-    assert beside(config, "openai/b", "X").api_key == config.api_key
-    other = beside(config, "anthropic/c", "X")
+    assert service_models(config, "openai/b", "X").api_key == config.api_key
+    other = service_models(config, "anthropic/c", "X")
     assert (other.api_key, other.base_url, other.api_version) == (None, None, None)
 
 
 def test_the_prices_of_one_model_are_not_anothers() -> None:
     config = ModelConfig(model="a", input_cost_per_token=1.0, output_cost_per_token=1.0)
-    assert beside(config, "b", "X").input_cost_per_token is None
+    assert service_models(config, "b", "X").input_cost_per_token is None
 
 
 @pytest.mark.parametrize(

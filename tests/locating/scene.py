@@ -6,8 +6,8 @@ from pathlib import Path
 from resolver.locating.codebase import CodeBase
 from resolver.locating.grammars import Syntax, syntax_of
 from resolver.locating.graph import Graph, build_graph
-from resolver.locating.index import DEFAULT_BOUNDS, Bounds, CodeIndex
-from resolver.locating.source import Source, read_source
+from resolver.locating.index import DEFAULT_BOUNDS, CodeIndex, IndexBounds
+from resolver.locating.source import SourceFile, read_source
 from resolver.workspace.git import HostGit
 from tests.parts.runs import git, make_checkout
 
@@ -72,7 +72,7 @@ def syntax(path: str) -> Syntax:
     return found
 
 
-def sources_of(files: Mapping[str, str]) -> list[Source]:
+def sources_of(files: Mapping[str, str]) -> list[SourceFile]:
     return [read_source(path, text.encode(), syntax(path)) for path, text in files.items()]
 
 
@@ -102,6 +102,8 @@ def clone_of(folder: Path, checkout: Path) -> tuple[HostGit, str]:
     return HostGit(git_dir=bare), git(checkout, "rev-parse", "HEAD")
 
 
-def index_of(folder: Path, files: Mapping[str, str], bounds: Bounds = DEFAULT_BOUNDS) -> CodeIndex:
+def index_of(
+    folder: Path, files: Mapping[str, str], bounds: IndexBounds = DEFAULT_BOUNDS
+) -> CodeIndex:
     """The index of a real commit of these files, not built yet; close it."""
     return CodeIndex(*commit_of(folder, files), bounds)

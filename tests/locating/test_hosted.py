@@ -8,14 +8,14 @@ from pathlib import Path
 from resolver.events import actions as a
 from resolver.events.observations import CodeResult, ErrorObservation
 from resolver.locating.child import processor_time_past
-from resolver.locating.hosted import MOST_TEXT, answering
-from resolver.locating.index import Bounds, ProcessorTimeLimit
+from resolver.locating.hosted import MOST_TEXT, index_action_handlers
+from resolver.locating.index import IndexBounds, ProcessorTimeLimit
 from tests.locating.scene import REPOSITORIES, index_of
 
 
 def test_a_search_is_answered_with_definitions_code_and_passages(tmp_path: Path) -> None:
     with index_of(tmp_path, REPOSITORIES["python"]) as index:
-        search = answering(index)[a.CodeSearch]
+        search = index_action_handlers(index)[a.CodeSearch]
         told = search(a.CodeSearch(terms=("total", "src/shop/price.py::total", "nowhere_at_all")))
     assert isinstance(told, CodeResult)
     assert told.commit == index.commit
@@ -31,7 +31,7 @@ def test_a_search_is_answered_with_definitions_code_and_passages(tmp_path: Path)
 
 def test_a_walk_is_answered_as_a_tree(tmp_path: Path) -> None:
     with index_of(tmp_path, REPOSITORIES["python"]) as index:
-        explore = answering(index)[a.CodeExplore]
+        explore = index_action_handlers(index)[a.CodeExplore]
         told = explore(a.CodeExplore(start=("Cart.pay", "gone"), edges=("calls",)))
     pay = "method src/shop/cart.py::Cart.pay [5-6]"
     assert told.content.startswith(
@@ -43,23 +43,27 @@ def test_a_walk_is_answered_as_a_tree(tmp_path: Path) -> None:
 
 def test_lines_behind_the_end_of_a_file_are_said_to_be_none(tmp_path: Path) -> None:
     with index_of(tmp_path, {"a.py": "x = 1\n"}) as index:
-        search = answering(index)[a.CodeSearch]
+        search = index_action_handlers(index)[a.CodeSearch]
         told = search(a.CodeSearch(terms=("a.py:900", "a.py:1")))
     assert told.content.startswith("## a.py:900\na.py has no such lines.\n\n## a.py:1\na.py:\n")
 
 
 def test_what_is_not_in_the_index_is_said(tmp_path: Path) -> None:
     files = {"big.py": "x = 1\n" * 100, "a.py": "y = 1\n"}
-    with index_of(tmp_path, files, Bounds(file_bytes=50)) as index:
-        told = answering(index)[a.CodeSearch](a.CodeSearch(terms=("y",)))
+    with index_of(tmp_path, files, IndexBounds(file_bytes=50)) as index:
+        told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=("y",)))
     assert isinstance(told, CodeResult)
     assert told.left_out == 1
     assert "; 1 source file is not, or only partly, in it" in told.content
 
 
 def test_an_index_that_fails_is_an_observation(tmp_path: Path) -> None:
-    with index_of(tmp_path, {"a.py": "x = 1\n"}, Bounds(seconds=0.0, end_seconds=0.0)) as index:
-        told = [answering(index)[a.CodeSearch](a.CodeSearch(terms=("y",))) for _ in range(3)]
+    with index_of(
+        tmp_path, {"a.py": "x = 1\n"}, IndexBounds(seconds=0.0, end_seconds=0.0)
+    ) as index:
+        told = [
+            index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=("y",))) for _ in range(3)
+        ]
     assert all(isinstance(each, ErrorObservation) for each in told)
     assert "time or memory" in told[0].content
     assert "not tried again" in told[2].content
@@ -69,7 +73,7 @@ def test_an_answer_is_bounded(tmp_path: Path) -> None:
     wide = "def f():\n" + "".join(f"    x{n} = {'y' * 300!r}\n" for n in range(300))
     with index_of(tmp_path, {f"m{n}.py": wide for n in range(8)}) as index:
         terms = tuple(f"m{n}.py::f" for n in range(8))
-        told = answering(index)[a.CodeSearch](a.CodeSearch(terms=terms))
+        told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=terms))
     assert MOST_TEXT / 2 < len(told.content) < MOST_TEXT + 1_000
     assert told.content.endswith("later edits are not in it]")
 

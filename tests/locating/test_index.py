@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.locating.index import Bounds, CodeIndex, IndexUnavailable
+from resolver.locating.index import CodeIndex, IndexBounds, IndexUnavailable
 from tests.locating.scene import REPOSITORIES, clone_of, commit_of, index_of
 from tests.parts.runs import git, make_checkout
 
@@ -153,24 +153,24 @@ def test_the_process_knows_no_secret_and_can_do_nothing(tmp_path: Path) -> None:
 
 def test_files_beyond_a_bound_are_left_out_and_counted(tmp_path: Path) -> None:
     files = {"big.py": "x = 1\n" * 1000, "small.py": "def f(): ...\n", "z.py": "y = 1\n"}
-    with index_of(tmp_path, files, Bounds(file_bytes=100, files=1)) as index:
+    with index_of(tmp_path, files, IndexBounds(file_bytes=100, files=1)) as index:
         size = index.build()
         assert (size.files, size.left_out) == (1, 2)
-    with index_of(tmp_path / "late", files, Bounds(seconds=-1.0)) as index:
+    with index_of(tmp_path / "late", files, IndexBounds(seconds=-1.0)) as index:
         size = index.build()
         assert (size.files, size.left_out) == (0, 3)
 
 
 def test_the_projects_own_sources_are_read_first(tmp_path: Path) -> None:
     files = {"node_modules/x/i.js": "function f() {}\n", "notes.txt": "f\n", "src/i.js": "let a\n"}
-    with index_of(tmp_path, files, Bounds(files=1)) as index:
+    with index_of(tmp_path, files, IndexBounds(files=1)) as index:
         assert index.build().files == 1
         assert index.search(["src/i.js"])[0].how == "file"
 
 
 def test_a_file_that_takes_too_long_to_parse_is_given_up(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000, "b.py": "def f(): ...\n"}
-    with index_of(tmp_path, files, Bounds(file_seconds=0.2)) as index:
+    with index_of(tmp_path, files, IndexBounds(file_seconds=0.2)) as index:
         assert index.build().left_out == 1
         assert index.search(["f"])[0].how == "named"
         assert index.search(["slow.cpp"])[0].how == "file"
@@ -178,7 +178,7 @@ def test_a_file_that_takes_too_long_to_parse_is_given_up(tmp_path: Path) -> None
 
 def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000}
-    bounds = Bounds(file_seconds=100.0, seconds=1.0, end_seconds=0.5)
+    bounds = IndexBounds(file_seconds=100.0, seconds=1.0, end_seconds=0.5)
     with (
         index_of(tmp_path, files, bounds) as index,
         pytest.raises(IndexUnavailable, match="time or memory"),
@@ -188,7 +188,7 @@ def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> 
 
 def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 1_500_000, "b.py": "def f(): ...\n"}
-    bounds = Bounds(file_bytes=4_000_000, file_seconds=100.0, seconds=5.0, end_seconds=1.0)
+    bounds = IndexBounds(file_bytes=4_000_000, file_seconds=100.0, seconds=5.0, end_seconds=1.0)
     with index_of(tmp_path, files, bounds) as index:
         with pytest.raises(IndexUnavailable, match="gave no answer"):
             index.search(["f"])
@@ -199,7 +199,7 @@ def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path)
 def test_more_memory_than_is_allowed_is_not_taken(tmp_path: Path) -> None:
     body = "".join(f"def unusual_{n}(): other_{n}(word_{n})\n" for n in range(5_000))
     files = {f"m{n}.py": body.replace("_", f"_{n}_") for n in range(30)}
-    with index_of(tmp_path, files, Bounds(memory=250_000_000)) as index:
+    with index_of(tmp_path, files, IndexBounds(memory=250_000_000)) as index:
         size = index.build()
         assert 0 < size.files < 30
         assert size.left_out == 30 - size.files
@@ -219,7 +219,7 @@ def test_a_process_that_was_killed_is_started_again_once(tmp_path: Path) -> None
 
 def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000}
-    with index_of(tmp_path, files, Bounds(file_seconds=100.0)) as index:
+    with index_of(tmp_path, files, IndexBounds(file_seconds=100.0)) as index:
         threading.Timer(1.0, index.interrupt).start()
         with pytest.raises(IndexUnavailable):
             index.search(["f"])
@@ -264,7 +264,7 @@ def test_a_million_definitions_in_one_file_are_left_out(tmp_path: Path) -> None:
 
 def test_of_very_many_definitions_in_one_file_the_first_are_kept(tmp_path: Path) -> None:
     body = "".join(f"def f{n}():0\n" for n in range(120_000))
-    bounds = Bounds(file_bytes=4 * 1024 * 1024, file_seconds=20.0)
+    bounds = IndexBounds(file_bytes=4 * 1024 * 1024, file_seconds=20.0)
     with index_of(tmp_path, {"many.py": body}, bounds) as index:
         size = index.build()
         assert (size.left_out, size.entities) == (1, 100_002)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from resolver.locating.source import Source, read_source
+from resolver.locating.source import SourceFile, read_source
 from tests.locating.scene import REPOSITORIES, sources_of, syntax
 
 
-def read(path: str, text: str) -> Source:
+def read(path: str, text: str) -> SourceFile:
     return read_source(path, text.encode(), syntax(path))
 
 

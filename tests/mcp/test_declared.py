@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.mcp_servers import MOST_INSIDE, Chosen, choose_servers
+from resolver.mcp_servers import MOST_INSIDE, ChosenServers, choose_servers
 from resolver.settings import Settings, load_settings
 
 DOCS = {"command": "docs-server", "env": {"TOKEN": "mcp-canary-1f2e3d"}}
@@ -19,7 +19,7 @@ def load(servers: object, mcp: object = None) -> Settings:
     return load_settings({}, {"RESOLVER_MCP_SERVERS": yaml.safe_dump(servers)}, repository)
 
 
-def chosen(servers: object, mcp: object = None) -> Chosen:
+def chosen(servers: object, mcp: object = None) -> ChosenServers:
     settings = load(servers, mcp)
     return choose_servers(settings.mcp_servers, settings.mcp)
 

@@ -12,13 +12,13 @@ from resolver.mcp.results import (
     MAX_STRUCTURED,
     MAX_TEXT,
     MOST_IMAGES,
-    observed,
+    observation_of_result,
 )
 from tests.mcp.test_schemas import json_values, plain
 
 
 def of(*content: Any, **more: Any) -> Any:
-    return observed({"content": list(content), **more}, plain, lambda text: None)
+    return observation_of_result({"content": list(content), **more}, plain, lambda text: None)
 
 
 def text(words: str) -> dict[str, str]:
@@ -44,7 +44,7 @@ def image(data: str = "AAAA", kind: str = "image/png") -> dict[str, str]:
     )
 )
 def test_any_result_gives_an_observation(result: dict[str, Any]) -> None:
-    found = observed(result, plain, lambda kept: "/kept")
+    found = observation_of_result(result, plain, lambda kept: "/kept")
     assert len(found.content) < MAX_TEXT + 500
     assert all(url.startswith("data:image/") for url in found.images)
 
@@ -95,7 +95,7 @@ def test_a_long_text_is_kept_up_to_a_bound_and_its_ends_are_told() -> None:
         return "/kept"
 
     long = "begin" + "x" * MAX_KEPT + "end"
-    found = observed({"content": [text(long)]}, plain, keep)
+    found = observation_of_result({"content": [text(long)]}, plain, keep)
     assert len(kept[0]) == MAX_KEPT and found.output_file == "/kept"
     assert found.content.startswith("begin") and found.content.endswith("end")
     assert "first part of the result is in /kept" in found.content
@@ -118,4 +118,4 @@ def test_every_text_is_cleaned() -> None:
             {"type": "SECRET"},
         ],
     }
-    assert "SECRET" not in observed(hidden, clean, lambda kept: None).content
+    assert "SECRET" not in observation_of_result(hidden, clean, lambda kept: None).content

@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.mcp.listing import MAX_DESCRIPTION, MOST_CHARACTERS, MOST_TOOLS, Listing, offered
-from resolver.mcp.schemas import DEEPEST, MAX_SCHEMA, reduced
+from resolver.mcp.listing import MAX_DESCRIPTION, MOST_CHARACTERS, MOST_TOOLS, ToolListing, offered
+from resolver.mcp.schemas import DEEPEST, MAX_SCHEMA, reduce_schema
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -39,7 +39,7 @@ def is_plain(schema: dict[str, object], depth: int = 0) -> bool:
 
 @given(json_values)
 def test_any_value_gives_the_plain_schema_of_an_object(schema: object) -> None:
-    found = reduced(schema, plain)
+    found = reduce_schema(schema, plain)
     assert found["type"] == "object" and is_plain(found)
     assert set(found.get("required", ())) <= found["properties"].keys()
     assert len(json.dumps(found, ensure_ascii=False)) <= MAX_SCHEMA
@@ -50,7 +50,7 @@ def test_references_within_the_schema_are_followed() -> None:
         "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},
         "properties": {"at": {"$ref": "#/$defs/point", "description": "Where."}},
     }
-    at = reduced(schema, plain)["properties"]["at"]
+    at = reduce_schema(schema, plain)["properties"]["at"]
     assert at == {
         "type": "object", "properties": {"x": {"type": "number"}}, "description": "Where.",
     }  # fmt: skip
@@ -58,22 +58,24 @@ def test_references_within_the_schema_are_followed() -> None:
 
 def test_other_references_are_not_followed() -> None:
     schema = {"properties": {"at": {"$ref": "https://evil.example/schema.json"}}}
-    assert reduced(schema, plain)["properties"] == {"at": {"type": "string"}}
+    assert reduce_schema(schema, plain)["properties"] == {"at": {"type": "string"}}
 
 
 def test_a_choice_becomes_the_first_that_says_something() -> None:
     choice = {"anyOf": [{"type": "null"}, {"type": "integer"}, {"type": "string"}]}
-    assert reduced({"properties": {"n": choice}}, plain)["properties"] == {"n": {"type": "integer"}}
+    assert reduce_schema({"properties": {"n": choice}}, plain)["properties"] == {
+        "n": {"type": "integer"}
+    }
 
 
 def test_a_schema_that_leads_into_itself_ends() -> None:
     node = {"type": "object", "properties": {f"p{n}": {"$ref": "#"} for n in range(60)}}
-    assert len(json.dumps(reduced(node, plain))) <= MAX_SCHEMA
+    assert len(json.dumps(reduce_schema(node, plain))) <= MAX_SCHEMA
 
 
 def test_names_that_providers_refuse_are_left_out() -> None:
     schema = {"properties": {"ok": {}, "not ok": {}, "x" * 65: {}}, "required": ["ok", "not ok"]}
-    assert reduced(schema, plain) == {
+    assert reduce_schema(schema, plain) == {
         "type": "object", "properties": {"ok": {"type": "string"}}, "required": ["ok"],
     }  # fmt: skip
 
@@ -82,19 +84,21 @@ def test_a_large_schema_loses_its_words_before_its_parts() -> None:
     schema = {
         "properties": {f"p{n}": {"type": "integer", "description": "x" * 300} for n in range(60)}
     }
-    found = reduced(schema, plain)
+    found = reduce_schema(schema, plain)
     assert len(found["properties"]) == 60 and "description" not in found["properties"]["p0"]
 
 
 @given(st.lists(json_values.filter(lambda v: isinstance(v, dict)), max_size=60))
 def test_any_listing_gives_tools_within_the_bounds(listed: list[dict[str, object]]) -> None:
-    found = offered([Listing("s", listed, lambda _: True)], plain)
+    found = offered([ToolListing("s", listed, lambda _: True)], plain)
     assert len(found.tools) <= MOST_TOOLS
 
 
 def test_what_does_not_fit_is_named() -> None:
     big = [{"name": f"t{n}", "description": "x" * 5000} for n in range(60)]
-    found = offered([Listing("a", big, lambda _: True), Listing("b", big, lambda _: True)], plain)
+    found = offered(
+        [ToolListing("a", big, lambda _: True), ToolListing("b", big, lambda _: True)], plain
+    )
     assert sum(len(t.model_dump_json()) for t in found.tools) <= MOST_CHARACTERS
     assert all(len(t.description) <= MAX_DESCRIPTION for t in found.tools)
     assert len(found.tools) + sum(map(len, found.left_out.values())) == 120
@@ -106,5 +110,7 @@ def test_a_secret_is_neither_in_a_description_nor_in_a_schema() -> None:
         "description": "key SECRET",
         "inputSchema": {"properties": {"SECRET": {}, "b": {"enum": ["SECRET"]}}},
     }
-    found = offered([Listing("s", [listed], lambda _: True)], lambda t: t.replace("SECRET", "[]"))
+    found = offered(
+        [ToolListing("s", [listed], lambda _: True)], lambda t: t.replace("SECRET", "[]")
+    )
     assert "SECRET" not in found.tools[0].model_dump_json()

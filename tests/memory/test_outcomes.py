@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.outcomes import checks_in, outcome_of
+from resolver.memory.outcomes import checks_in, command_outcome
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_what_failed_and_the_last_words_are_the_outcome() -> None:
     output = (
         ".F.\nE   assert 1 == 2\nnoise\nFAILED t.py::x - assert\n\n1 failed, 2 passed in 0.1s\n"
     )
-    assert outcome_of(output).split("\n") == [
+    assert command_outcome(output).split("\n") == [
         "E   assert 1 == 2", "FAILED t.py::x - assert", "1 failed, 2 passed in 0.1s",
     ]  # fmt: skip
 
 
 def test_many_failures_are_counted() -> None:
     output = "\n".join(f"FAILED t.py::x{n}" for n in range(40)) + "\n40 failed"
-    told = outcome_of(output)
+    told = command_outcome(output)
     assert "t.py::x5" in told and "t.py::x6\n" not in told
     assert "(and 34 more such lines)" in told and told.endswith("40 failed")
 
@@ -57,7 +57,7 @@ def test_many_failures_are_counted() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     checks_in(text)
-    assert len(outcome_of(text)) <= 600
+    assert len(command_outcome(text)) <= 600
 
 
 @pytest.mark.deep

@@ -13,10 +13,10 @@ from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
 from resolver.events.log import parse_line
 from resolver.memory.condensers.view import PICTURE
-from resolver.memory.condensers.view import Log as CondenserLog
+from resolver.memory.condensers.view import AgentLog as CondenserLog
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.memory.pictures import MOST
-from resolver.model import Actor, Limits, Task, Trigger, TriggerKind
+from resolver.model import Actor, RunLimits, Task, Trigger, TriggerKind
 from resolver.surroundings import Picture
 from tests.memory.logs import Log, task
 from tests.memory.test_pictures import looked, sent, url, words
@@ -38,7 +38,7 @@ def started(*pictures: Picture) -> Log:
         agent="CodeActAgent",
         model="m",
         runtime="local",
-        limits=Limits(),
+        limits=RunLimits(),
     )
     return Log(opening, SystemPrompt(content="rules"), task())
 

@@ -3,22 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 
 
 @given(st.text(max_size=400), st.integers(0, 300))
 def test_a_cut_text_is_bounded_and_a_short_one_untouched(text: str, limit: int) -> None:
-    shown = cut_middle(text, limit)
+    shown = truncate_middle(text, limit)
     assert shown == text if len(text) <= limit else len(shown) <= limit + 45
 
 
 def test_the_note_counts_what_is_missing_and_hints() -> None:
-    shown = cut_middle("a" * 50 + "b" * 50, 20, "See x.")
+    shown = truncate_middle("a" * 50 + "b" * 50, 20, "See x.")
     assert shown == "a" * 10 + "\n[... 80 characters left out. See x. ...]\n" + "b" * 10
 
 
 def test_a_cut_falls_on_the_ends_of_lines_where_they_are_near() -> None:
-    shown = cut_middle("".join(f"line {i:03}\n" for i in range(100)), 200)
+    shown = truncate_middle("".join(f"line {i:03}\n" for i in range(100)), 200)
     assert all(
         line.startswith(("line ", "[...")) and (len(line) == 8 or line.endswith("...]"))
         for line in shown.splitlines()

@@ -8,7 +8,7 @@ import pytest
 
 from resolver.errors import LogError
 from resolver.resuming import archive
-from resolver.resuming.archive import PLAIN, RUNS, fetch_last, keep
+from resolver.resuming.archive import PLAIN, RUNS, archive_log, fetch_last
 from resolver.workspace.git import Credential
 from tests.parts.github import GitHubServer
 
@@ -26,7 +26,7 @@ class Kept:
     def keep(self, run: str, log: bytes) -> None:
         (self.folder / "events.jsonl").write_bytes(log)
         (self.folder / "outcome.json").write_text("{}")
-        keep(self.folder, self.url, self.credential, 7, run)
+        archive_log(self.folder, self.url, self.credential, 7, run)
 
     def last(self, before: str = "") -> tuple[str, bytes] | None:
         into = self.folder / "into"

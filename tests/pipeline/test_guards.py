@@ -10,7 +10,7 @@ import pytest
 
 from resolver.forge.markers import DASHBOARD
 from resolver.guards.keeping import DAMAGED, FILE, REF
-from resolver.triggers.ledger import Ledger, read_ledger
+from resolver.triggers.ledger import QuotaLedger, read_ledger
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
@@ -29,10 +29,10 @@ class GuardedScene(Scene):
             "RESOLVER_KEEP_LOG": "false",
         }
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> QuotaLedger:
         git = self.repository.git
         if not git.text("for-each-ref", REF).strip():
-            return Ledger()
+            return QuotaLedger()
         return read_ledger(
             git.text("cat-file", "blob", f"{REF}:{FILE}").encode(), datetime.now(UTC)
         )
@@ -82,7 +82,7 @@ def scene(
 
 
 def test_a_run_is_booked_before_its_work_and_settled_after_it(scene: GuardedScene) -> None:
-    seen: list[Ledger] = []
+    seen: list[QuotaLedger] = []
     answers = iter([FIX, finish(SUMMARY)])
 
     def answer(_: Any) -> Answer:
@@ -157,7 +157,7 @@ def test_commands_are_neither_booked_nor_refused(scene: GuardedScene) -> None:
     comment = scene.mention(text="@agent help")
     done = scene.action(scene.github.event_issue_comment(comment))
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.ledger() == Ledger()
+    assert scene.ledger() == QuotaLedger()
 
 
 def test_without_ceilings_nothing_is_kept(scene: GuardedScene) -> None:
@@ -165,7 +165,7 @@ def test_without_ceilings_nothing_is_kept(scene: GuardedScene) -> None:
     kinds = [f"{what}_PER_{whose}_DAY" for what in ("RUNS", "COST") for whose in WHOSE]
     off = {f"RESOLVER_MAX_{kind}": "0" for kind in kinds} | {"RESOLVER_MAX_BOT_CHAIN": "0"}
     assert scene.ask(**off).exit_code == 3
-    assert scene.ledger() == Ledger()
+    assert scene.ledger() == QuotaLedger()
 
 
 WHOSE = ("THREAD", "USER", "REPOSITORY")
@@ -174,7 +174,7 @@ WHOSE = ("THREAD", "USER", "REPOSITORY")
 def test_a_run_that_publishes_nothing_is_not_booked(scene: GuardedScene) -> None:
     scene.answer_once()
     scene.resolve("--no-publish")
-    assert scene.ledger() == Ledger()
+    assert scene.ledger() == QuotaLedger()
     assert scene.github.writes() == []
 
 
@@ -206,7 +206,7 @@ def test_a_token_that_may_not_push_works_with_what_it_can_read(scene: GuardedSce
     done = scene.ask(GITHUB_TOKEN=token)
     assert done.exit_code == 3, done.stdout + done.stderr
     assert "the ledger of runs could not be kept" in done.stderr
-    assert scene.ledger() == Ledger()
+    assert scene.ledger() == QuotaLedger()
 
 
 def spoiled(scene: GuardedScene) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.events.actions import CodeExplore, CodeSearch, Finish
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import parse_event
+from resolver.events.log import parse_logged_event
 from resolver.events.observations import CodeResult, DelegateResult
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call
@@ -89,7 +89,7 @@ def test_the_main_agent_hands_the_search_over_and_fixes_what_was_found(
     assert result.outputs["places"][0]["path"] == "shop/price.py"
     assert "- shop/price.py:2 total: takes one away\n" in result.content
     assert "- shop/price.py:90-99: was made up (not there" in result.content
-    inner = [parse_event(e.event) for e in done.events if isinstance(e, DelegateEvent)]
+    inner = [parse_logged_event(e.event) for e in done.events if isinstance(e, DelegateEvent)]
     assert [type(e) for e in inner if isinstance(e, CodeSearch | CodeResult | Finish)] == [
         CodeSearch,
         CodeResult,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from resolver.assembly.models import preload_models
-from resolver.doors import command_line_trigger, host_of
+from resolver.doors import command_line_trigger, open_host
 from resolver.forge.local import LocalForge
 from resolver.output import Output
-from resolver.pipeline import resolve
+from resolver.pipeline import run_pipeline
 from resolver.settings import Settings, load_settings
 from resolver.stages import RunRequest
 
@@ -31,20 +31,20 @@ def job(tmp_path: Path) -> RunRequest:
         run="1",
         output=Output(tmp_path / "output"),
         load=lambda repository: load_settings({}, environment, repository),
-        host=host_of(environment),
+        host=open_host(environment),
         publish=False,
     )
 
 
 def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    resolve(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
+    run_pipeline(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
     assert [each.model for each in loaded] == ["gpt-4o"]
 
 
 def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    result = resolve(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
+    result = run_pipeline(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
     assert result.exit_code == 5
     assert loaded == []
 

@@ -10,7 +10,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
 from resolver.events.log import Event, Observation, SandboxAction
-from resolver.resuming.rebuild import Relocated, redo
+from resolver.resuming.rebuild import RelocatedExecutor, reexecute
 
 WORDS = st.text("abc /.", max_size=8)
 
@@ -70,7 +70,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
 def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], list[str]]) -> None:
     events, expected = log
     sandbox = Echo()
-    done = redo(events, sandbox, ())
+    done = reexecute(events, sandbox, ())
     assert sandbox.done == expected
     assert (done.actions, done.differences) == (len(expected), ())
     assert len(done.skipped) == sum(isinstance(e, a.BrowseURL) for e in events)
@@ -82,7 +82,7 @@ def test_each_difference_is_told_and_the_rest_goes_on(
 ) -> None:
     events, expected = log
     sandbox = Echo(changed)
-    done = redo(events, sandbox, ())
+    done = reexecute(events, sandbox, ())
     assert sandbox.done == expected
     differing = {i for i in changed if i < len(expected)}
     assert len(done.differences) == len(differing)
@@ -91,7 +91,7 @@ def test_each_difference_is_told_and_the_rest_goes_on(
 
 def test_the_earlier_path_of_the_repository_means_the_present_one() -> None:
     sandbox = Echo()
-    moved = Relocated(sandbox, ["/workspace", "/tmp/a/workspace"], "/tmp/b/workspace")
+    moved = RelocatedExecutor(sandbox, ["/workspace", "/tmp/a/workspace"], "/tmp/b/workspace")
     moved.execute(a.CmdRun(command="cat /workspace/x /tmp/a/home /workspaces /my/workspace"))
     moved.execute(a.FileRead(path="/tmp/a/workspace/x"))
     assert sandbox.done == [

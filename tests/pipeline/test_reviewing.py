@@ -8,8 +8,21 @@ import pytest
 from resolver.events import actions as a
 from resolver.events.observations import ReviewCommentNoted
 from resolver.publishing.remarks import note_comment
-from resolver.publishing.review import Bounds, judged, legible, remarks
-from resolver.pull import DiffFile, Hunk, Pull, Remark, ReviewThread, Verdict, Words
+from resolver.publishing.review import (
+    ReviewBounds,
+    place_remarks,
+    readable_pull_request,
+    review_remarks,
+)
+from resolver.pull import (
+    AuthoredText,
+    DiffFile,
+    DiffHunk,
+    PullRequestContext,
+    Remark,
+    ReviewThread,
+    ReviewVerdict,
+)
 from tests.forge.reports import WHEN
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, make_checkout
@@ -18,15 +31,17 @@ FILE = DiffFile(
     path="a.py",
     status="modified",
     hunks=(
-        Hunk(old_start=5, old_lines=7, new_start=5, new_lines=8),
-        Hunk(old_start=40, old_lines=3, new_start=41, new_lines=3),
+        DiffHunk(old_start=5, old_lines=7, new_start=5, new_lines=8),
+        DiffHunk(old_start=40, old_lines=3, new_start=41, new_lines=3),
     ),
 )
-BOUNDS = Bounds(most=25)
+BOUNDS = ReviewBounds(most=25)
 
 
-def pull(*threads: ReviewThread) -> Pull:
-    return Pull(number=7, head="a" * 40, base_branch="main", files=(FILE,), threads=threads)
+def pull(*threads: ReviewThread) -> PullRequestContext:
+    return PullRequestContext(
+        number=7, head="a" * 40, base_branch="main", files=(FILE,), threads=threads
+    )
 
 
 def remark(line: int = 6, body: str = "This rounds down.", **more: Any) -> Remark:
@@ -34,15 +49,18 @@ def remark(line: int = 6, body: str = "This rounds down.", **more: Any) -> Remar
 
 
 def thread(author: str, body: str, line: int | None = 6, **more: Any) -> ReviewThread:
-    words = Words(id=1, author=author, at=WHEN, body=body)
+    words = AuthoredText(id=1, author=author, at=WHEN, body=body)
     return ReviewThread(id="t", path="a.py", line=line, comments=(words,), **more)
 
 
 def review(
-    *made: Remark, of: Pull | None = None, verdict: str = "", bounds: Bounds = BOUNDS
+    *made: Remark,
+    of: PullRequestContext | None = None,
+    verdict: str = "",
+    bounds: ReviewBounds = BOUNDS,
 ) -> Any:
     lines = [f"line {n}" for n in range(1, 60)]
-    return judged(list(made), of or pull(), verdict, "bot", bounds, lambda path: lines)
+    return place_remarks(list(made), of or pull(), verdict, "bot", bounds, lambda path: lines)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +95,12 @@ MOVED = DiffFile(
     path="new.py",
     old_path="old.py",
     status="renamed",
-    hunks=(Hunk(old_start=5, old_lines=3, new_start=6, new_lines=3),),
+    hunks=(DiffHunk(old_start=5, old_lines=3, new_start=6, new_lines=3),),
 )
 GONE = DiffFile(
     path="gone.py",
     status="deleted",
-    hunks=(Hunk(old_start=1, old_lines=2, new_start=0, new_lines=0),),
+    hunks=(DiffHunk(old_start=1, old_lines=2, new_start=0, new_lines=0),),
 )
 
 
@@ -97,7 +115,7 @@ GONE = DiffFile(
 def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
     made: Remark, place: tuple[str, str]
 ) -> None:
-    diff = Pull(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
+    diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
     [placed] = review(made, of=diff).placed
     assert (placed.path, placed.side) == place
     noted = note_comment(diff)(
@@ -107,10 +125,10 @@ def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
 
 
 def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
-    diff = Pull(number=7, head="a" * 40, base_branch="main", files=(GONE,))
+    diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(GONE,))
     noted = note_comment(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
     assert "(its parts on that side: 1-2), so it goes" in noted.content
-    fresh = DiffFile(path="a.py", status="modified", hunks=(Hunk(
+    fresh = DiffFile(path="a.py", status="modified", hunks=(DiffHunk(
         old_start=0, old_lines=0, new_start=1, new_lines=2),))  # fmt: skip
     diff = diff.model_copy(update={"files": (fresh,)})
     noted = note_comment(diff)(a.ReviewComment(path="a.py", line=1, side="LEFT", body="x"))
@@ -137,7 +155,7 @@ def test_what_an_open_conversation_says_is_left_out(said: ReviewThread, repeated
 
 def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     made = (remark(5, severity="low"), remark(6), remark(7, severity="high"))
-    found = review(*made, bounds=Bounds(most=2))
+    found = review(*made, bounds=ReviewBounds(most=2))
     assert [r.line for r in found.placed] == [7, 6]
     assert found.left_out == 1
 
@@ -155,22 +173,22 @@ def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
 @pytest.mark.parametrize(
     ("said", "allowed", "verdict"),
     [
-        ("approve", (), Verdict.COMMENT),
-        ("approve", ("request_changes",), Verdict.COMMENT),
-        ("approve", ("approve",), Verdict.APPROVE),
-        ("request_changes", ("request_changes",), Verdict.REQUEST_CHANGES),
-        ("", ("approve",), Verdict.COMMENT),
+        ("approve", (), ReviewVerdict.COMMENT),
+        ("approve", ("request_changes",), ReviewVerdict.COMMENT),
+        ("approve", ("approve",), ReviewVerdict.APPROVE),
+        ("request_changes", ("request_changes",), ReviewVerdict.REQUEST_CHANGES),
+        ("", ("approve",), ReviewVerdict.COMMENT),
     ],
 )
 def test_a_verdict_counts_only_where_it_is_allowed(
-    said: str, allowed: tuple[str, ...], verdict: Verdict
+    said: str, allowed: tuple[str, ...], verdict: ReviewVerdict
 ) -> None:
-    assert review(verdict=said, bounds=Bounds(25, allowed)).verdict is verdict
+    assert review(verdict=said, bounds=ReviewBounds(25, allowed)).verdict is verdict
 
 
 def test_names_that_people_gave_hide_nothing_either() -> None:
     said = thread("eve", "x").model_copy(update={"path": "a\u202ey.py"})
-    seen = legible(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
+    seen = readable_pull_request(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
     assert (seen.head_branch, seen.threads[0].path) == ("fix[U+200B]", "a[U+202E]y.py")
 
 
@@ -179,15 +197,15 @@ def comment(line: int, body: str = "x") -> a.ReviewComment:
 
 
 def test_of_comments_on_the_same_lines_the_last_counts() -> None:
-    found = remarks([comment(5, "one"), comment(6, "two"), comment(5, "three")])
+    found = review_remarks([comment(5, "one"), comment(6, "two"), comment(5, "three")])
     assert [r.body for r in found] == ["two", "three"]
 
 
 def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
     log = [comment(5), a.Finish(message="done"), comment(6), a.Finish(message="done again")]
-    assert [r.line for r in remarks(log)] == [6]
-    assert [r.line for r in remarks(log[:2])] == [5]
-    assert remarks([*log[:2], log[3]]) == []
+    assert [r.line for r in review_remarks(log)] == [6]
+    assert [r.line for r in review_remarks(log[:2])] == [5]
+    assert review_remarks([*log[:2], log[3]]) == []
 
 
 def test_without_a_pull_request_a_comment_is_only_noted() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.publishing.making import co_authors, identity
+from resolver.publishing.making import co_authors, commit_identity
 from tests.forge import reports
 
 
@@ -24,7 +24,7 @@ def test_a_person_is_named_by_the_address_without_mail_of_their_own_server(
 
 
 def test_the_number_of_the_actions_account_is_known_on_the_public_server_alone() -> None:
-    own = identity("github-actions[bot]", None, "https://github.com")
+    own = commit_identity("github-actions[bot]", None, "https://github.com")
     assert own.email == "41898282+github-actions[bot]@users.noreply.github.com"
-    there = identity("github-actions[bot]", None, "https://git.example.com")
+    there = commit_identity("github-actions[bot]", None, "https://git.example.com")
     assert there.email == "github-actions[bot]@users.noreply.git.example.com"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resolver.publishing.threads import replies_to
+from resolver.publishing.threads import compose_replies
 from resolver.pull import AskedThread, ReviewThread, ThreadAnswer
 from tests.forge import reports
 
@@ -17,7 +17,7 @@ ASKED = tuple(
 def said(
     *answers: ThreadAnswer, asked: int = 3, public: bool = True, **outcome: Any
 ) -> list[tuple[str, bool, str]]:
-    replies = replies_to(
+    replies = compose_replies(
         ASKED[:asked], answers, reports.outcome("Closing words.", **outcome), public
     )
     return [(each.asked.label, each.done, each.words) for each in replies]

@@ -18,13 +18,13 @@ from resolver.runtime.egress import (
     EACH,
     MOST_CONNECTIONS,
     MOST_KINDS,
+    EgressLog,
     EgressPolicy,
-    Ledger,
-    Refusal,
+    EgressRefusal,
+    refusal_reason,
     system_resolve,
-    why_not,
 )
-from resolver.runtime.first_bytes import MOST, judge
+from resolver.runtime.first_bytes import MOST, check_first_bytes
 from resolver.settings import load_settings
 from tests.runtime.outside import let_out, names
 
@@ -154,22 +154,22 @@ PUBLIC = ["1.1.1.1", "151.101.0.223", "2606:4700::1111", "::ffff:1.1.1.1", "64:f
 
 @pytest.mark.parametrize("address", NEVER)
 def test_some_addresses_are_refused_whoever_named_them(address: str) -> None:
-    assert why_not(address) and why_not(address, private=True)
+    assert refusal_reason(address) and refusal_reason(address, private=True)
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_an_address_that_is_not_public_needs_the_operators_word(address: str) -> None:
-    assert why_not(address)
+    assert refusal_reason(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "100.64.0.1"])
 def test_with_the_operators_word_a_private_address_may_be_reached(address: str) -> None:
-    assert why_not(address, private=True) == ""
+    assert refusal_reason(address, private=True) == ""
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_may_be_reached(address: str) -> None:
-    assert why_not(address) == ""
+    assert refusal_reason(address) == ""
 
 
 @given(st.ip_addresses())
@@ -178,13 +178,13 @@ def test_no_address_that_python_knows_as_special_is_let_through(address: object)
     special = (address.is_private, address.is_loopback, address.is_link_local,
                address.is_multicast, address.is_unspecified)  # fmt: skip
     if any(special):
-        assert why_not(str(address)) or str(address).startswith(("64:ff9b:", "::ffff:"))
+        assert refusal_reason(str(address)) or str(address).startswith(("64:ff9b:", "::ffff:"))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1"])
 def test_a_listed_name_that_leads_inside_is_refused(address: str) -> None:
     policy = let_out("rebound.example", known={"rebound.example": ["151.101.0.223", address]})
-    with pytest.raises(Refusal, match="address") as refused:
+    with pytest.raises(EgressRefusal, match="address") as refused:
         policy.dial("rebound.example", 443)
     assert refused.value.status == 403 and not refused.value.allowed
 
@@ -195,7 +195,7 @@ def test_a_name_of_this_machines_own_address_is_refused() -> None:
         probe.connect(("192.0.2.99", 9))
         own.append(probe.getsockname()[0])
     for address in map(str, own):
-        with pytest.raises(Refusal):
+        with pytest.raises(EgressRefusal):
             let_out("me.example", known={"me.example": [address]}).dial("me.example", 80)
 
 
@@ -218,7 +218,7 @@ def test_a_name_is_asked_for_once_and_its_answer_is_what_is_connected_to() -> No
 def test_a_name_that_is_not_listed_is_not_even_looked_up() -> None:
     resolve = names({})
     policy = EgressPolicy(AllowList.parse(["example.org"]), 10, resolve)
-    with pytest.raises(Refusal, match="not on the allow-list") as refused:
+    with pytest.raises(EgressRefusal, match="not on the allow-list") as refused:
         policy.dial("data-in-a-name.evil.example", 443)
     assert resolve.asked == []
     assert "example.org" in refused.value.hint
@@ -228,10 +228,10 @@ def test_a_host_that_can_not_be_reached_is_allowed_and_says_why() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     policy = let_out(f"private:gone.test:{port}", known={"gone.test": ["127.0.0.1"]})
-    with pytest.raises(Refusal, match="could not be reached") as refused:
+    with pytest.raises(EgressRefusal, match="could not be reached") as refused:
         policy.dial("gone.test", port)
     assert refused.value.allowed and refused.value.status == 502
-    with pytest.raises(Refusal, match="was not resolved"):
+    with pytest.raises(EgressRefusal, match="was not resolved"):
         let_out("unknown.example").dial("unknown.example", 443)
 
 
@@ -241,7 +241,7 @@ def test_the_systems_resolver_gives_each_address_once() -> None:
 
 
 def test_the_ledger_is_bounded_however_many_connections_there_are() -> None:
-    ledger = Ledger(10)
+    ledger = EgressLog(10)
     for number in range(5_000):
         ledger.note(Egress(host=f"h{number}.example", port=1, allowed=False, reason="no"))
     taken = ledger.take()
@@ -251,7 +251,7 @@ def test_the_ledger_is_bounded_however_many_connections_there_are() -> None:
 
 
 def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
-    ledger = Ledger(10)
+    ledger = EgressLog(10)
     for _ in range(EACH + 50):
         ledger.note(Egress(host="h", port=1, allowed=True, bytes_sent=2, bytes_received=3))
     last = ledger.take()[-1]
@@ -259,15 +259,15 @@ def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
 
 
 def test_a_run_has_so_many_connections_and_bytes_and_no_more() -> None:
-    ledger = Ledger(100)
+    ledger = EgressLog(100)
     assert ledger.carry(100) and not ledger.carry(1)
-    with pytest.raises(Refusal, match="100 bytes") as refused:
+    with pytest.raises(EgressRefusal, match="100 bytes") as refused:
         ledger.begin()
     assert refused.value.status == 429
-    many = Ledger(100)
+    many = EgressLog(100)
     for _ in range(MOST_CONNECTIONS):
         many.begin()
-    with pytest.raises(Refusal, match="20,000 connections"):
+    with pytest.raises(EgressRefusal, match="20,000 connections"):
         many.begin()
 
 
@@ -285,41 +285,41 @@ def client_hello(name: str | None) -> bytes:
 
 
 def test_a_tls_hello_for_the_host_itself_passes() -> None:
-    assert judge(client_hello("pypi.org"), "PyPI.org", 443) == ""
-    assert judge(client_hello(None), "pypi.org", 443) == ""
+    assert check_first_bytes(client_hello("pypi.org"), "PyPI.org", 443) == ""
+    assert check_first_bytes(client_hello(None), "pypi.org", 443) == ""
 
 
 def test_a_tls_hello_for_another_host_is_refused() -> None:
-    assert "evil.example" in str(judge(client_hello("evil.example"), "pypi.org", 443))
+    assert "evil.example" in str(check_first_bytes(client_hello("evil.example"), "pypi.org", 443))
 
 
 @given(st.integers(1, 600))
 def test_a_hello_in_pieces_is_waited_for(cut: int) -> None:
     hello = client_hello("evil.example")
-    assert judge(hello[: min(cut, len(hello) - 1)], "pypi.org", 443) is None
+    assert check_first_bytes(hello[: min(cut, len(hello) - 1)], "pypi.org", 443) is None
 
 
 def test_a_hello_in_several_records_is_read() -> None:
     body = client_hello("evil.example")[5:]
     records = [body[start : start + 40] for start in range(0, len(body), 40)]
     split = b"".join(b"\x16\x03\x01" + len(r).to_bytes(2) + r for r in records)
-    assert "evil.example" in str(judge(split, "pypi.org", 443))
+    assert "evil.example" in str(check_first_bytes(split, "pypi.org", 443))
 
 
 def test_a_request_for_another_host_is_refused() -> None:
     request = b"GET / HTTP/1.1\r\nX: 1\r\nhost: %s\r\n\r\n"
-    assert judge(request % b"pypi.org", "pypi.org", 80) == ""
-    assert judge(request % b"pypi.org:80", "pypi.org", 80) == ""
-    assert "another host" in str(judge(request % b"evil.example", "pypi.org", 80))
-    assert "another host" in str(judge(request % b"pypi.org:81", "pypi.org", 80))
+    assert check_first_bytes(request % b"pypi.org", "pypi.org", 80) == ""
+    assert check_first_bytes(request % b"pypi.org:80", "pypi.org", 80) == ""
+    assert "another host" in str(check_first_bytes(request % b"evil.example", "pypi.org", 80))
+    assert "another host" in str(check_first_bytes(request % b"pypi.org:81", "pypi.org", 80))
     twice = b"GET / HTTP/1.1\r\nHost: pypi.org\r\nHost: evil.example\r\n\r\n"
-    assert "another host" in str(judge(twice, "pypi.org", 80))
-    assert judge(b"GET / HTTP/1.1\r\nHost: ", "pypi.org", 80) is None
-    assert judge(b"GE", "pypi.org", 80) is None
+    assert "another host" in str(check_first_bytes(twice, "pypi.org", 80))
+    assert check_first_bytes(b"GET / HTTP/1.1\r\nHost: ", "pypi.org", 80) is None
+    assert check_first_bytes(b"GE", "pypi.org", 80) is None
 
 
 def test_other_protocols_pass() -> None:
-    assert judge(b"SSH-2.0-x\r\n", "github.com", 22) == ""
+    assert check_first_bytes(b"SSH-2.0-x\r\n", "github.com", 22) == ""
 
 
 @given(
@@ -327,9 +327,12 @@ def test_other_protocols_pass() -> None:
     st.sampled_from([b"", b"\x16\x03\x01", b"GET ", b"\x16\x03\x01\0\x20\x01"]),
 )
 def test_any_first_bytes_are_judged(noise: bytes, start: bytes) -> None:
-    verdict = judge(start + noise, "pypi.org", 443)
+    verdict = check_first_bytes(start + noise, "pypi.org", 443)
     assert verdict is None or isinstance(verdict, str)
-    assert judge(start + noise + b"x" * MOST, "pypi.org", 443) is not None or not start + noise
+    assert (
+        check_first_bytes(start + noise + b"x" * MOST, "pypi.org", 443) is not None
+        or not start + noise
+    )
 
 
 @given(st.text(max_size=30))

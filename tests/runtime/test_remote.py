@@ -28,7 +28,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN, SandboxRequest
 from resolver.runtime.runtime import Runtime
-from resolver.sandbox_service.bounds import Bounds
+from resolver.sandbox_service.bounds import ServiceBounds
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 from tests.parts.waiting import becomes_true, until
 
@@ -233,7 +233,7 @@ def asked(**fields: Any) -> SandboxRequest:
     ],
 )
 def test_more_than_the_operator_gives_is_refused(fields: dict[str, Any], says: str) -> None:
-    bounds = Bounds("local", memory="1g", cpus=1.0, pids=100, disk=2 * 10**9)
+    bounds = ServiceBounds("local", memory="1g", cpus=1.0, pids=100, disk=2 * 10**9)
     bounds.check(asked())
     with pytest.raises(Refused, match=says):
         bounds.check(asked(**fields))
@@ -242,7 +242,7 @@ def test_more_than_the_operator_gives_is_refused(fields: dict[str, Any], says: s
 @pytest.mark.parametrize("memory", ["", "0", "-1g", "1t", "1 g", "lots"])
 def test_memory_that_is_none_is_refused(memory: str) -> None:
     with pytest.raises(UsageError, match="no amount of memory"):
-        Bounds("local").check(asked(memory=memory))
+        ServiceBounds("local").check(asked(memory=memory))
 
 
 def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
@@ -262,7 +262,7 @@ def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
     ],
 )
 def test_only_images_of_the_list_are_given(image: str, may: bool) -> None:
-    bounds = Bounds("docker", images=("ghcr.io/us/*", "debian:*"))
+    bounds = ServiceBounds("docker", images=("ghcr.io/us/*", "debian:*"))
     if may:
         bounds.check(asked(image=image))
     else:

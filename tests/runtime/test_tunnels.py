@@ -20,8 +20,8 @@ from resolver.errors import SandboxError
 from resolver.events.lifecycle import Egress
 from resolver.runtime.channel import SocketChannel
 from resolver.runtime.client import WireClient
-from resolver.runtime.egress import EgressPolicy, Ledger
-from resolver.runtime.tunnels import Tunnels
+from resolver.runtime.egress import EgressLog, EgressPolicy
+from resolver.runtime.tunnels import HostTunnels
 from resolver.sandbox import wire
 from tests.parts.waiting import becomes_true
 from tests.runtime.outside import NAME, Outside, let_out, serving_outside
@@ -34,10 +34,10 @@ class Inside:
 
     def __init__(self, policy: EgressPolicy, **more: float) -> None:
         ours, self.socket = socket.socketpair()
-        self.ledger = Ledger(policy.max_bytes)
+        self.ledger = EgressLog(policy.max_bytes)
         self.client = WireClient(
             SocketChannel(ours),
-            partial(Tunnels, policy, self.ledger, **more),  # type: ignore[arg-type]
+            partial(HostTunnels, policy, self.ledger, **more),  # type: ignore[arg-type]
         )
         self.socket.settimeout(20)
         self._lines = self.socket.makefile("rb")

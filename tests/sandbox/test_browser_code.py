@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.sandbox.browser_code import FORMS, CodeError, Step, read_code, usage
+from resolver.sandbox.browser_code import FORMS, BrowserStep, CodeError, browser_usage, read_code
 from resolver.sandbox.chromium import command_line
 
 
@@ -113,12 +113,14 @@ def test_any_text_gives_steps_or_an_explanation(code: str) -> None:
     else:
         assert found
         for step in found:
-            assert isinstance(step, Step) and set(step.given) == {p.name for p in FORMS[step.name]}
+            assert isinstance(step, BrowserStep) and set(step.given) == {
+                p.name for p in FORMS[step.name]
+            }
 
 
 def test_every_action_has_a_form_that_is_read_back() -> None:
     for name in FORMS:
-        assert usage(name).startswith(f"{name}(")
+        assert browser_usage(name).startswith(f"{name}(")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.sandbox.browser_text import plain, short_url
+from resolver.sandbox.browser_text import plain_text, short_url
 from resolver.sandbox.page_tree import Frame, shown_lines, tree_items
 
 
@@ -77,15 +77,15 @@ def test_a_circle_ends() -> None:
 
 
 def test_hidden_and_odd_text_is_made_plain() -> None:
-    assert plain("a\u202eb\u200bc\x00d\n\te", 50) == "abcd e"
-    assert plain("x" * 100_000_0, 10) == "xxxxxxxxx…"
+    assert plain_text("a\u202eb\u200bc\x00d\n\te", 50) == "abcd e"
+    assert plain_text("x" * 100_000_0, 10) == "xxxxxxxxx…"
     assert short_url("data:text/html;base64,QUJD") == "data:text/html;base64,…"
     assert len(short_url("http://x/" + "y" * 5000)) <= 300
 
 
 @given(st.text())
 def test_plain_text_is_one_printable_line(text: str) -> None:
-    line = plain(text, 80)
+    line = plain_text(text, 80)
     assert len(line) <= 80 and len(line.splitlines()) <= 1
     line.encode()
 

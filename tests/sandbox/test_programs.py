@@ -12,7 +12,7 @@ import pytest
 from resolver.sandbox import programs, wire
 from resolver.sandbox.environment import shell_environment
 from resolver.sandbox.failure import ActionFailed
-from resolver.sandbox.processes import Family, descendants, session_members
+from resolver.sandbox.processes import Family, descendant_pids, session_members
 from resolver.sandbox.programs import Programs
 from tests.sandbox.conftest import BASH, OWN
 from tests.sandbox.connection import Connection
@@ -158,7 +158,7 @@ def test_wrong_parameters_are_refused(
 
 def test_the_end_of_the_server_ends_its_programs(server: Connection) -> None:
     server.call("start_program", command=BASH, arguments=["-c", "trap '' TERM HUP; sleep 1000"])
-    below = descendants(server.process.pid)
+    below = descendant_pids(server.process.pid)
     assert below
     server.end_of_input()
     assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]

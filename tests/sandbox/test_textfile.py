@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.sandbox.textfile import hunk, lines_of, positions
+from resolver.sandbox.textfile import hunk, positions, split_lines
 
 texts = st.lists(st.sampled_from(["a", "b", "", "\f", "x\r"]), max_size=14).flatmap(
     lambda lines: st.sampled_from(["\n".join(lines), "\n".join([*lines, ""])])
@@ -29,8 +29,8 @@ def test_git_applies_the_hunk(tmp_path: Path, old: str, new: str) -> None:
 @given(texts, texts)
 def test_the_changed_lines_are_within_the_new_text(old: str, new: str) -> None:
     change = hunk(old, new, "f")
-    assert 1 <= change.first <= len(lines_of(new)) + 1
-    assert change.first - 1 <= change.last <= len(lines_of(new))
+    assert 1 <= change.first <= len(split_lines(new)) + 1
+    assert change.first - 1 <= change.last <= len(split_lines(new))
 
 
 @given(st.text("ab\n", max_size=30), st.text("ab\n", min_size=1, max_size=4))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
-from resolver.runtime.remote.protocol import End, Failure
+from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
 from resolver.sandbox_service.pipes import HELD, Incoming, OffsetError, Outgoing
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def test_what_is_read_again_after_a_cut_is_the_same(
         def write() -> None:
             for at in range(0, len(data), size):
                 outgoing.write(data[at : at + size])
-            outgoing.end(End(words="over"))
+            outgoing.end(StreamEnd(words="over"))
 
         thread = threading.Thread(target=write)
         thread.start()
@@ -118,7 +118,7 @@ def test_what_is_read_again_after_a_cut_is_the_same(
             part = await outgoing.read(len(got), 5)
             got += part[: next(cuts, len(part))]
         await asyncio.to_thread(thread.join)
-        assert outgoing.end_at(len(got)) == End(words="over")
+        assert outgoing.end_at(len(got)) == StreamEnd(words="over")
         return got
 
     assert run(read()) == data
@@ -158,7 +158,7 @@ def test_a_fast_machine_waits_for_a_slow_client_until_the_end() -> None:
         assert await outgoing.read(HELD, 0.01) == b""
         outgoing.release(HELD)
         assert await outgoing.read(HELD, 5)
-        outgoing.end(End(failure=Failure(what="removed")))
+        outgoing.end(StreamEnd(failure=RemoteFailure(what="removed")))
         await asyncio.to_thread(thread.join)
         assert len(failures) == 1
 

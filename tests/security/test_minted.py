@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from resolver.security.minted import Minted
+from resolver.security.minted import IssuedTokens
 from resolver.security.redaction import Redactor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -10,7 +10,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_redactor_learns_what_is_minted_after_it_was_made() -> None:
-    minted = Minted()
+    minted = IssuedTokens()
     redactor, other = Redactor(["given-secret-1"], minted), Redactor([], minted)
     text = "a given-secret-1 and minted-secret-2"
     assert redactor.redact_text(text) == "a [redacted] and minted-secret-2"
@@ -21,7 +21,7 @@ def test_a_redactor_learns_what_is_minted_after_it_was_made() -> None:
 
 
 def test_what_has_ended_is_kept_for_an_hour_and_then_forgotten() -> None:
-    minted = Minted()
+    minted = IssuedTokens()
     minted.add("first-secret", NOW + HOUR, NOW)
     minted.add("second-secret", NOW + 2 * HOUR, NOW + HOUR)
     assert minted.values == ("first-secret", "second-secret")
@@ -30,7 +30,7 @@ def test_what_has_ended_is_kept_for_an_hour_and_then_forgotten() -> None:
 
 
 def test_the_same_secret_again_is_one() -> None:
-    minted = Minted()
+    minted = IssuedTokens()
     minted.add("first-secret", NOW + HOUR, NOW)
     minted.add("first-secret", NOW + 2 * HOUR, NOW)
     assert minted.values == ("first-secret",)

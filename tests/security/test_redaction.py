@@ -13,7 +13,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ToolCall
-from resolver.events.log import dump_line, parse_event, parse_line
+from resolver.events.log import dump_line, parse_line, parse_logged_event
 from resolver.model import Completion, RequestedToolCall, RunState
 from resolver.security.redaction import MARK, Redactor
 from resolver.trace.plain import clean
@@ -163,7 +163,7 @@ def test_all_fields_at_any_depth_are_searched() -> None:
         a.CmdRun(command="true", tool_call=ToolCall(id="1", name="r", arguments=SHORT_TOKEN)),
         o.McpResult(structured={"a": {"b": {"c": SHORT_TOKEN}}}),
         life.SystemPrompt(content="x", tools=("a", SHORT_TOKEN)),
-        parse_event({"kind": "from_the_future", "new": [{"x": SHORT_TOKEN}]}),
+        parse_logged_event({"kind": "from_the_future", "new": [{"x": SHORT_TOKEN}]}),
         a.CmdRun.model_validate({"command": "x", "added_later": {"x": SHORT_TOKEN}}),
         a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 90)}),
     ]

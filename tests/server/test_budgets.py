@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import run as run_command
-from resolver.doors import run_id, trigger_of
+from resolver.doors import run_id, trigger_for_target
 from resolver.events.stream import utc_now
 from resolver.model import Trigger
 from resolver.server.database import database
-from resolver.server.deliveries import Runs
+from resolver.server.deliveries import DeliveryRunner
 from resolver.server.request_queue import MAX_CRASHES
-from resolver.server.spending import Ledger
+from resolver.server.spending import SpendingLedger
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -52,15 +52,17 @@ class Scene:
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
         }
 
-    def runs(self, **more: str) -> Runs:
+    def runs(self, **more: str) -> DeliveryRunner:
         environment = {**self.environment, **more}
-        return Runs(environment, {}, self.folder / "runs", ledger=Ledger(self.url))
+        return DeliveryRunner(
+            environment, {}, self.folder / "runs", ledger=SpendingLedger(self.url)
+        )
 
     def issue(self, plan: str = "fix") -> Issue:
         return self.forge.issue(self.repository, plan)
 
     def request(self, issue: Issue, author: str = "mona") -> Trigger:
-        found = trigger_of(Settings(), "issue_comment", self.forge.mention(issue, author))
+        found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(issue, author))
         assert isinstance(found, Trigger)
         return found
 
@@ -135,7 +137,7 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
     assert runs.work_on(started(scene.request(issue), 1))["state"] == "limit"
     comment = scene.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
     payload = scene.forge.github.event_issue_comment(comment)
-    again = trigger_of(Settings(), "issue_comment", payload)
+    again = trigger_for_target(Settings(), "issue_comment", payload)
     assert isinstance(again, Trigger)
     runs.work_on(started(again, 1))
     assert runs.ledger is not None
@@ -178,7 +180,7 @@ def test_replies_without_a_price_are_said_to_be_unknown(
 
 
 def test_the_costs_are_shown_and_narrowed(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    ledger = Ledger(scene.url)
+    ledger = SpendingLedger(scene.url)
     before = utc_now() - timedelta(days=40)
     ledger.settle("a", "octo/calc", 1.25, 0, utc_now())
     ledger.settle("b", "octo/calc", 0.5, 1, before)

@@ -7,7 +7,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.doors import run_id, trigger_of
+from resolver.doors import run_id, trigger_for_target
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from resolver.events.reading import read_log
@@ -15,7 +15,7 @@ from resolver.events.state import State
 from resolver.events.stream import utc_now
 from resolver.runtime.engine import RUN_LABEL
 from resolver.server.database import database
-from resolver.server.spending import Ledger
+from resolver.server.spending import SpendingLedger
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -107,7 +107,7 @@ def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
         "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
-    ledger = Ledger(database(f"sqlite:///{server.folder}/resolver.db"))
+    ledger = SpendingLedger(database(f"sqlite:///{server.folder}/resolver.db"))
     sleeping = bash("sleep 4714.5", timeout=2)
     scene.plans.add("stuck", sleeping)
     server.start()
@@ -178,7 +178,7 @@ def test_no_container_of_a_killed_run_is_left(
     server.start()
     issue = scene.forge.issue(scene.name, "docked")
     payload = scene.forge.mention(issue)
-    trigger = trigger_of(Settings(), "issue_comment", payload)
+    trigger = trigger_for_target(Settings(), "issue_comment", payload)
     run = run_id(trigger.key, trigger.at)  # type: ignore[union-attr]
     mine = {"label": f"{RUN_LABEL}={run}"}
     assert server.deliver(payload)[0] == 202

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.server.login import OwnLogin, asked_of, is_ours
+from resolver.server.login import OwnLogin, is_own_login, login_from_github
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
@@ -72,9 +72,9 @@ class Down:
 
 def test_whose_a_stored_request_is_is_asked_until_it_is_known() -> None:
     ask = Down()
-    assert is_ours("our-bot", ask, again=0.01) and ask.times == 3
-    assert not is_ours("zoe", ask, again=0.01)
-    assert not is_ours("our-bot", Down(), again=0.01, most=0.0)
+    assert is_own_login("our-bot", ask, again=0.01) and ask.times == 3
+    assert not is_own_login("zoe", ask, again=0.01)
+    assert not is_own_login("our-bot", Down(), again=0.01, most=0.0)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_whose_a_stored_request_is_is_asked_until_it_is_known() -> None:
     ],
 )
 def test_of_whom_an_event_asks_something(payload: dict[str, object], login: str) -> None:
-    assert asked_of(payload) == login
+    assert login_from_github(payload) == login
 
 
 def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(

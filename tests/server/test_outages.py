@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from resolver.doors import trigger_of
+from resolver.doors import trigger_for_target
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.model import Trigger
-from resolver.server.deliveries import Runs
+from resolver.server.deliveries import DeliveryRunner
 from resolver.server.outages import FIRST_WAIT, LONGEST_WAIT, next_try
 from resolver.settings import Settings
 from tests.parts.github import GitHubServer
@@ -41,12 +41,14 @@ class Scene:
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_LAST_WORD_TIME": "0",
         }
-        found = trigger_of(Settings(), "issue_comment", self.forge.mention(self.issue))
+        found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))
         assert isinstance(found, Trigger)
         self.trigger = found
 
-    def runs(self, **more: str) -> Runs:
-        return Runs({**self.environment, **more}, {}, self.folder / "runs", outage_retry=RETRY)
+    def runs(self, **more: str) -> DeliveryRunner:
+        return DeliveryRunner(
+            {**self.environment, **more}, {}, self.folder / "runs", outage_retry=RETRY
+        )
 
     @property
     def told(self) -> str:

@@ -23,7 +23,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.server.pages import MOST_BYTES, MOST_WAITING, Pages, page_key, page_url
-from resolver.server.webhook import create_app
+from resolver.server.webhook import create_webhook_app
 from resolver.settings import load_settings
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
@@ -61,7 +61,7 @@ class Served:
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
         shown = Pages(folder, SECRET) if pages else None
-        app = create_app(SECRET, lambda *_: "", pages=shown)
+        app = create_webhook_app(SECRET, lambda *_: "", pages=shown)
         config = uvicorn.Config(app, log_config=None, http="h11", ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))

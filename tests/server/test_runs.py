@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.doors import run_id, trigger_of
+from resolver.doors import run_id, trigger_for_target
 from resolver.model import Actor, Command, Trigger, TriggerKind
-from resolver.server.deliveries import Runs, measure_progress
+from resolver.server.deliveries import DeliveryRunner, measure_progress
 from resolver.server.pages import Pages
 from resolver.server.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
 from resolver.settings import Settings
@@ -34,10 +34,12 @@ class Scene:
             "GITHUB_API_URL": github.api_url,
             "GITHUB_SERVER_URL": github.server_url,
         }
-        self.runs = Runs(environment, {}, self.folder)
+        self.runs = DeliveryRunner(environment, {}, self.folder)
 
     def request(self, author: str = "mona") -> Trigger:
-        found = trigger_of(Settings(), "issue_comment", self.forge.mention(self.issue, author))
+        found = trigger_for_target(
+            Settings(), "issue_comment", self.forge.mention(self.issue, author)
+        )
         assert isinstance(found, Trigger)
         return found
 
@@ -163,7 +165,7 @@ def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
     payload = changed(example, ("comment", "body"), "@agent please")
     for _ in range(data.draw(st.integers(1, 3))):
         payload = changed(payload, data.draw(st.sampled_from(places(payload)[1:])), data.draw(ODD))
-    found = trigger_of(Settings(), "issue_comment", payload)
+    found = trigger_for_target(Settings(), "issue_comment", payload)
     if isinstance(found, Trigger):
         assert Trigger.model_validate_json(found.model_dump_json()) == found
         assert run_id(found.key, found.at)

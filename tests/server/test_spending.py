@@ -11,11 +11,11 @@ from sqlalchemy.engine import create_engine
 
 from resolver.errors import OverBudget, ResolverError
 from resolver.server.database import database
-from resolver.server.spending import Bounds, Ledger
+from resolver.server.spending import SpendingBounds, SpendingLedger
 from tests.parts.postgres import PASSWORD, Postgres
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-UNBOUND = Bounds()
+UNBOUND = SpendingBounds()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -32,24 +32,24 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
 
 
 @pytest.fixture
-def ledger(url: URL) -> Iterator[Ledger]:
-    made = Ledger(url)
+def ledger(url: URL) -> Iterator[SpendingLedger]:
+    made = SpendingLedger(url)
     yield made
     made.close()
 
 
 def reserve(
-    ledger: Ledger,
+    ledger: SpendingLedger,
     run: str,
     repository: str = "octo/calc",
     wanted: float = 2.0,
-    bounds: Bounds = UNBOUND,
+    bounds: SpendingBounds = UNBOUND,
     now: datetime = NOON,
 ) -> float:
     return ledger.reserve(run, repository, wanted, bounds, now, hours=2)
 
 
-def test_a_run_has_one_row_however_often_it_is_settled(ledger: Ledger) -> None:
+def test_a_run_has_one_row_however_often_it_is_settled(ledger: SpendingLedger) -> None:
     for cost in (0.5, 0.75, 0.75):
         reserve(ledger, "a")
         ledger.settle("a", "octo/calc", cost, 1, NOON)
@@ -57,7 +57,7 @@ def test_a_run_has_one_row_however_often_it_is_settled(ledger: Ledger) -> None:
     assert (total.runs, total.cost, total.unpriced, total.reserved) == (1, 0.75, 1, 0.0)
 
 
-def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: Ledger) -> None:
+def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: SpendingLedger) -> None:
     october = NOON - timedelta(days=30)
     ledger.settle("a", "Octo/Calc", 1.0, 0, NOON)
     ledger.settle("b", "octo/calc", 2.0, 0, NOON)
@@ -73,26 +73,26 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: Ledge
     assert [t.cost for t in ledger.totals(NOON, month="2026-10")] == [8.0]
 
 
-def test_what_is_left_of_the_month_is_the_repositorys_own(ledger: Ledger) -> None:
-    bounds = Bounds(monthly=5.0)
+def test_what_is_left_of_the_month_is_the_repositorys_own(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(monthly=5.0)
     ledger.settle("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds) == 5.0
 
 
-def test_what_is_left_of_the_day_is_of_all_repositories(ledger: Ledger) -> None:
-    bounds = Bounds(daily=5.0)
+def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(daily=5.0)
     ledger.settle("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo/other", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds, now=NOON + timedelta(days=1)) == 5.0
 
 
 def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
-    ledger: Ledger,
+    ledger: SpendingLedger,
 ) -> None:
     ledger.settle("a", "octo/calc", 5.0, 2, NOON)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "b", bounds=Bounds(monthly=5.0))
+        reserve(ledger, "b", bounds=SpendingBounds(monthly=5.0))
     assert raised.value.what == (
         "the runs of octo/calc in 2026-11 have cost $5.00 of the $5.00 that a month may cost; "
         "2 replies of unknown price are not in it"
@@ -101,18 +101,18 @@ def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
     assert len(ledger.totals(NOON)) == 1, "a run that was refused is not counted"
 
 
-def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: Ledger) -> None:
+def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) -> None:
     reserve(ledger, "a", wanted=5.0)
     last = datetime(2026, 12, 31, 23, tzinfo=UTC)
     reserve(ledger, "b", wanted=5.0, now=last)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "c", bounds=Bounds(daily=5.0), now=last)
+        reserve(ledger, "c", bounds=SpendingBounds(daily=5.0), now=last)
     assert "($5.00 more is set aside for runs at work) of the $5.00" in raised.value.what
     assert "from 2027-01-01 on (00:00 UTC), or when the runs at work" in raised.value.next_step
 
 
-def test_money_that_is_set_aside_is_not_given_to_another(ledger: Ledger) -> None:
-    bounds = Bounds(monthly=3.0)
+def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(monthly=3.0)
     assert reserve(ledger, "a", bounds=bounds) == 3.0
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     with pytest.raises(OverBudget):
@@ -121,30 +121,32 @@ def test_money_that_is_set_aside_is_not_given_to_another(ledger: Ledger) -> None
     assert reserve(ledger, "c", bounds=bounds) == 1.5
 
 
-def test_a_run_that_is_started_again_finds_its_own_money(ledger: Ledger) -> None:
-    bounds = Bounds(monthly=3.0)
+def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(monthly=3.0)
     reserve(ledger, "a", wanted=3.0, bounds=bounds)
     assert reserve(ledger, "a", wanted=3.0, bounds=bounds) == 3.0
     ledger.settle("a", "octo/calc", 1.0, 0, NOON)
     assert reserve(ledger, "a", bounds=bounds) == 3.0, "what it cost counts against itself"
 
 
-def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: Ledger) -> None:
-    bounds = Bounds(monthly=2.0)
+def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(monthly=2.0)
     reserve(ledger, "killed", bounds=bounds)
     with pytest.raises(OverBudget):
         reserve(ledger, "next", bounds=bounds, now=NOON + timedelta(hours=1))
     assert reserve(ledger, "next", bounds=bounds, now=NOON + timedelta(hours=3)) == 2.0
 
 
-def test_runs_that_begin_at_once_dont_pass_the_bound_together(url: URL, ledger: Ledger) -> None:
-    bounds = Bounds(daily=10.0)
+def test_runs_that_begin_at_once_dont_pass_the_bound_together(
+    url: URL, ledger: SpendingLedger
+) -> None:
+    bounds = SpendingBounds(daily=10.0)
     start = threading.Barrier(12)
     granted: list[float] = []
     refused: list[str] = []
 
     def begin(number: int) -> None:
-        own = Ledger(url)
+        own = SpendingLedger(url)
         start.wait()
         try:
             left = reserve(own, f"run-{number}", f"octo/{number}", 2.0, bounds)
@@ -166,6 +168,6 @@ def test_runs_that_begin_at_once_dont_pass_the_bound_together(url: URL, ledger: 
 def test_a_database_that_is_gone_is_an_error_without_its_password(tmp_path: Path) -> None:
     url = make_url(f"postgresql://resolver:{PASSWORD}@/none?host={tmp_path}")
     with pytest.raises(ResolverError) as raised:
-        Ledger(url)
+        SpendingLedger(url)
     assert PASSWORD not in raised.value.what + raised.value.next_step
     assert "RESOLVER_DATABASE_URL" in raised.value.next_step

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from resolver.controller.control import Control, Resume, Say
 from resolver.model import Actor, Command, Trigger, TriggerKind
-from resolver.server.atwork import AtWork
-from resolver.server.threads import FOLDER, Threads
+from resolver.server.atwork import ActiveRuns
+from resolver.server.threads import FOLDER, IssueHistories
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,14 +26,14 @@ def asked(seconds: int, id: int, command: Command = Command.FIX, words: str = ""
 
 
 def test_runs_are_remembered_in_order_and_once(tmp_path: Path) -> None:
-    threads = Threads(tmp_path)
+    threads = IssueHistories(tmp_path)
     for run in ("b", "a", "b"):
         threads.started(asked(0, 1), run)
-    assert Threads(tmp_path).runs(asked(9, 9)) == ["b", "a"]
+    assert IssueHistories(tmp_path).runs(asked(9, 9)) == ["b", "a"]
 
 
 def test_a_torn_line_takes_no_other_along(tmp_path: Path) -> None:
-    threads = Threads(tmp_path)
+    threads = IssueHistories(tmp_path)
     threads.started(asked(0, 1), "a")
     [file] = (tmp_path / FOLDER).iterdir()
     with open(file, "ab") as opened:
@@ -43,14 +43,14 @@ def test_a_torn_line_takes_no_other_along(tmp_path: Path) -> None:
 
 
 def test_a_pull_request_leads_to_its_issue(tmp_path: Path) -> None:
-    threads = Threads(tmp_path)
+    threads = IssueHistories(tmp_path)
     threads.opened(asked(0, 1), 9)
     assert threads.issue_of("octo/calc", 9) == 7
     assert threads.issue_of("octo/calc", 7) is None
 
 
 def test_a_stop_holds_for_what_was_asked_before_it(tmp_path: Path) -> None:
-    threads = Threads(tmp_path)
+    threads = IssueHistories(tmp_path)
     threads.stopped(asked(5, 50, Command.STOP))
     assert threads.stop_after(asked(4, 40)) == "mona"
     assert threads.stop_after(asked(5, 49)) == "mona"
@@ -59,7 +59,7 @@ def test_a_stop_holds_for_what_was_asked_before_it(tmp_path: Path) -> None:
 
 
 def test_words_that_come_too_late_are_given_back() -> None:
-    at_work, control, start = AtWork(), Control(), asked(0, 1)
+    at_work, control, start = ActiveRuns(), Control(), asked(0, 1)
     at_work.enter(start, control)
     early = asked(1, 2, Command.CONTINUE, "be quick")
     late = asked(2, 3, Command.CONTINUE, "use pytest -x")
@@ -71,7 +71,7 @@ def test_words_that_come_too_late_are_given_back() -> None:
 
 
 def test_a_request_from_before_the_run_is_not_for_it() -> None:
-    at_work = AtWork()
+    at_work = ActiveRuns()
     at_work.enter(asked(5, 50), Control())
     old = asked(4, 40, Command.STOP)
     assert not at_work.steer(old)

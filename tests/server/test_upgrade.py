@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dbos import DBOSClient
 
-from resolver.doors import trigger_of
+from resolver.doors import trigger_for_target
 from resolver.model import Trigger
 from resolver.server.database import database
 from resolver.server.worker import STORED_FORM
@@ -20,7 +20,7 @@ def test_what_waited_in_the_queues_of_an_earlier_release_is_done(
     forge, plans = Forge(github), Plans(model_endpoint)
     plans.add("fix", *plan_of_a_fix())
     issue = forge.issue(forge.repository("octo/calc"), "fix")
-    trigger = trigger_of(Settings(), "issue_comment", forge.mention(issue))
+    trigger = trigger_for_target(Settings(), "issue_comment", forge.mention(issue))
     assert isinstance(trigger, Trigger)
     server = Server(tmp_path, forge, model_endpoint)
     try:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import ResolverError
 from resolver.server.database import DatabaseError
-from resolver.server.webhook import MAX_BODY, create_app, parse_payload, signature
+from resolver.server.webhook import MAX_BODY, create_webhook_app, parse_payload, webhook_signature
 
 SECRET = "webhook-canary-2f8e6d4c1b0a9758"
 
@@ -30,7 +30,7 @@ class App:
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listening.getsockname()[1]
         config = uvicorn.Config(
-            create_app(SECRET, self._accept, seconds, check=self._check),
+            create_webhook_app(SECRET, self._accept, seconds, check=self._check),
             log_config=None,
             http="h11",
             ws="none",
@@ -64,7 +64,7 @@ class App:
         headers: dict[str, str | None] = {
             "X-GitHub-Event": "issues",
             "X-GitHub-Delivery": "d-1",
-            "X-Hub-Signature-256": signature(SECRET, body),
+            "X-Hub-Signature-256": webhook_signature(SECRET, body),
             "Content-Type": "application/json",
         }
         headers |= {name.replace("_", "-"): value for name, value in changes.items()}
@@ -94,7 +94,7 @@ def test_a_signed_delivery_is_let_through(app: App) -> None:
 
 def test_the_signature_is_the_one_that_github_documents() -> None:
     known = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-    assert signature("It's a Secret to Everybody", b"Hello, World!") == known
+    assert webhook_signature("It's a Secret to Everybody", b"Hello, World!") == known
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_the_signature_is_the_one_that_github_documents() -> None:
         "",
         "sha256=",
         "sha256=" + "0" * 64,
-        signature(SECRET, b'{"a": 2}'),
-        signature("another", b'{"a": 1}'),
-        signature("", b'{"a": 1}'),
-        signature(SECRET, b'{"a": 1}').removeprefix("sha256="),
-        signature(SECRET, b'{"a": 1}')[:-1],
-        signature(SECRET, b'{"a": 1}') + "0",
-        signature(SECRET, b'{"a": 1}').upper(),
-        "sha1=" + signature(SECRET, b'{"a": 1}')[7:47],
+        webhook_signature(SECRET, b'{"a": 2}'),
+        webhook_signature("another", b'{"a": 1}'),
+        webhook_signature("", b'{"a": 1}'),
+        webhook_signature(SECRET, b'{"a": 1}').removeprefix("sha256="),
+        webhook_signature(SECRET, b'{"a": 1}')[:-1],
+        webhook_signature(SECRET, b'{"a": 1}') + "0",
+        webhook_signature(SECRET, b'{"a": 1}').upper(),
+        "sha1=" + webhook_signature(SECRET, b'{"a": 1}')[7:47],
         "sha256=\xb2" * 9,
     ],
 )
@@ -219,7 +219,7 @@ def test_a_body_that_stops_halfway_is_given_up(app: App) -> None:
     body = b"{}"
     head = (
         "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
-        f"X-Hub-Signature-256: {signature(SECRET, body)}\r\n\r\n"
+        f"X-Hub-Signature-256: {webhook_signature(SECRET, body)}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", app.port), timeout=5) as connection:
         connection.sendall(head.encode() + body)
@@ -239,7 +239,7 @@ def hurried() -> Iterator[App]:
 def test_a_slow_body_is_given_up(hurried: App) -> None:
     head = (
         "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
-        f"X-Hub-Signature-256: {signature(SECRET, b'')}\r\n\r\n"
+        f"X-Hub-Signature-256: {webhook_signature(SECRET, b'')}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as connection:
         connection.sendall(head.encode() + b"{")
@@ -287,7 +287,7 @@ def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
     app: App, body: bytes, headers: dict[str, str]
 ) -> None:
     given_headers = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": "d-2"} | headers
-    signed = given_headers | {"X-Hub-Signature-256": signature(SECRET, body)}
+    signed = given_headers | {"X-Hub-Signature-256": webhook_signature(SECRET, body)}
     assert app.send(body, signed)[0] in {202, 400}
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.assembly.sandbox import Host, open_environment
+from resolver.assembly.sandbox import RunHost, open_environment
 from resolver.image_reference import PREPARED
 from resolver.settings import load_settings
 from resolver.setup.environment import (
     Environment,
-    Repository,
-    Wishes,
+    EnvironmentWishes,
+    SetupRepository,
     choose_environment,
     derive_environment_key,
 )
@@ -80,9 +80,9 @@ def shelf(engine: docker.DockerClient, busybox_image: str) -> Iterator[Shelf]:
         engine.images.remove(name, force=True)
 
 
-def repository(identity: str, tree: str = "t1") -> Repository:
+def repository(identity: str, tree: str = "t1") -> SetupRepository:
     source = BuildSource(FILES.get, lambda *_: iter(()), lambda: tree)
-    return Repository(identity, source, lambda: tree)
+    return SetupRepository(identity, source, lambda: tree)
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ def identity() -> str:
 def test_an_environment_is_one_repository_s_and_one_tree_s(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
-    def choose(given: Repository) -> Environment:
-        return choose_environment(Wishes(BASE), given, lambda: engine)
+    def choose(given: SetupRepository) -> Environment:
+        return choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
 
     first = choose(repository(identity))
     assert (first.image, first.is_prepared) == (engine.images.get(BASE).id, False)
@@ -111,13 +111,13 @@ def test_an_image_that_only_has_the_name_is_not_started_from(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     given = repository(identity)
-    first = choose_environment(Wishes(BASE), given, lambda: engine)
+    first = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
     other = replace(first, key=hashlib.sha256(b"other").hexdigest())
     shelf.keep(other, key=first.key)
-    found = choose_environment(Wishes(BASE), given, lambda: engine)
+    found = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
     assert (found.image, found.is_prepared) == (first.image, False)
     kept = shelf.keep(first)
-    assert choose_environment(Wishes(BASE), given, lambda: engine).image == kept
+    assert choose_environment(EnvironmentWishes(BASE), given, lambda: engine).image == kept
 
 
 def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
@@ -171,7 +171,7 @@ def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
     git(checkout, "commit", "-qam", "Two")
     workspace = Workspace.clone(str(checkout), tmp_path / "clone.git")
     settings = load_settings({"image": BASE}, {})
-    host = Host(os.environ, tmp_path)
+    host = RunHost(os.environ, tmp_path)
 
     def key(where: Workspace) -> str:
         return open_environment(settings, "docker", where, host).key

@@ -13,8 +13,19 @@ import pytest
 
 from resolver.errors import SandboxError, UsageError, WorkspaceError
 from resolver.image_reference import BUILT
-from resolver.setup.environment import Environment, Repository, Wishes, choose_environment
-from resolver.setup.images import Build, BuildSource, build_image, remove_old_images, wanted_image
+from resolver.setup.environment import (
+    Environment,
+    EnvironmentWishes,
+    SetupRepository,
+    choose_environment,
+)
+from resolver.setup.images import (
+    Build,
+    BuildSource,
+    build_image,
+    remove_old_images,
+    requested_image,
+)
 from resolver.workspace.context import DOCKERFILE_NAME, context_tar
 from resolver.workspace.git import HostGit
 from tests.parts.sandboxes import git_dir_tar
@@ -37,14 +48,14 @@ def members(chunks: Iterator[bytes]) -> dict[str, tarfile.TarInfo]:
 
 
 def test_a_name_stays_a_name() -> None:
-    assert wanted_image("python:3.12", {}.get) == "python:3.12"
+    assert requested_image("python:3.12", {}.get) == "python:3.12"
 
 
 def test_a_devcontainer_gives_its_image_or_its_build() -> None:
     path = ".devcontainer/devcontainer.json"
-    assert wanted_image("devcontainer", {path: b'{"image": "own/ci:1"}'}.get) == "own/ci:1"
+    assert requested_image("devcontainer", {path: b'{"image": "own/ci:1"}'}.get) == "own/ci:1"
     build = b'{"build": {"dockerfile": "D", "context": "..", "target": "dev"}}'
-    found = wanted_image("devcontainer", {path: build}.get)
+    found = requested_image("devcontainer", {path: build}.get)
     assert found == Build(".devcontainer/D", ".", (), "dev")
 
 
@@ -60,15 +71,15 @@ def test_a_wish_that_can_t_be_met_is_said_so(
     setting: str, files: dict[str, bytes], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        wanted_image(setting, files.get)
+        requested_image(setting, files.get)
 
 
 @pytest.mark.parametrize("image", ["sha256:395f", "resolver-prepared:1", "not an image"])
 def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
     files = {".devcontainer.json": f'{{"image": "{image}"}}'.encode()}
     with pytest.raises(UsageError, match=r"\.devcontainer\.json, image"):
-        wanted_image("devcontainer", files.get)
-    assert wanted_image("devcontainer", {".devcontainer.json": b'{"image": "ab"}'}.get) == (
+        requested_image("devcontainer", files.get)
+    assert requested_image("devcontainer", {".devcontainer.json": b'{"image": "ab"}'}.get) == (
         "ab:latest"
     )
 
@@ -76,21 +87,21 @@ def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
 def test_a_proxy_is_no_argument_of_a_build() -> None:
     """The engine would take what came through it for the same step of another repository."""
     text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
-    found = wanted_image("devcontainer", {".devcontainer.json": text}.get)
+    found = requested_image("devcontainer", {".devcontainer.json": text}.get)
     assert found == Build("D", args=(("A", "1"),))
 
 
 def test_a_build_needs_the_operator_s_leave() -> None:
     files = {"Dockerfile": b"FROM x"}
     source = BuildSource(files.get, lambda *_: iter(()), lambda: "t")
-    repository = Repository("here", source, lambda: "t")
+    repository = SetupRepository("here", source, lambda: "t")
 
     def engine() -> docker.DockerClient:
         pytest.fail("the engine was asked")
 
     with pytest.raises(UsageError, match="building is not allowed"):
-        choose_environment(Wishes("dockerfile:Dockerfile"), repository, engine)
-    assert choose_environment(Wishes("a:1"), repository, engine) == Environment("a:1")
+        choose_environment(EnvironmentWishes("dockerfile:Dockerfile"), repository, engine)
+    assert choose_environment(EnvironmentWishes("a:1"), repository, engine) == Environment("a:1")
 
 
 def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from resolver.runtime.runtime import Runtime
 from resolver.setup.environment import Environment, set_up
 from resolver.setup.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
 from resolver.setup.plan import SetupPlan
-from resolver.setup.prepare import Prepared
+from resolver.setup.prepare import PreparedEnvironment
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
 
 pytestmark = pytest.mark.xdist_group("images")
@@ -40,7 +40,7 @@ class Scene:
         self.stream = EventStream(MemoryStore())
         self.stream.subscribe("state", self.state.apply, essential=True)
 
-    def set_up(self, script: str, key: str = "", seconds: float = 30) -> Prepared:
+    def set_up(self, script: str, key: str = "", seconds: float = 30) -> PreparedEnvironment:
         plan = SetupPlan(".agents/setup.sh", script)
         environment = Environment("", plan, key, "owner")
         return set_up(environment, self.sandbox, self.stream, self.state, self.base, seconds)
@@ -58,7 +58,7 @@ def scene(sandbox: Runtime, tmp_path: Path) -> Scene:
 @every_sandbox
 def test_what_the_setup_exports_holds_in_the_agent_s_shell(scene: Scene) -> None:
     made = scene.set_up("export MODE='a  b'\nPATH=/own/bin:$PATH")
-    assert made == Prepared(ok=True)
+    assert made == PreparedEnvironment(ok=True)
     assert scene.run('echo "$MODE"; echo "${PATH%%:*}"; pwd').splitlines() == [
         "a  b",
         "/own/bin",

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.shell.code import written_in
-from resolver.shell.places import Written
-from resolver.shell.writes import written
+from resolver.shell.places import WrittenPaths
+from resolver.shell.writes import written_paths
 from tests.shell.test_checks import PIECES
 
 NAMED = [
@@ -121,35 +121,37 @@ NOTHING = [
 
 @pytest.mark.parametrize(("command", "paths"), NAMED)
 def test_the_paths_that_it_names_are_known(command: str, paths: tuple[str, ...]) -> None:
-    found = written(command)
+    found = written_paths(command)
     assert (found.paths, found.unknown) == (paths, False)
 
 
 @pytest.mark.parametrize("command", UNNAMED)
 def test_that_it_writes_is_known_where_it_names_nothing(command: str) -> None:
-    assert written(command).unknown
+    assert written_paths(command).unknown
 
 
 @pytest.mark.parametrize("command", NOTHING)
 def test_what_only_looks_checks_or_records_writes_nothing(command: str) -> None:
-    assert not written(command)
+    assert not written_paths(command)
 
 
 def test_a_repository_may_be_where_scratch_files_are() -> None:
-    assert written("touch /tmp/run/work/a /tmp/b", "/tmp/run/work").paths == ("/tmp/run/work/a",)
+    assert written_paths("touch /tmp/run/work/a /tmp/b", "/tmp/run/work").paths == (
+        "/tmp/run/work/a",
+    )
 
 
 def test_one_step_that_fails_has_written_nothing() -> None:
-    assert written("cd a && sed -i s/a/b/ a.py").whole
+    assert written_paths("cd a && sed -i s/a/b/ a.py").whole
     for command in ("sed -i s/a/b/ a.py && pytest", "sed -i s/a/b/ a b", "ls > a", "git stash"):
-        assert not written(command).whole
+        assert not written_paths(command).whole
 
 
 @given(
     st.lists(st.sampled_from((*PIECES, "sed -i ", "\0001\0")) | st.text(max_size=5), max_size=60)
 )
 def test_any_text_is_read(pieces: list[str]) -> None:
-    written("".join(pieces))
+    written_paths("".join(pieces))
     written_in("".join(pieces))
 
 
@@ -159,10 +161,10 @@ def test_any_text_is_read(pieces: list[str]) -> None:
 )
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     began = time.process_time()
-    written("python -c " + piece * (100_000 // len(piece)))
+    written_paths("python -c " + piece * (100_000 // len(piece)))
     written_in(piece * (100_000 // len(piece)))
     assert time.process_time() - began < 4
 
 
 def test_nothing_is_false() -> None:
-    assert not Written() and Written(unknown=True) and Written(("a",))
+    assert not WrittenPaths() and WrittenPaths(unknown=True) and WrittenPaths(("a",))

@@ -10,9 +10,9 @@ from resolver.forge.markers import run_marker
 from resolver.forge.report import Ending
 from resolver.model import Actor, Trigger, TriggerKind
 from resolver.settings import Settings
-from resolver.thread.placing import placed
+from resolver.thread.placing import locate_dispatch
 from resolver.triggers.checks import check_key
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.ignored import IgnoredEvent
 from tests.forge.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -49,14 +49,14 @@ def failed(server: GitHubServer, branch: str = "main", **changes: Any) -> Trigge
     return Trigger(**{**values, **changes})
 
 
-def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | Ignored:
+def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | IgnoredEvent:
     again = settings.pop("again", False)
-    return placed(trigger, forge_for(server), Settings(**settings), again=again)
+    return locate_dispatch(trigger, forge_for(server), Settings(**settings), again=again)
 
 
 def reason(server: GitHubServer, trigger: Trigger, **settings: Any) -> str:
     found = place(server, trigger, **settings)
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredEvent)
     return found.reason
 
 

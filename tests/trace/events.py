@@ -6,8 +6,8 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
-from resolver.events.log import parse_event
-from resolver.model import Completion, Limits, PlanItem, RunState, Tokens
+from resolver.events.log import parse_logged_event
+from resolver.model import Completion, PlanItem, RunLimits, RunState, Tokens
 from tests.trace.sample import HOSTILE, started
 
 ATOMS = (
@@ -86,7 +86,7 @@ others = st.one_of(
     st.builds(life.Warned, about=text, message=text),
     st.builds(life.ReplayDiverged, recorded_id=short, field=text, recorded=text, found=text),
     st.builds(life.Resumed, version=text, run=text, reason=text, by=text),
-    st.builds(life.LimitsExtended, limits=st.builds(Limits, max_budget=floats), by=text),
+    st.builds(life.LimitsExtended, limits=st.builds(RunLimits, max_budget=floats), by=text),
     st.builds(
         life.DelegateEvent,
         delegate=st.integers(0, 6),
@@ -101,7 +101,9 @@ others = st.one_of(
     ),
     st.builds(life.StageCompleted, stage=text, detail=text, seconds=floats),
     st.builds(life.Egress, host=text, port=short, allowed=st.booleans(), reason=text),
-    st.builds(lambda k, x: parse_event({"kind": f"new_{k}", "content": x, "more": x}), text, data),
+    st.builds(
+        lambda k, x: parse_logged_event({"kind": f"new_{k}", "content": x, "more": x}), text, data
+    ),
 )
 
 

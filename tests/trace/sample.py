@@ -10,7 +10,7 @@ from resolver.events.base import EventBase, Source
 from resolver.model import (
     Actor,
     Completion,
-    Limits,
+    RunLimits,
     RunState,
     Task,
     Tokens,
@@ -79,7 +79,7 @@ def started(
         agent="CodeActAgent",
         model=changes.get("model", "anthropic/claude-sonnet-4-5"),
         runtime="docker",
-        limits=Limits(),
+        limits=RunLimits(),
     )
 
 

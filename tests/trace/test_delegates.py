@@ -6,13 +6,13 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.model import Limits, PlanItem, RunState
+from resolver.model import PlanItem, RunLimits, RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.notes import note_of
 from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
-from resolver.trace.view import Step
+from resolver.trace.view import TraceStep
 from tests.trace.sample import HOSTILE
 
 
@@ -37,8 +37,8 @@ WORK = (
 
 def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
     [step] = build_view(delegated(*WORK)).entries
-    assert isinstance(step, Step)
-    assert [(e.number, e.verb) for e in step.nested if isinstance(e, Step)] == [
+    assert isinstance(step, TraceStep)
+    assert [(e.number, e.verb) for e in step.nested if isinstance(e, TraceStep)] == [
         (1, "Run"),
         (2, "Finish"),
     ]
@@ -47,9 +47,9 @@ def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
 
 def test_a_delegate_of_a_delegate_is_nested_once_more() -> None:
     [outer] = build_view(delegated(*delegated(*WORK))).entries
-    assert isinstance(outer, Step)
+    assert isinstance(outer, TraceStep)
     [inner] = outer.nested
-    assert isinstance(inner, Step)
+    assert isinstance(inner, TraceStep)
     assert inner.nested_steps == 2
 
 
@@ -103,7 +103,7 @@ def test_a_plan_is_shown_with_how_far_it_is() -> None:
 
 def test_going_on_and_more_room_are_told_with_who_asked() -> None:
     resumed = note_of(life.Resumed(version="1", run="r2", reason="it was killed", by="maria"))
-    granted = note_of(life.LimitsExtended(limits=Limits(max_iterations=120), by="maria"))
+    granted = note_of(life.LimitsExtended(limits=RunLimits(max_iterations=120), by="maria"))
     assert resumed is not None
     assert granted is not None
     assert resumed.text == "The run goes on as r2, asked for by maria: it was killed"

@@ -16,7 +16,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.trace.html import render_html
 from resolver.trace.steps import build_view
-from resolver.trace.view import Step
+from resolver.trace.view import TraceStep
 from tests.trace.events import any_events
 from tests.trace.sample import HOSTILE, PIXEL, hostile, numbered, realistic
 
@@ -121,7 +121,7 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
     assert remote == [(tmp_path / "trace.html").as_uri()]
     assert events == []
     assert page.locator("script, iframe, svg, object, embed, form, base, link").count() == 0
-    steps = sum(isinstance(entry, Step) for entry in build_view(log).entries)
+    steps = sum(isinstance(entry, TraceStep) for entry in build_view(log).entries)
     assert page.locator("li.step").count() == steps > 100
     page.context.close()
 

@@ -7,30 +7,30 @@ from hypothesis import given
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.log import parse_event
+from resolver.events.log import parse_logged_event
 from resolver.events.state import State
 from resolver.model import RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import render_text
-from resolver.trace.view import Note, Step
+from resolver.trace.view import TraceNote, TraceStep
 from tests.trace.events import any_events
 from tests.trace.sample import PIXEL, numbered, realistic, reply, started
 
 
-def steps_of(*events: object) -> list[Step]:
+def steps_of(*events: object) -> list[TraceStep]:
     view = build_view(numbered(events))  # type: ignore[arg-type]
-    return [entry for entry in view.entries if isinstance(entry, Step)]
+    return [entry for entry in view.entries if isinstance(entry, TraceStep)]
 
 
-def notes_of(*events: object) -> list[Note]:
+def notes_of(*events: object) -> list[TraceNote]:
     view = build_view(numbered(events))  # type: ignore[arg-type]
-    return [entry for entry in view.entries if isinstance(entry, Note)]
+    return [entry for entry in view.entries if isinstance(entry, TraceNote)]
 
 
 def test_a_real_log_has_its_steps_in_order() -> None:
-    steps = [e for e in build_view(realistic()).entries if isinstance(e, Step)]
+    steps = [e for e in build_view(realistic()).entries if isinstance(e, TraceStep)]
     assert [step.title for step in steps] == [
         "Run `git log --oneline | head -3 && ls`",
         "Run `python -m pytest -q tests/test_parse.py`",
@@ -76,7 +76,7 @@ def test_a_run_is_counted_in_iterations_in_every_form_of_its_trace() -> None:
             *(reply("And so on.") for _ in range(7)),
         ]
     )
-    assert len([e for e in build_view(log).entries if isinstance(e, Step)]) == 3
+    assert len([e for e in build_view(log).entries if isinstance(e, TraceStep)]) == 3
     assert State.fold(log).iterations == 10
     assert "- **Work:** 10 iterations in " in render_markdown(log)
     assert "How it was made: 10 iterations" in render_comment_trace(log, 10_000)
@@ -157,7 +157,7 @@ def test_a_connection_is_a_quiet_line_and_a_refused_one_a_warning() -> None:
         life.Egress(host="evil.test", port=80, allowed=False, reason="not on the list"),
         life.Egress(host="slow.test", port=443, allowed=True, reason="timed out", connections=3),
     ]))  # fmt: skip
-    assert [(note.sort, note.text) for note in view.entries if isinstance(note, Note)] == [
+    assert [(note.sort, note.text) for note in view.entries if isinstance(note, TraceNote)] == [
         ("network", "Connection to pypi.org:443 (10 bytes out, 2,000 in, 0.5 s)"),
         ("warning", "Connection to evil.test:80 refused: not on the list"),
         ("network", "3 connections to slow.test:443 (0 bytes out, 0 in): timed out"),
@@ -197,18 +197,18 @@ def test_a_reply_that_led_to_nothing_is_told() -> None:
 
 
 def test_an_event_of_an_unknown_kind_is_shown_with_its_fields() -> None:
-    (note,) = notes_of(parse_event({"kind": "teleport", "where": "home"}))
+    (note,) = notes_of(parse_logged_event({"kind": "teleport", "where": "home"}))
     assert "teleport" in note.text
     assert '"where": "home"' in note.detail
 
 
 def test_an_unknown_answer_belongs_to_its_action() -> None:
-    answer = parse_event({"kind": "new_output", "content": "x", "more": 1}).model_copy(
+    answer = parse_logged_event({"kind": "new_output", "content": "x", "more": 1}).model_copy(
         update={"id": 1, "cause": 0}
     )
     view = build_view([a.CmdRun(command="x", id=0), answer])
     (step,) = view.entries
-    assert isinstance(step, Step)
+    assert isinstance(step, TraceStep)
     assert [block.text for block in step.outputs] == ["x", '{\n  "more": 1\n}']
 
 

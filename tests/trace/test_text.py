@@ -14,8 +14,8 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.trace.json_view import render_json
-from resolver.trace.plain import clean, cut_middle, duration, for_terminal, money, one_line
-from resolver.trace.progress import Progress
+from resolver.trace.plain import clean, duration, for_terminal, money, one_line, truncate_text
+from resolver.trace.progress import TerminalProgress
 from resolver.trace.text import live_line, render_text
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
@@ -38,7 +38,7 @@ def progress(events: list[EventBase], terminal: bool, encoding: str = "utf-8") -
     console = Console(
         file=file, width=80, force_terminal=terminal, color_system="standard", legacy_windows=False
     )
-    show = Progress(console)
+    show = TerminalProgress(console)
     for event in events:
         show(event)
     file.flush()
@@ -176,8 +176,8 @@ def test_a_title_is_one_short_line() -> None:
 
 
 def test_a_cut_shows_both_ends_and_says_how_much_is_gone() -> None:
-    assert cut_middle("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
-    assert cut_middle("short", 30) == "short"
+    assert truncate_text("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
+    assert truncate_text("short", 30) == "short"
 
 
 def test_progress_and_trace_show_commands_relative_to_the_repository() -> None:

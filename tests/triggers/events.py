@@ -3,8 +3,8 @@
 from typing import Any
 
 from resolver.model import Trigger
-from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import parse_event
+from resolver.triggers.ignored import IgnoredEvent
+from resolver.triggers.parse import parse_github_event
 from tests.parts.events import Payload, example, published
 
 __all__ = ["BOT", "Payload", "example", "parsed", "published", "reason", "started"]
@@ -12,9 +12,9 @@ __all__ = ["BOT", "Payload", "example", "parsed", "published", "reason", "starte
 BOT = "resolver-bot"
 
 
-def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | Ignored:
+def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
     values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": BOT}
-    return parse_event(name, payload, **{**values, **changes})
+    return parse_github_event(name, payload, **{**values, **changes})
 
 
 def started(name: str, payload: Payload, **changes: Any) -> Trigger:
@@ -25,5 +25,5 @@ def started(name: str, payload: Payload, **changes: Any) -> Trigger:
 
 def reason(name: str, payload: Payload, **changes: Any) -> str:
     found = parsed(name, payload, **changes)
-    assert isinstance(found, Ignored), found
+    assert isinstance(found, IgnoredEvent), found
     return found.reason

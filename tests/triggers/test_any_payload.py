@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.model import Trigger
-from resolver.triggers.dispatch import Arrival, asks_for_sweep
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.dispatch import DispatchSource, asks_for_sweep
+from resolver.triggers.ignored import IgnoredEvent
 from resolver.triggers.parse import needs_own_login
 from tests.triggers.events import BOT, Payload, parsed, published
 
-ARRIVAL = Arrival("1", datetime(2026, 1, 1, tzinfo=UTC))
+ARRIVAL = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
 READ = (
     "issues",
     "issue_comment",
@@ -55,9 +55,9 @@ VALUES = (
 )
 
 
-def answered(name: str, payload: Any) -> Trigger | Ignored:
+def answered(name: str, payload: Any) -> Trigger | IgnoredEvent:
     found = parsed(name, payload, checks="all", arrival=ARRIVAL)
-    assert isinstance(found, Trigger | Ignored)
+    assert isinstance(found, Trigger | IgnoredEvent)
     if isinstance(found, Trigger):
         # what the server stores, and reads again
         assert Trigger.model_validate_json(found.model_dump_json()) == found

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from resolver.forge.markers import DASHBOARD
 from resolver.model import Command, Trigger, TriggerKind
-from resolver.triggers.boxes import RETRY, STOP, box, from_box, knows, newly_ticked
-from resolver.triggers.ignored import Ignored, Listening
-from resolver.triggers.ledger import Ledger, Place, Run
+from resolver.triggers.boxes import RETRY, STOP, from_box, has_box, newly_ticked, render_box
+from resolver.triggers.ignored import IgnoredEvent, ListeningPolicy
+from resolver.triggers.ledger import LedgerPlace, LedgerRun, QuotaLedger
 from tests.parts.github import GitHubServer
 from tests.triggers.ledgers import NOW, a_run, ended, ledger, run_id
 
-LISTENING = Listening("@agent", "agent", bot_login="resolver-bot")
+LISTENING = ListeningPolicy("@agent", "agent", bot_login="resolver-bot")
 AT_WORK, STOPPED = a_run(1), ended(2, thread=13, ending="stopped")
 
 
@@ -24,8 +24,8 @@ def body(*boxes: str) -> str:
     return f"{DASHBOARD}\n\nRuns.\n\n{lines}\n\nMore."
 
 
-def row(action: str, run: Run, mark: str = " ") -> str:
-    return f"- [{mark}] {box(action, run)} **Stop** it"
+def row(action: str, run: LedgerRun, mark: str = " ") -> str:
+    return f"- [{mark}] {render_box(action, run)} **Stop** it"
 
 
 FREE = body(row(STOP, AT_WORK), row(RETRY, STOPPED))
@@ -111,40 +111,40 @@ def test_other_edits_ask_for_nothing(before: str, after: str) -> None:
 @pytest.mark.parametrize("sender", ["resolver-bot", "ci[bot]"])
 def test_neither_we_nor_another_bot_tick_boxes(github: GitHubServer, sender: str) -> None:
     event = payload(github, FREE, body(row(STOP, AT_WORK, "x")), sender)
-    listening = Listening("@agent", "agent", "resolver-bot", allowed_users=("ci[bot]",))
-    assert isinstance(from_box(event, listening), Ignored)
+    listening = ListeningPolicy("@agent", "agent", "resolver-bot", allowed_users=("ci[bot]",))
+    assert isinstance(from_box(event, listening), IgnoredEvent)
 
 
 def test_an_edit_of_the_title_asks_for_nothing(github: GitHubServer) -> None:
     event = payload(github, "", body(row(STOP, AT_WORK, "x")))
     event["changes"] = {"title": {"from": "Dash"}}
-    assert isinstance(from_box(event, LISTENING), Ignored)
+    assert isinstance(from_box(event, LISTENING), IgnoredEvent)
 
 
-def trigger_of(github: GitHubServer, run: Run) -> Trigger:
+def trigger_of(github: GitHubServer, run: LedgerRun) -> Trigger:
     asked = from_box(payload(github, body(row(STOP, run)), body(row(STOP, run, "x"))), LISTENING)
     assert isinstance(asked, Trigger)
     return asked
 
 
-def placed(number: int, *runs: Run) -> Ledger:
-    return replace(ledger(*runs), place=Place(number=number, until=NOW))
+def placed(number: int, *runs: LedgerRun) -> QuotaLedger:
+    return replace(ledger(*runs), place=LedgerPlace(number=number, until=NOW))
 
 
 def test_a_box_of_a_known_run_is_known(github: GitHubServer) -> None:
     asked = trigger_of(github, AT_WORK)
-    assert knows(placed(1, AT_WORK, STOPPED), asked) == AT_WORK
+    assert has_box(placed(1, AT_WORK, STOPPED), asked) == AT_WORK
 
 
 def test_a_box_of_another_issue_run_or_thread_is_not(github: GitHubServer) -> None:
     asked = trigger_of(github, AT_WORK)
-    assert knows(placed(2, AT_WORK), asked) is None
-    assert knows(ledger(AT_WORK), asked) is None
-    assert knows(placed(1, STOPPED), asked) is None
+    assert has_box(placed(2, AT_WORK), asked) is None
+    assert has_box(ledger(AT_WORK), asked) is None
+    assert has_box(placed(1, STOPPED), asked) is None
     elsewhere = AT_WORK.model_copy(update={"thread": 40, "number": 40})
-    assert knows(placed(1, elsewhere), asked) is None
+    assert has_box(placed(1, elsewhere), asked) is None
     pull = AT_WORK.model_copy(update={"pull_request": True})
-    assert knows(placed(1, pull), asked) is None
+    assert has_box(placed(1, pull), asked) is None
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
@@ -156,4 +156,4 @@ def test_no_text_makes_the_reading_of_boxes_fail(before: str, after: str) -> Non
 def test_only_what_was_free_before_can_be_newly_ticked(text: str) -> None:
     after = f"{DASHBOARD}\n{text}\n{row(STOP, AT_WORK, 'x')}"
     assert {each.run for each in newly_ticked(FREE, after)} <= {AT_WORK.run}
-    assert newly_ticked(f"{DASHBOARD}\n{text}", after) == [] or box(STOP, AT_WORK) in text
+    assert newly_ticked(f"{DASHBOARD}\n{text}", after) == [] or render_box(STOP, AT_WORK) in text

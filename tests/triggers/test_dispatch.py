@@ -9,12 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from resolver.model import Command, Trigger, TriggerKind
-from resolver.triggers.dispatch import Arrival, asks_for_sweep
-from resolver.triggers.ignored import Malformed
+from resolver.triggers.dispatch import DispatchSource, asks_for_sweep
+from resolver.triggers.ignored import MalformedEvent
 from tests.triggers.events import Payload, example, parsed, reason, started
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-ARRIVAL = Arrival("123", AT)
+ARRIVAL = DispatchSource("123", AT)
 
 
 def by_hand(**inputs: Any) -> Payload:
@@ -168,7 +168,7 @@ def test_a_mistake_in_a_dispatch_is_neither_a_sweep_nor_nothing(
 ) -> None:
     payload = made() | {"inputs" if name == "workflow_dispatch" else "client_payload": given}
     assert not asks_for_sweep(name, payload)
-    assert isinstance(parsed(name, payload, arrival=ARRIVAL), Malformed)
+    assert isinstance(parsed(name, payload, arrival=ARRIVAL), MalformedEvent)
 
 
 def test_what_is_said_without_an_issue_is_named() -> None:
@@ -203,5 +203,5 @@ def test_only_what_says_nothing_is_a_sweep_whatever_a_program_sends(said: Any) -
     elif isinstance(found, Trigger):
         assert isinstance(said["issue"], str | int) and found.number
     else:
-        assert isinstance(found, Malformed)
+        assert isinstance(found, MalformedEvent)
         assert len(found.reason) < 1000 and found.reason.isprintable()

@@ -9,22 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.triggers.guard import Asked, Bound, Ceilings, TooMuch, decide
+from resolver.triggers.guard import (
+    QuotaBound,
+    QuotaExceeded,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
 from resolver.triggers.ledger import (
     KEPT_DAYS,
     KEPT_SUMS,
     MOST_BYTES,
     MOST_RUNS,
-    Day,
-    Ledger,
-    Place,
-    login_in_ledger,
+    LedgerDay,
+    LedgerPlace,
+    QuotaLedger,
+    normalize_login,
     read_ledger,
-    written,
+    serialize_ledger,
 )
 from tests.triggers.ledgers import NOW, a_refusal, a_run, ended, key, ledger
 
-LINE = json.loads(written(ledger(a_run(1)), NOW))
+LINE = json.loads(serialize_ledger(ledger(a_run(1)), NOW))
 
 
 def line(**changes: Any) -> bytes:
@@ -32,18 +38,18 @@ def line(**changes: Any) -> bytes:
 
 
 def test_what_is_written_is_read_again() -> None:
-    whole = Ledger(
+    whole = QuotaLedger(
         runs=(ended(1), a_run(2, unpriced=3, stop_by="mona", opened=4, job=77)),
         refusals=(a_refusal(3),),
-        days=(Day(day="2026-11-02", runs=5, cost=1.25),),
-        place=Place(number=5, until=NOW),
+        days=(LedgerDay(day="2026-11-02", runs=5, cost=1.25),),
+        place=LedgerPlace(number=5, until=NOW),
     )
-    assert read_ledger(written(whole, NOW), NOW) == whole
+    assert read_ledger(serialize_ledger(whole, NOW), NOW) == whole
 
 
 def test_an_empty_ledger_is_one() -> None:
-    assert read_ledger(b"", NOW) == Ledger()
-    assert read_ledger(b"\n\n", NOW) == Ledger()
+    assert read_ledger(b"", NOW) == QuotaLedger()
+    assert read_ledger(b"\n\n", NOW) == QuotaLedger()
 
 
 def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
@@ -101,7 +107,7 @@ def test_fields_of_a_newer_version_do_no_harm() -> None:
 @given(st.binary(max_size=400))
 def test_no_bytes_make_reading_fail(data: bytes) -> None:
     found = read_ledger(data, NOW)
-    assert read_ledger(written(found, NOW), NOW).damaged == 0
+    assert read_ledger(serialize_ledger(found, NOW), NOW).damaged == 0
 
 
 JSON = st.recursive(
@@ -115,31 +121,34 @@ JSON = st.recursive(
 def test_no_field_of_a_line_makes_room_where_there_is_none(changes: dict[str, Any]) -> None:
     """Whatever a line says, it neither fails nor takes away what another run has used."""
     data = line(**changes) + line(key=key(8), thread=12, user="zoe")
-    ceilings = Ceilings(thread=Bound(runs=1))
-    asked = Asked(key=key(9), thread=12, user="eve", bot=False, wanted=5.0)
+    ceilings = QuotaLimits(thread=QuotaBound(runs=1))
+    asked = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, wanted=5.0)
     found = read_ledger(data, NOW)
-    assert isinstance(decide(found, asked, ceilings, NOW), TooMuch)
-    assert written(found, NOW)
+    assert isinstance(decide_quota(found, asked, ceilings, NOW), QuotaExceeded)
+    assert serialize_ledger(found, NOW)
 
 
 def test_days_that_are_over_become_sums() -> None:
     old = NOW - timedelta(days=KEPT_DAYS + 1)
-    whole = Ledger(
+    whole = QuotaLedger(
         runs=(ended(1, at=old), ended(2, at=old, unpriced=1), ended(3)),
         refusals=(a_refusal(4, at=old), a_refusal(5)),
-        days=(Day(day="2026-11-13", runs=1, cost=1.0),),
+        days=(LedgerDay(day="2026-11-13", runs=1, cost=1.0),),
     )
-    found = read_ledger(written(whole, NOW), NOW)
+    found = read_ledger(serialize_ledger(whole, NOW), NOW)
     assert [run.key for run in found.runs] == [key(3)]
     assert [each.key for each in found.refusals] == [key(5)]
-    assert found.days == (Day(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
+    assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
 
 
 def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> None:
-    whole = Ledger(
+    whole = QuotaLedger(
         runs=(ended(3), a_run(4)),
         refusals=(a_refusal(5),),
-        days=(Day(day="2026-11-02", runs=3, cost=2.0), Day(day="2026-10-31", runs=9, cost=9.0)),
+        days=(
+            LedgerDay(day="2026-11-02", runs=3, cost=2.0),
+            LedgerDay(day="2026-10-31", runs=9, cost=9.0),
+        ),
     )
     month = whole.sums("2026-11")
     assert (month.runs, month.cost, month.refused) == (5, 2.5, 1)
@@ -149,8 +158,8 @@ def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> N
 
 def test_old_sums_go() -> None:
     old = NOW - timedelta(days=KEPT_SUMS + 1)
-    whole = Ledger(days=(Day(day=f"{old:%Y-%m-%d}", runs=1, cost=1.0),))
-    assert written(whole, NOW) == b""
+    whole = QuotaLedger(days=(LedgerDay(day=f"{old:%Y-%m-%d}", runs=1, cost=1.0),))
+    assert serialize_ledger(whole, NOW) == b""
 
 
 def test_its_size_is_bounded() -> None:
@@ -158,7 +167,7 @@ def test_its_size_is_bounded() -> None:
         a_run(number, at=NOW - timedelta(seconds=MOST_RUNS + 10 - number), user="a" * 39)
         for number in range(MOST_RUNS + 10)
     )
-    data = written(Ledger(runs=runs), NOW)
+    data = serialize_ledger(QuotaLedger(runs=runs), NOW)
     assert len(data) < MOST_BYTES
     found = read_ledger(data, NOW)
     assert len(found.runs) == MOST_RUNS
@@ -167,18 +176,18 @@ def test_its_size_is_bounded() -> None:
 
 def test_a_hostile_sum_does_not_grow_out_of_its_bounds() -> None:
     old = NOW - timedelta(days=KEPT_DAYS + 1)
-    most = Day(day=f"{old:%Y-%m-%d}", runs=10**15, cost=1_000_000.0, unpriced=10**15)
-    whole = Ledger(runs=(ended(1, at=old, unpriced=10**15, cost=1_000_000.0),), days=(most,))
-    assert read_ledger(written(whole, NOW), NOW).days == (most,)
+    most = LedgerDay(day=f"{old:%Y-%m-%d}", runs=10**15, cost=1_000_000.0, unpriced=10**15)
+    whole = QuotaLedger(runs=(ended(1, at=old, unpriced=10**15, cost=1_000_000.0),), days=(most,))
+    assert read_ledger(serialize_ledger(whole, NOW), NOW).days == (most,)
 
 
 def test_a_login_is_written_in_lower_case_and_never_more_than_a_login() -> None:
-    assert login_in_ledger("Mona") == "mona"
-    assert login_in_ledger("dependabot[bot]") == "dependabot[bot]"
-    assert login_in_ledger("") == ""
+    assert normalize_login("Mona") == "mona"
+    assert normalize_login("dependabot[bot]") == "dependabot[bot]"
+    assert normalize_login("") == ""
 
 
 @given(st.text(max_size=80))
 def test_any_login_can_be_booked(login: str) -> None:
-    booked = replace(ledger(ended(1, user=login_in_ledger(login))))
-    assert read_ledger(written(booked, NOW), NOW) == booked
+    booked = replace(ledger(ended(1, user=normalize_login(login))))
+    assert read_ledger(serialize_ledger(booked, NOW), NOW) == booked

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.model import Command, Snapshot, Trigger, TriggerKind
-from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import parse_event
+from resolver.triggers.ignored import IgnoredEvent
+from resolver.triggers.parse import parse_github_event
 from tests.parts.published import WEBHOOK_EXAMPLES, require
 
 Payload = dict[str, Any]
@@ -38,14 +38,14 @@ def labeled(examples: dict[str, list[Payload]]) -> Payload:
     return found
 
 
-def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | Ignored:
+def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
     values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": "resolver[bot]"}
-    return parse_event(name, payload, **{**values, **changes})
+    return parse_github_event(name, payload, **{**values, **changes})
 
 
 def reason(name: str, payload: Payload, **changes: Any) -> str:
     found = parsed(name, payload, **changes)
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredEvent)
     return found.reason
 
 
@@ -84,7 +84,7 @@ def test_all_published_payloads_are_understood(examples: dict[str, list[Payload]
     for name, payloads in examples.items():
         for payload in payloads:
             found = parsed(name, payload)
-            assert isinstance(found, Ignored)
+            assert isinstance(found, IgnoredEvent)
             assert "payload isn't one" not in found.reason
 
 
@@ -225,4 +225,4 @@ JSON = st.recursive(
 
 @given(st.sampled_from(["issues", "issue_comment"]), st.dictionaries(st.text(max_size=7), JSON))
 def test_any_json_object_gets_an_answer(name: str, payload: Payload) -> None:
-    assert isinstance(parsed(name, payload), Ignored)
+    assert isinstance(parsed(name, payload), IgnoredEvent)

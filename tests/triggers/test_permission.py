@@ -8,7 +8,7 @@ from resolver.errors import NotAllowed, Refused
 from resolver.forge.local import LocalForge
 from resolver.model import Actor, Trigger, TriggerKind
 from resolver.triggers.permission import authorize
-from resolver.who_may import Level, WhoMay
+from resolver.who_may import AccessPolicy, Level
 from tests.forge import reports
 from tests.forge.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -42,13 +42,13 @@ def test_others_may_not_whatever_their_association(
 
 
 def test_those_on_the_list_may(server: GitHubServer) -> None:
-    authorize(asked_by("carol"), forge_for(server), WhoMay(users=("dave", "Carol")))
+    authorize(asked_by("carol"), forge_for(server), AccessPolicy(users=("dave", "Carol")))
 
 
 def test_those_on_the_other_list_may_not_whatever_they_may_elsewhere(server: GitHubServer) -> None:
     server.grant("alice", NAME, "admin")
     with pytest.raises(NotAllowed, match="may not start work"):
-        authorize(asked_by("alice"), forge_for(server), WhoMay(("alice",), denied=("ALICE",)))
+        authorize(asked_by("alice"), forge_for(server), AccessPolicy(("alice",), denied=("ALICE",)))
 
 
 LEVELS = ["read", "triage", "write", "maintain", "admin"]
@@ -62,10 +62,10 @@ def test_the_level_that_is_needed_can_be_lower_or_higher(
     server.grant("alice", NAME, role)
     asking, forge = asked_by("alice"), forge_for(server)
     if LEVELS.index(role) >= LEVELS.index(needed):
-        authorize(asking, forge, WhoMay(level=needed))
+        authorize(asking, forge, AccessPolicy(level=needed))
     else:
         with pytest.raises(NotAllowed, match=f"no {needed} access.*permission: {role}"):
-            authorize(asking, forge, WhoMay(level=needed))
+            authorize(asking, forge, AccessPolicy(level=needed))
 
 
 def test_a_role_of_the_organizations_own_counts_as_what_it_is_built_on(
@@ -84,7 +84,7 @@ def test_members_of_a_team_on_the_list_may(server: GitHubServer) -> None:
     server.add_member("octo/Core", "carol")
     server.add_member("octo/core", "dave", "pending")
     server.add_user("eve")
-    who = WhoMay(teams=("octo/docs", "octo/core"))
+    who = AccessPolicy(teams=("octo/docs", "octo/core"))
     server.grant("mona", NAME, "write")
     token = server.token_for("mona")
     authorize(asked_by("Carol"), forge_for(server, token), who)
@@ -99,13 +99,13 @@ def test_a_team_that_cannot_be_read_is_a_no_that_names_the_permission(
     server.add_member("octo/core", "carol")
     token = server.token_for(BOT, NAME, permissions={"metadata": "read", "contents": "write"})
     with pytest.raises(NotAllowed, match="who is in octo/core") as told:
-        authorize(asked_by("carol"), forge_for(server, token), WhoMay(teams=("octo/core",)))
+        authorize(asked_by("carol"), forge_for(server, token), AccessPolicy(teams=("octo/core",)))
     assert "members: read" in told.value.next_step
 
 
 def test_who_may_anyway_needs_no_team(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
-    authorize(asked_by("alice"), forge_for(server), WhoMay(teams=("octo/core",)))
+    authorize(asked_by("alice"), forge_for(server), AccessPolicy(teams=("octo/core",)))
     assert not [each for each in server.requests if "/teams/" in each.path]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.model import Command, Trigger, TriggerKind
-from resolver.triggers.ignored import Ignored
+from resolver.triggers.ignored import IgnoredEvent
 from tests.parts.published import WEBHOOK_EXAMPLES, require
 from tests.triggers.test_parse import Payload, parsed, reason
 
@@ -100,7 +100,7 @@ def test_a_comment_of_no_review_asks_for_itself(comment: Payload) -> None:
 def test_every_published_example_is_read_or_ignored(examples: dict[str, list[Payload]]) -> None:
     for name in (COMMENT, REVIEW):
         for payload in examples[name]:
-            assert isinstance(parsed(name, payload), Trigger | Ignored)
+            assert isinstance(parsed(name, payload), Trigger | IgnoredEvent)
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted", "dismissed"])
@@ -160,4 +160,4 @@ JSON = st.recursive(
 )
 def test_any_payload_is_read_or_ignored(payload: dict[str, Any]) -> None:
     for name in (COMMENT, REVIEW):
-        assert isinstance(parsed(name, payload), Ignored)
+        assert isinstance(parsed(name, payload), IgnoredEvent)

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from resolver.model import Actor, Command, Trigger, TriggerKind
-from resolver.pull import PastReview, Pull, ReviewThread, Words
-from resolver.triggers.rounds import MOST_ASKED, asked_in, left_for_later, whole_request
+from resolver.pull import AuthoredText, PastReview, PullRequestContext, ReviewThread
+from resolver.triggers.rounds import (
+    MOST_ASKED,
+    render_deferred_threads,
+    requested_threads,
+    whole_request,
+)
 from tests.forge import reports
 from tests.triggers.test_parse import parsed
 
@@ -29,22 +34,24 @@ def trigger(command: Command = Command.FIX, **changes: Any) -> Trigger:
     return reports.trigger(**{**values, **changes})
 
 
-def words(body: str, author: str = "mona", review: int | None = REVIEW) -> Words:
-    return Words(id=1, author=author, at=reports.WHEN, body=body, review=review)
+def words(body: str, author: str = "mona", review: int | None = REVIEW) -> AuthoredText:
+    return AuthoredText(id=1, author=author, at=reports.WHEN, body=body, review=review)
 
 
-def thread(name: str, *comments: Words) -> ReviewThread:
+def thread(name: str, *comments: AuthoredText) -> ReviewThread:
     return ReviewThread(id=name, path="a.py", line=3, comments=comments)
 
 
-def pull(*threads: ReviewThread, body: str = "", author: str = "mona") -> Pull:
-    said = Words(id=REVIEW, author=author, at=reports.WHEN, body=body)
+def pull(*threads: ReviewThread, body: str = "", author: str = "mona") -> PullRequestContext:
+    said = AuthoredText(id=REVIEW, author=author, at=reports.WHEN, body=body)
     reviews = (PastReview(state="COMMENTED", words=said),) if body else ()
-    return Pull(number=9, head="a" * 40, base_branch="main", threads=threads, reviews=reviews)
+    return PullRequestContext(
+        number=9, head="a" * 40, base_branch="main", threads=threads, reviews=reviews
+    )
 
 
-def names(asked: Trigger, on: Pull) -> dict[str, str]:
-    return {each.label: each.thread.id for each in asked_in(asked, on, MENTION)}
+def names(asked: Trigger, on: PullRequestContext) -> dict[str, str]:
+    return {each.label: each.thread.id for each in requested_threads(asked, on, MENTION)}
 
 
 FIRST = thread("first", words("Rename this."))
@@ -74,7 +81,9 @@ def test_a_reply_asks_about_its_conversation_alone() -> None:
         words("@agent do as zoe says", review=60),
         words("@agent rename it then"),
     )
-    [asked] = asked_in(trigger(), pull(FIRST.model_copy(update={"comments": ()}), talk), MENTION)
+    [asked] = requested_threads(
+        trigger(), pull(FIRST.model_copy(update={"comments": ()}), talk), MENTION
+    )
     assert (asked.thread.id, asked.request) == ("talk", "rename it then")
 
 
@@ -101,18 +110,18 @@ def test_a_trigger_without_a_review_asks_about_no_lines() -> None:
 def test_what_is_beyond_the_bound_is_said() -> None:
     many = [thread(f"t{n}", words("Rename.")) for n in range(MOST_ASKED + 3)]
     on = pull(*many, body="@agent please address")
-    asked = asked_in(trigger(), on, MENTION)
+    asked = requested_threads(trigger(), on, MENTION)
     assert len(asked) == MOST_ASKED
-    assert left_for_later(trigger(), on, asked).startswith("3 more conversations")
-    assert left_for_later(trigger(), pull(FIRST), asked[:1]) == ""
+    assert render_deferred_threads(trigger(), on, asked).startswith("3 more conversations")
+    assert render_deferred_threads(trigger(), pull(FIRST), asked[:1]) == ""
 
 
 # The request as a whole
 
 
-def whole(on: Pull, asked: Trigger | None = None) -> Trigger:
+def whole(on: PullRequestContext, asked: Trigger | None = None) -> Trigger:
     given = asked or trigger()
-    return whole_request(given, on, asked_in(given, on, MENTION), MENTION)
+    return whole_request(given, on, requested_threads(given, on, MENTION), MENTION)
 
 
 def test_the_request_is_the_same_whichever_event_came_first() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.forge import GitHubForge
-from resolver.forge.github.labelled import Account, LabelledIssue, Labelling
+from resolver.forge.github.labelled import LabelledIssue, Labelling, LabellingAccount
 from resolver.model import Trigger
-from resolver.triggers.ignored import Ignored
-from resolver.triggers.parse import parse_event
+from resolver.triggers.ignored import IgnoredEvent
+from resolver.triggers.parse import parse_github_event
 from resolver.triggers.sweep import a_second_later, labelled_trigger
 from tests.parts.github import GitHubServer
 
@@ -18,7 +18,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ISSUE = LabelledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
 LABELLING = Labelling(
     label="agent",
-    by=Account(login="mona", id=9),
+    by=LabellingAccount(login="mona", id=9),
     at=AT,
     edited_at=None,
     is_open=True,
@@ -27,13 +27,13 @@ LABELLING = Labelling(
 REPOSITORY = "octo/calc"
 
 
-def trigger(labelling: Labelling | None = LABELLING, **more: object) -> Trigger | Ignored:
+def trigger(labelling: Labelling | None = LABELLING, **more: object) -> Trigger | IgnoredEvent:
     return labelled_trigger(ISSUE, labelling, repository=REPOSITORY, **more)  # type: ignore[arg-type]
 
 
 def reason(labelling: Labelling | None, **more: object) -> str:
     found = trigger(labelling, **more)
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredEvent)
     return found.reason
 
 
@@ -58,7 +58,7 @@ def test_the_trigger_is_the_one_that_the_event_makes(
     issue = github.create_issue(REPOSITORY, "A fault", "It is wrong.", author="zoe")
     github.advance(3)
     event = github.event_issue_labeled(issue, "agent", "mona")
-    from_event = parse_event("issues", event, mention="@agent", label="agent")
+    from_event = parse_github_event("issues", event, mention="@agent", label="agent")
     labelled = forge.labelled("agent")
     [found] = labelled.oldest_first()
     swept = labelled_trigger(found, labelled.labelling(found), repository=REPOSITORY)
@@ -84,7 +84,7 @@ def test_what_is_edited_in_the_second_of_the_labelling_or_later_was_not_seen() -
 
 
 def test_labels_of_bots_and_of_our_own_account_are_not_followed() -> None:
-    bot = replace(LABELLING, by=Account(login="helper[bot]", id=5, type="Bot"))
+    bot = replace(LABELLING, by=LabellingAccount(login="helper[bot]", id=5, type="Bot"))
     assert "isn't a person" in reason(bot)
     assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
     assert "it's our own" in reason(LABELLING, bot_login="Mona")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from resolver.course import Course
+from resolver.course import CheckHistory
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import DelegateEvent, StageCompleted
 from resolver.events.log import Event
-from resolver.verify.course import Following, course_of
+from resolver.verify.course import CheckTracker, check_history_of
 from tests.trace.events import any_events
 
 EDIT = "str_replace"
@@ -23,8 +23,8 @@ class Log:
     """Events, numbered as a log does."""
 
     def __init__(self) -> None:
-        self.following = Following()
-        self.course = Course()
+        self.following = CheckTracker()
+        self.course = CheckHistory()
         self.events: list[Event] = []
 
     def add(self, event: Event) -> int:
@@ -33,27 +33,27 @@ class Log:
         self.course = self.following.take(self.events[-1])
         return number
 
-    def ran(self, command: str, exit_code: int | None = 0, output: str = "") -> Course:
+    def ran(self, command: str, exit_code: int | None = 0, output: str = "") -> CheckHistory:
         cause = self.add(a.CmdRun(command=command))
         self.add(o.CmdOutput(content=output, exit_code=exit_code, cause=cause))
         return self.course
 
-    def polled(self, exit_code: int | None, output: str, sent: str = "") -> Course:
+    def polled(self, exit_code: int | None, output: str, sent: str = "") -> CheckHistory:
         cause = self.add(a.CmdRun(command=sent, is_input=True))
         self.add(o.CmdOutput(content=output, exit_code=exit_code, cause=cause))
         return self.course
 
-    def edited(self, path: str = "a.py") -> Course:
+    def edited(self, path: str = "a.py") -> CheckHistory:
         cause = self.add(a.FileEdit(command="str_replace", path=path, old_str="a", new_str="b"))
         self.add(o.FileEditResult(content="", path=path, cause=cause))
         return self.course
 
 
-def reproduced(course: Course) -> str | None:
+def reproduced(course: CheckHistory) -> str | None:
     return course.reproduced.command if course.reproduced else None
 
 
-def verified(course: Course) -> bool:
+def verified(course: CheckHistory) -> bool:
     return course.edited and course.newest is not None and course.newest.passed
 
 
@@ -232,7 +232,7 @@ def test_what_a_delegate_does_counts() -> None:
 
 @given(any_events())
 def test_any_log_is_followed(events: list[Any]) -> None:
-    following = Following()
+    following = CheckTracker()
     for event in events:
         following.take(event)
 
@@ -367,10 +367,10 @@ def test_folding_a_log_at_once_is_following_it() -> None:
     log = Log()
     log.edited()
     log.ran("pytest -q")
-    assert course_of(log.events) == log.course
+    assert check_history_of(log.events) == log.course
 
 
-def unclear(course: Course) -> tuple[bool, bool, bool]:
+def unclear(course: CheckHistory) -> tuple[bool, bool, bool]:
     return course.unclear, course.unclear_before_edit, course.unclear_after_edit
 
 

@@ -2,21 +2,21 @@
 
 import pytest
 
-from resolver.course import Check, Course, Verdict
+from resolver.course import CheckHistory, ObservedCheck, Verdict
 from resolver.model import Outcome, RunState
-from resolver.verify.claims import claimed_evidence
-from resolver.verify.readiness import unverified
+from resolver.verify.claims import evidence_from_log
+from resolver.verify.readiness import missing_verification
 from tests.verify.test_course import Log, verified
 
 DONE = Outcome(state=RunState.FINISHED, task_completed=True)
 
 
-def course(*verdicts: Verdict, stale: bool = False) -> Course:
+def course(*verdicts: Verdict, stale: bool = False) -> CheckHistory:
     checks = (
-        Check(command=f"pytest {n}", verdict=verdict, stale=stale)
+        ObservedCheck(command=f"pytest {n}", verdict=verdict, stale=stale)
         for n, verdict in enumerate(verdicts)
     )
-    return Course(edited=True, checks=tuple(checks))
+    return CheckHistory(edited=True, checks=tuple(checks))
 
 
 @pytest.mark.parametrize(
@@ -24,19 +24,19 @@ def course(*verdicts: Verdict, stale: bool = False) -> Course:
     [
         (course("passed"), ""),
         (course("unknown", "passed"), ""),
-        (Course(), "unchecked"),
+        (CheckHistory(), "unchecked"),
         (course("failed", stale=True), "unchecked"),
         (course("passed", stale=True), "edited"),
         (course("failed", "passed"), "failed"),
         (course("passed", "failed"), "failed"),
         (course("passed", "unfinished"), "unended"),
         (course("unknown"), "hidden"),
-        (Course(unclear=True), "unclear"),
-        (Course(unclear=True, unclear_after_edit=True), "unclear"),
+        (CheckHistory(unclear=True), "unclear"),
+        (CheckHistory(unclear=True, unclear_after_edit=True), "unclear"),
     ],
 )
-def test_what_the_log_shows_decides(shown: Course, missing: str) -> None:
-    assert unverified(DONE, shown) == missing
+def test_what_the_log_shows_decides(shown: CheckHistory, missing: str) -> None:
+    assert missing_verification(DONE, shown) == missing
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_what_the_log_shows_decides(shown: Course, missing: str) -> None:
     ],
 )
 def test_work_that_is_not_done_is_not(outcome: Outcome | None) -> None:
-    assert unverified(outcome, course("passed")) == "unfinished"
+    assert missing_verification(outcome, course("passed")) == "unfinished"
 
 
 def test_a_linter_that_passes_outdoes_no_test_that_fails() -> None:
     log = Log()
     log.edited()
     log.ran("pytest -q", 1, "1 failed")
-    assert unverified(DONE, log.ran("ruff check .")) == "failed"
+    assert missing_verification(DONE, log.ran("ruff check .")) == "failed"
 
 
 @pytest.mark.parametrize("edit", ["", "sed -i s/a/b/ a.py", "git stash pop", "make fmt"])
 def test_an_edit_after_the_check_is_seen_however_it_is_made(edit: str) -> None:
     log = Log()
     log.ran("pytest -q")
-    assert unverified(DONE, log.ran(edit) if edit else log.edited()) == "edited"
+    assert missing_verification(DONE, log.ran(edit) if edit else log.edited()) == "edited"
 
 
 RUNS = [
@@ -85,8 +85,8 @@ def test_checklist_draft_and_evidence_agree(runs: list[tuple[str, int | None, st
     log.edited()
     for command, exit_code, output in runs:
         log.ran(command, exit_code, output)
-    ready = unverified(DONE, log.course) == ""
+    ready = missing_verification(DONE, log.course) == ""
     assert ready == verified(log.course)
-    told = claimed_evidence(log.course).commands
+    told = evidence_from_log(log.course).commands
     fails = [each for each in told if each.verdict == "failed" and not each.stale]
     assert ready == (not fails and any(c.verdict == "passed" and not c.stale for c in told))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.forge.invisible import with_invisible_shown
-from resolver.pull import AskedThread, Pull, ReviewThread
+from resolver.pull import AskedThread, PullRequestContext, ReviewThread
 from resolver.workspace.excerpts import AROUND, MOST_LINES, with_code
 
 FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()
@@ -19,7 +19,7 @@ THEN = "      8  line 8\n        -line 9\n      9 +line nine\n>    10 +line ten"
 def told(content: bytes | None = FILE, moved: str = "", **changes: Any) -> AskedThread:
     values = {"id": "x", "path": "a.py", "line": 30, "original_line": 10, "hunk": HUNK}
     asked = AskedThread(label="T1", thread=ReviewThread(**{**values, **changes}))
-    pull = Pull(number=1, head="a" * 40, base_branch="main", moved=moved)
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", moved=moved)
     return with_code(asked, pull, lambda path: content, with_invisible_shown)
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_too_large_is_told_by_the_diff() -> None:
         raise WorkspaceError("too large")
 
     asked = AskedThread(label="T1", thread=ReviewThread(id="x", path="a", line=1, hunk=HUNK))
-    pull = Pull(number=1, head="a" * 40, base_branch="main")
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main")
     assert with_code(asked, pull, read, str).is_then
 
 

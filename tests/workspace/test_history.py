@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.pull import OpenPull, Pull
+from resolver.pull import OpenPullRequest, PullRequestContext
 from resolver.workspace.elsewhere import at_branch, at_pull
 from resolver.workspace.merging import is_ancestor
 from resolver.workspace.pushing import fetch_tip
@@ -143,7 +143,7 @@ def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path
     plain_git(served.path, "update-ref", "refs/heads/side", tip)
     plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
     first = Workspace.clone(served.url, tmp_path / "clone", depth=10)
-    pull = OpenPull(number=7, title="Side", branch="side", head=tip, base_branch="main")
+    pull = OpenPullRequest(number=7, title="Side", branch="side", head=tip, base_branch="main")
     for moved in (at_branch(first, "side", 10, None), at_pull(first, pull, 10, None)):
         for commit in (moved.base, moved.default):
             chain = moved.git.text("rev-list", "--first-parent", commit).split()
@@ -163,7 +163,7 @@ def test_a_pull_request_comes_with_its_own_commits_however_far_behind_it_is(
         tree = plain_git(served.path, "rev-parse", f"main~{number}^{{tree}}")
         tip = plain_git(served.path, "commit-tree", tree, "-p", tip, "-m", f"work {number}")
     plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
-    pull = Pull(number=7, head=tip, base_branch="main")
+    pull = PullRequestContext(number=7, head=tip, base_branch="main")
     workspace = Workspace.clone_pull(served.url, tmp_path / "clone", pull, depth=3)
     assert workspace.pull is not None
     assert workspace.pull.merge_base == start

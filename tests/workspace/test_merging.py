@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from resolver.errors import WorkspaceError
 from resolver.workspace.git import HostGit
 from resolver.workspace.merging import (
+    format_patch,
     is_ancestor,
-    mail,
     merge,
-    replay,
-    settled,
+    replay_commits,
+    settled_conflicts,
     taken_over,
     unfinished,
     unresolved,
@@ -110,7 +110,7 @@ def test_a_change_is_replayed_on_top_of_another_commit(clone: Clone) -> None:
     theirs = clone.commit("theirs", {"a.txt": edited(17, "x")})
     git = clone.git
     tree = git.text("rev-parse", f"{ours}^{{tree}}")
-    found = replay(git, clone.start, tree, theirs)
+    found = replay_commits(git, clone.start, tree, theirs)
     assert not found.conflicts
     both = edited(3, "three").replace("17\n", "x\n")
     assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == both
@@ -121,7 +121,7 @@ def test_a_replay_parts_where_it_is_told_whatever_the_history_says(clone: Clone)
     second = clone.commit("ours2", {"a.txt": edited(3, "three"), "n": "n\n"}, first)
     git = clone.git
     tree = git.text("rev-parse", f"{second}^{{tree}}")
-    found = replay(git, first, tree, clone.start)
+    found = replay_commits(git, first, tree, clone.start)
     assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == LINES
     assert git.run("cat-file", "blob", f"{found.tree}:n") == b"n\n"
 
@@ -189,12 +189,12 @@ def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
     merged = merge(git, ours, theirs)
     files: Files = {"both.txt": "xy\n", "gone.txt": None, "theirs.txt": "y\n"}
     tree = clone.tree_with(ours, files)
-    ended = settled(git, merged, tree, ours, theirs)
+    ended = settled_conflicts(git, merged, tree, ours, theirs)
     found = {each.path: (each.kept, each.untouched) for each in ended}
     assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
     assert found[b"theirs.txt"] == ("theirs", False)
     assert found[b"gone.txt"] == ("deleted", False)
-    untouched = settled(git, merged, merged.tree, ours, theirs)
+    untouched = settled_conflicts(git, merged, merged.tree, ours, theirs)
     assert all(each.untouched and each.kept == "merged" for each in untouched)
 
 
@@ -220,9 +220,9 @@ def test_only_what_is_theirs_to_the_bit_was_taken_over(clone: Clone) -> None:
 def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
     made = clone.commit("ours", {"a.txt": edited(3, "x"), "bin": b"\0\1" * 3000})
     git = clone.git
-    text = mail(git, made, 1_000_000)
+    text = format_patch(git, made, 1_000_000)
     assert text is not None and b"Subject: [PATCH] ours" in text and b"GIT binary patch" in text
-    assert mail(git, made, 100) is None
+    assert format_patch(git, made, 100) is None
 
 
 @settings(max_examples=15, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.forge.invisible import with_invisible_shown
-from resolver.pull import DiffFile, Hunk, Pull
+from resolver.pull import DiffFile, DiffHunk, PullRequestContext
 from resolver.workspace.numbered import MOST, MOST_OF_FILE, numbered_diff
 from resolver.workspace.pull import FilePatch
 from resolver.workspace.workspace import Workspace
@@ -31,7 +31,7 @@ def clone(github: GitHubServer, tmp_path: Path) -> Clone:
         issue = github.create_pull(NAME, branch, base=base_branch)
         head = known.pop("head", "") or repository.git.tip(branch)
         assert head is not None
-        pull = Pull(number=issue.number, head=head, base_branch=base_branch, **known)
+        pull = PullRequestContext(number=issue.number, head=head, base_branch=base_branch, **known)
         url = f"{github.server_url}/{NAME}.git"
         folder = tmp_path / f"clone-{issue.number}.git"
         return Workspace.clone_pull(url, folder, pull, depth=depth)
@@ -39,7 +39,7 @@ def clone(github: GitHubServer, tmp_path: Path) -> Clone:
     return cloned
 
 
-def known(workspace: Workspace) -> Pull:
+def known(workspace: Workspace) -> PullRequestContext:
     assert workspace.pull is not None
     return workspace.pull
 
@@ -55,7 +55,7 @@ def test_the_base_is_the_head_and_the_diff_begins_where_it_left_its_base(
     assert (workspace.base, pull.base, pull.merge_base) == (head, tip, start)
     [file] = pull.files
     assert (file.path, file.status, file.additions, file.deletions) == ("a.txt", "modified", 1, 1)
-    assert file.hunks == (Hunk(old_start=17, old_lines=7, new_start=17, new_lines=7),)
+    assert file.hunks == (DiffHunk(old_start=17, old_lines=7, new_start=17, new_lines=7),)
     assert [(c.id, c.message) for c in pull.commits] == [(head, "Say it\n\nx")]
     diff = workspace.pull_diff()
     assert "    20 -20\n    20 +twenty\n    21  21" in diff
@@ -117,7 +117,9 @@ def test_every_kind_of_change_is_told(github: GitHubServer, clone: Clone) -> Non
     assert found["new.txt"].old_path == "old.txt"
     assert found["image.bin"].additions is None
     assert found["image.bin"].hunks == found["a.txt"].hunks == ()
-    assert found["no-end.txt"].hunks == (Hunk(old_start=0, old_lines=0, new_start=1, new_lines=1),)
+    assert found["no-end.txt"].hunks == (
+        DiffHunk(old_start=0, old_lines=0, new_start=1, new_lines=1),
+    )
     assert found["new.txt"].hunks[0].new_start == 39
     diff = workspace.pull_diff()
     for words in (
@@ -150,7 +152,7 @@ def test_histories_that_never_met_are_a_clear_error(github: GitHubServer, clone:
 def test_a_base_branch_that_is_no_name_is_refused(
     clone: Clone, branch: str, tmp_path: Path
 ) -> None:
-    pull = Pull(number=1, head="1" * 40, base_branch=branch)
+    pull = PullRequestContext(number=1, head="1" * 40, base_branch=branch)
     with pytest.raises(WorkspaceError):
         Workspace.clone_pull("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.hook_deliveries import HookDeliveries
-from resolver.forge.github.tokens import hide
+from resolver.forge.github.tokens import redact_token
 
 logger = logging.getLogger("resolver.forge")
 
@@ -156,7 +156,7 @@ class AppKey:
         return ""
 
     def hidden_in(self, text: str) -> str:
-        return hide(text, self._signed)
+        return redact_token(text, self._signed)
 
 
 class AppAccess:
@@ -296,4 +296,4 @@ class InstallationTokens:
             return self._login
 
     def hidden_in(self, text: str) -> str:
-        return hide(text, *(made for made, _ in self._given))
+        return redact_token(text, *(made for made, _ in self._given))

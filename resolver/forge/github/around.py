@@ -14,12 +14,12 @@ from resolver.forge.github.pictures import MOST, PictureHosts, PictureReader
 from resolver.forge.github.related import Related
 from resolver.forge.picture_links import PictureLinks
 from resolver.model import Comment, Snapshot, Trigger, TriggerKind
-from resolver.pull import Pull
+from resolver.pull import PullRequestContext
 from resolver.surroundings import FailedCheck, Picture, Reference
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedContext:
     """pictures: how many are fetched. picture_hosts: hosts that they are fetched from beside the
     forge's own, with their ports where they have one."""
 
@@ -27,11 +27,11 @@ class Wanted:
     picture_hosts: tuple[str, ...] = ()
 
 
-DEFAULT = Wanted()
+DEFAULT = WantedContext()
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class IssueContext:
     """What was found."""
 
     references: tuple[Reference, ...]
@@ -40,7 +40,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Around:
+class IssueContextReader:
     """Reads it. number: of the issue or pull request. own: our login."""
 
     access: GitHubAccess
@@ -48,20 +48,20 @@ class Around:
     trigger: Trigger
     number: int
     own: str
-    wanted: Wanted
+    wanted: WantedContext
 
     def read(
         self,
         snapshot: Snapshot,
         comments: Sequence[Comment],
         links: PictureLinks,
-        pull: Pull | None,
+        pull: PullRequestContext | None,
         left_out: list[str],
-    ) -> Surroundings:
+    ) -> IssueContext:
         """All of it. What is left out is added to `left_out`."""
         commit = pull.head if pull else self.trigger.head
         wants_checks = pull is not None or self.trigger.kind is TriggerKind.CHECK_FAILED
-        return Surroundings(
+        return IssueContext(
             references=self._references(snapshot, comments, pull, left_out),
             pictures=self._pictures(_used(snapshot, comments, pull), links, left_out),
             checks=self.checks(commit, left_out) if wants_checks and commit else (),
@@ -80,7 +80,7 @@ class Around:
         self,
         snapshot: Snapshot,
         comments: Sequence[Comment],
-        pull: Pull | None,
+        pull: PullRequestContext | None,
         left_out: list[str],
     ) -> tuple[Reference, ...]:
         texts = [self.trigger.instruction, snapshot.title, snapshot.body]
@@ -112,7 +112,7 @@ class Around:
         return reader.read(shown, left_out)
 
 
-def _said_on_code(pull: Pull | None) -> list[str]:
+def _said_on_code(pull: PullRequestContext | None) -> list[str]:
     """What was said in reviews and on lines, the newest first."""
     if pull is None:
         return []
@@ -121,7 +121,9 @@ def _said_on_code(pull: Pull | None) -> list[str]:
     return [each.body for each in sorted(words, key=lambda each: each.at, reverse=True)]
 
 
-def _used(snapshot: Snapshot, comments: Sequence[Comment], pull: Pull | None) -> list[str]:
+def _used(
+    snapshot: Snapshot, comments: Sequence[Comment], pull: PullRequestContext | None
+) -> list[str]:
     """The texts that the task has."""
     texts = [snapshot.body, *(comment.body for comment in comments)]
     if pull is not None:

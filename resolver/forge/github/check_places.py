@@ -16,8 +16,8 @@ from github.Repository import Repository
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.listing import Listing
-from resolver.forge.github.reading import login_of
-from resolver.forge.markers import check_marker, is_of_check, is_of_run, work_of
+from resolver.forge.github.reading import author_login
+from resolver.forge.markers import check_marker, is_of_check, is_of_run, run_of_marker
 from resolver.templates import render
 
 _SEARCHED = 300
@@ -47,7 +47,7 @@ class CheckPlaces:
         """Number of the pull request that we have opened from this branch, while it is open."""
         with self.access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = publishing.open_pull_request_of(self.repository, branch)
-            return pull.number if pull and publishing.is_ours(pull, self.own) else None
+            return pull.number if pull and publishing.is_own_account(pull, self.own) else None
 
     def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
         """Our open issues about checks, newest first: number and text. closed_since: the closed
@@ -101,7 +101,7 @@ class CheckPlaces:
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
         body = f"{check_marker(check)}\n\n{words.strip()}\n"
-        return publishing.once(
+        return publishing.write_once(
             self.access,
             f"open an issue of {self._name}",
             "issues: write",
@@ -136,11 +136,11 @@ class CheckPlaces:
         return [c.body or "" for c in publishing.own_comments(issue, self.own, None)]
 
     def _came(self, pull: PullRequest, issue: int) -> bool:
-        work = work_of(pull.body or "") if publishing.is_ours(pull, self.own) else None
+        work = run_of_marker(pull.body or "") if publishing.is_own_account(pull, self.own) else None
         return work is not None and work[0] == issue
 
     def _is_own(self, issue: Issue) -> bool:
-        return login_of(issue).casefold() == self.own.casefold()
+        return author_login(issue).casefold() == self.own.casefold()
 
     @property
     def _name(self) -> str:

@@ -15,9 +15,9 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict
 
 from resolver.errors import ForgeError
-from resolver.forge.escape import shortened, visible
+from resolver.forge.escape import shorten_text, visible
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.downloads import Download, Refusal, download
+from resolver.forge.github.downloads import Download, DownloadRefusal, download
 from resolver.forge.github.moments import utc
 from resolver.forge.github.shapes import read_rows
 from resolver.forge.hidden_text import strip_hidden
@@ -244,7 +244,7 @@ class Checks:
 
         try:
             data = self._part(what, read, left_out)
-        except Refusal as refusal:
+        except DownloadRefusal as refusal:
             left_out.append(f"{what}: {refusal}")
             return ""
         return cut_log((data or b"").decode("utf-8", "replace"), MOST_LOG, _without_credentials)
@@ -279,12 +279,12 @@ def _status(status: _Status) -> FailedCheck:
 
 
 def _line(text: str) -> str:
-    return shortened(" ".join(visible(text).split()), 200)
+    return shorten_text(" ".join(visible(text).split()), 200)
 
 
 def _words(text: str, most: int) -> str:
     shown = without_pictures(strip_hidden(text).text.strip())
-    return shortened(_without_credentials(shown), most)
+    return shorten_text(_without_credentials(shown), most)
 
 
 def _without_credentials(text: str) -> str:

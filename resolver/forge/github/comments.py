@@ -13,9 +13,9 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import publishing
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.reading import login_of
-from resolver.forge.markers import AtWork, at_work_in, is_of_run, is_refusal_of, may_close
-from resolver.forge.progress import Progress, died_body, progress_body
+from resolver.forge.github.reading import author_login
+from resolver.forge.markers import ActiveRunMarker, at_work_in, is_of_run, is_refusal_of, may_close
+from resolver.forge.progress import RunProgress, died_body, progress_body
 from resolver.forge.report import Ending, Report
 from resolver.forge.wording import comment_body
 from resolver.model import Trigger
@@ -62,7 +62,7 @@ class RunComments:
 
         return self._access.persistently(what, "issues: write", attempt, seconds)
 
-    def tell_progress(self, progress: Progress, told: int | None) -> int | None:
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
         """As `Teller` has it."""
         body, what = progress_body(progress), self._what(progress.trigger)
         issue = self._issue(progress.trigger)
@@ -75,7 +75,7 @@ class RunComments:
                         raise
                     return None
             return told
-        comment = publishing.once(
+        comment = publishing.write_once(
             self._access,
             what,
             "issues: write",
@@ -87,10 +87,10 @@ class RunComments:
                 comment.edit(body)
         return comment.id
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: RunProgress) -> None:
         """Make the run's comment, unless there is one."""
         issue, what = self._issue(progress.trigger), self._what(progress.trigger)
-        publishing.once(
+        publishing.write_once(
             self._access,
             what,
             "issues: write",
@@ -98,7 +98,7 @@ class RunComments:
             lambda: issue.create_comment(progress_body(progress)),
         )
 
-    def close_dead(self, progress: Progress) -> None:
+    def close_dead(self, progress: RunProgress) -> None:
         """As `Teller` has it."""
         trigger = progress.trigger
         if trigger.number is not None:
@@ -152,13 +152,13 @@ class RunComments:
                     closed += 1
         return closed
 
-    def at_work(self, trigger: Trigger) -> AtWork | None:
+    def at_work(self, trigger: Trigger) -> ActiveRunMarker | None:
         """What the comment of the run of `trigger` says of it while it waits or is at work."""
         with self._access.asking(self._what(trigger), "issues: read"):
             comment = publishing.comment_of_run(self._issue(trigger), self._own, trigger)
             return at_work_in(comment.body or "") if comment else None
 
-    def is_alive(self, work: AtWork, now: datetime) -> bool:
+    def is_alive(self, work: ActiveRunMarker, now: datetime) -> bool:
         """Whether the run may be at work: its job is asked for where it has one that may be seen,
         else it is as long as a run can take.
 
@@ -184,19 +184,19 @@ class RunComments:
             logger.info("%s", error.what)  # without `actions: read` only time tells
             return True
 
-    def _made(self, trigger: Trigger, work: AtWork, mention: str) -> str:
+    def _made(self, trigger: Trigger, work: ActiveRunMarker, mention: str) -> str:
         """What a run whose last word did not arrive would have said of its pull request; "" where
         it made none."""
         newest = publishing.newest_pulls(self._repository)
         pull = publishing.pull_request_of_run(newest, self._own, trigger)
         if pull is None:
             return ""
-        made = publishing.described(pull)
+        made = publishing.describe_pull_request(pull)
         return comment_body(
             Report(trigger=trigger, run=work.run, mention=mention, pull_request=made)
         )
 
-    def _died(self, comment: IssueComment, work: AtWork, mention: str) -> str:
+    def _died(self, comment: IssueComment, work: ActiveRunMarker, mention: str) -> str:
         server = self._access.server_url.rstrip("/")
         page = f"{server}/{self._name}/actions/runs"
         return died_body(comment.body, work, mention, page)
@@ -209,7 +209,7 @@ class RunComments:
             if error.status not in GONE:
                 raise
             return None
-        return comment if login_of(comment).casefold() == self._own.casefold() else None
+        return comment if author_login(comment).casefold() == self._own.casefold() else None
 
     def _issue(self, trigger: Trigger) -> Issue:
         """The trigger's issue; UsageError when it isn't one of this repository."""

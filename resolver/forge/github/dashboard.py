@@ -7,11 +7,11 @@ from typing import Any
 
 import github
 
-from resolver.forge.board import Posted, Voice
+from resolver.forge.board import DashboardIssue, LastSpeaker
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.moments import utc
-from resolver.forge.github.publishing import once
-from resolver.forge.github.reading import login_of, newest_comments
+from resolver.forge.github.publishing import write_once
+from resolver.forge.github.reading import author_login, newest_comments
 from resolver.forge.markers import DASHBOARD
 
 NEWEST = 100
@@ -31,22 +31,22 @@ class GitHubBoard:
         self._repository = access.client().get_repo(repository)
         self._own = own.casefold()
 
-    def voices(self, number: int) -> Sequence[Voice]:
+    def voices(self, number: int) -> Sequence[LastSpeaker]:
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
             comments = newest_comments(self._repository.get_issue(number), NEWEST)
             return [
-                Voice(
-                    author=login_of(comment),
+                LastSpeaker(
+                    author=author_login(comment),
                     is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
-                    own=login_of(comment).casefold() == self._own,
+                    own=author_login(comment).casefold() == self._own,
                     at=utc(comment.created_at),
                     body=comment.body or "",
                 )
                 for comment in reversed(comments)
             ]
 
-    def dashboard(self, number: int) -> Posted | None:
+    def dashboard(self, number: int) -> DashboardIssue | None:
         with self._access.asking(f"read the dashboard #{number}", "issues: read"):
             try:
                 row = self._asked("GET", f"/{number}")
@@ -56,7 +56,7 @@ class GitHubBoard:
                 return None
             return self._ours(row)
 
-    def find(self) -> Posted | None:
+    def find(self) -> DashboardIssue | None:
         query = {"creator": self._own, "state": "open", "sort": "created", "direction": "asc"}
         with self._access.asking("look for the dashboard", "issues: read"):
             rows = self._asked("GET", "", parameters={**query, "per_page": LISTED})
@@ -64,12 +64,12 @@ class GitHubBoard:
             return next((posted for posted in found if posted is not None), None)
 
     def create(self, title: str, body: str) -> int:
-        made = once(
+        made = write_once(
             self._access,
             "make the dashboard",
             "issues: write",
             self.find,
-            lambda: Posted(
+            lambda: DashboardIssue(
                 int(self._asked("POST", "", input={"title": title, "body": body})["number"]), body
             ),
         )
@@ -79,10 +79,12 @@ class GitHubBoard:
         with self._access.asking(f"write the dashboard #{number}", "issues: write"):
             self._asked("PATCH", f"/{number}", input={"body": body})
 
-    def _ours(self, row: Any) -> Posted | None:
+    def _ours(self, row: Any) -> DashboardIssue | None:
         body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
         ours = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
-        return Posted(int(row["number"]), body) if ours and "pull_request" not in row else None
+        return (
+            DashboardIssue(int(row["number"]), body) if ours and "pull_request" not in row else None
+        )
 
     def _asked(self, verb: str, path: str, **more: Any) -> Any:
         url = f"{self._repository.url}/issues{path}"

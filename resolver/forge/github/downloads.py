@@ -19,7 +19,7 @@ _CHUNK = 64 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class Refusal(Exception):
+class DownloadRefusal(Exception):
     """It was not fetched; the text says why, for a person, and quotes nothing of the answer."""
 
 
@@ -68,23 +68,23 @@ def download(
                 target = urljoin(url, answer.headers.get("Location", ""))
             session.cookies.clear()
             if not allows(target):
-                raise Refusal("it leads to a host that nothing is fetched from")
+                raise DownloadRefusal("it leads to a host that nothing is fetched from")
             if urlsplit(target).scheme != "https" and urlsplit(url).scheme == "https":
-                raise Refusal("it leads from a safe address to an unsafe one")
+                raise DownloadRefusal("it leads from a safe address to an unsafe one")
             url = target
-    raise Refusal("it leads on and on")
+    raise DownloadRefusal("it leads on and on")
 
 
 def _body(
     answer: requests.Response, want: Download, deadline: float, clock: Callable[[], float]
 ) -> bytes:
     if answer.status_code != 200:
-        raise Refusal(f"its host answered {answer.status_code}")
+        raise DownloadRefusal(f"its host answered {answer.status_code}")
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Refusal("its host sent it compressed")
+        raise DownloadRefusal("its host sent it compressed")
     claimed = answer.headers.get("Content-Length", "")
     if not want.end and claimed.isdecimal() and int(claimed) > want.most:
-        raise Refusal("it is too large")
+        raise DownloadRefusal("it is too large")
     chunks: deque[bytes] = deque()
     held = read = 0
     for chunk in _chunks(answer):
@@ -92,10 +92,10 @@ def _body(
         chunks.append(chunk)
         if read > want.most:
             if not want.end:
-                raise Refusal("it is too large")
+                raise DownloadRefusal("it is too large")
             break
         if clock() > deadline:
-            raise Refusal("its host is too slow")
+            raise DownloadRefusal("its host is too slow")
         while want.end and held - len(chunks[0]) >= want.end:
             held -= len(chunks.popleft())
     return b"".join(chunks)

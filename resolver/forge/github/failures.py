@@ -8,7 +8,7 @@ from typing import Any
 
 import github
 
-from resolver.causes import of_answer
+from resolver.causes import response_failure
 from resolver.errors import Cause, ForgeError
 
 
@@ -109,7 +109,7 @@ def _next_step(
         return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"
     if status == 403 and "x-github-sso" in headers:
         return "authorize the token for the organization's single sign-on", "sso"
-    known = of_answer(said)
+    known = response_failure(said)
     if known is not None:
         return known.next_step, known.cause
     if status in {301, 302, 307, 308}:

@@ -15,7 +15,7 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.forge.github import opening, people, publishing
 from resolver.forge.github.access import GitHubAccess, check_repository
-from resolver.forge.github.around import DEFAULT, Wanted
+from resolver.forge.github.around import DEFAULT, WantedContext
 from resolver.forge.github.check_places import CheckPlaces
 from resolver.forge.github.comments import RunComments
 from resolver.forge.github.dashboard import GitHubBoard
@@ -24,14 +24,14 @@ from resolver.forge.github.heads import PullHeads
 from resolver.forge.github.labelled import LabelledIssues
 from resolver.forge.github.listing import RowsReadOnce
 from resolver.forge.github.news import ThreadNews
-from resolver.forge.github.polled import Polled
-from resolver.forge.github.reactions import react
+from resolver.forge.github.polled import PolledReader
+from resolver.forge.github.reactions import add_reaction
 from resolver.forge.github.reading import read_task
 from resolver.forge.github.reviews import ReviewPublisher, published_review
 from resolver.forge.github.rounds import ThreadAnswers, reply_of_run
 from resolver.forge.github.signed import SignedCommits
 from resolver.forge.github.workflow_runs import asked_at
-from resolver.forge.markers import answer_marker, ending_of, work_of
+from resolver.forge.markers import answer_marker, ending_of, run_of_marker
 from resolver.forge.report import Ending, Report
 from resolver.model import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 from resolver.pull import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -53,7 +53,9 @@ class GitHubForge:
     Raises UsageError when repository, token or addresses can't be used.
     """
 
-    def __init__(self, access: GitHubAccess, repository: str, wanted: Wanted = DEFAULT) -> None:
+    def __init__(
+        self, access: GitHubAccess, repository: str, wanted: WantedContext = DEFAULT
+    ) -> None:
         self._access = access
         self._wanted = wanted
         self._name = check_repository(repository)
@@ -93,11 +95,11 @@ class GitHubForge:
         return bool(rights.get("push"))
 
     def acknowledge(self, trigger: Trigger) -> None:
-        react(self._access, self._repository, self._number(trigger), trigger, "eyes")
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
 
     def confirm(self, trigger: Trigger) -> None:
         """Show that what was asked of a run at work has reached it. Never raises."""
-        react(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
 
     def is_confirmed(self, trigger: Trigger) -> bool:
         """Whether `confirm` was done for this comment, by any process of ours."""
@@ -136,7 +138,7 @@ class GitHubForge:
         own = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
-            return work_of(pull.body or "") if publishing.is_ours(pull, own) else None
+            return run_of_marker(pull.body or "") if publishing.is_own_account(pull, own) else None
 
     def news(self, number: int, since: datetime) -> ThreadNews:
         """The comments that issue or pull request `number` gets from now on."""
@@ -195,7 +197,7 @@ class GitHubForge:
             return Publication(
                 branch=pull.head.ref,
                 commit=pull.head.sha,
-                pull_request=publishing.described(pull),
+                pull_request=publishing.describe_pull_request(pull),
                 comment_url=told,
                 repeated=True,
             )
@@ -225,7 +227,7 @@ class GitHubForge:
         own = self.whoami()
         with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = publishing.open_pull_request_of(self._repository, branch)
-            return pull.head.sha if pull and publishing.is_ours(pull, own) else None
+            return pull.head.sha if pull and publishing.is_own_account(pull, own) else None
 
     def heads(self) -> PullHeads:
         newest = self._newest_pulls or publishing.newest_pulls(self._repository)
@@ -239,7 +241,9 @@ class GitHubForge:
 
     def bring_up(self, report: Report) -> PullRequest | None:
         number = self._number(report.trigger)
-        return opening.bring_up(self._access, self._repository, self.whoami(), report, number)
+        return opening.update_pull_request(
+            self._access, self._repository, self.whoami(), report, number
+        )
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)
@@ -283,8 +287,8 @@ class GitHubForge:
         return self._client.get_repo(self._name)
 
     @cached_property
-    def _polled(self) -> Polled:
-        return Polled(self._repository.requester)
+    def _polled(self) -> PolledReader:
+        return PolledReader(self._repository.requester)
 
     def _issue(self, trigger: Trigger) -> Issue:
         return self._repository.get_issue(self._number(trigger))

@@ -34,7 +34,7 @@ def _is_of_missing(error: Any, may_lack: Collection[str]) -> bool:
     return named and error.get("type") == "NOT_FOUND"
 
 
-def ask(
+def query_graphql(
     access: GitHubAccess,
     query: str,
     variables: dict[str, Any],

@@ -13,22 +13,22 @@ from github.Commit import Commit
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.listing import Listing
-from resolver.forge.github.pinning import Pinned, pin_head, pushers
+from resolver.forge.github.pinning import PinnedHead, pin_head, pushers
 from resolver.forge.github.publishing import (
     branch_tips,
     comes_from,
-    described,
-    is_ours,
+    describe_pull_request,
+    is_own_account,
     open_pull_request_of,
     searched_since,
 )
 from resolver.forge.hidden_text import strip_hidden
-from resolver.forge.markers import work_of
+from resolver.forge.markers import run_of_marker
 from resolver.model import Command, How, Publication, Trigger
-from resolver.pull import OpenPull, PullSource
+from resolver.pull import OpenPullRequest, PullRequestSource
 
 MOST_COMMITS = 250
 """Commits of a pull request that are looked at beside its newest; GitHub lists no more."""
@@ -60,7 +60,7 @@ class PullHeads:
         self._repository = repository
         self._own = own.casefold()
 
-    def source(self, number: int) -> PullSource:
+    def source(self, number: int) -> PullRequestSource:
         """Where the pull request comes from at this moment."""
         what = f"read pull request {number} of {self._repository.full_name}"
         with self._access.asking(what, "pull-requests: read"):
@@ -71,7 +71,7 @@ class PullHeads:
             own = str(now["base"]["repo"]["full_name"])
             is_fork = came_from.casefold() != own.casefold()
             is_open = now["state"] == "open"
-            return PullSource(
+            return PullRequestSource(
                 is_open=is_open,
                 repository=came_from,
                 branch=str(head["ref"]),
@@ -88,7 +88,7 @@ class PullHeads:
                 raise
         return False  # it is gone, which is found out when it is fetched
 
-    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPull | None:
+    def of_issue(self, trigger: Trigger, prefix: str) -> OpenPullRequest | None:
         """The newest pull request that we have opened for the issue, with its head as of the
         request. Its branch begins with `prefix`, in this repository; what others write of an issue
         in theirs counts for nothing."""
@@ -99,9 +99,9 @@ class PullHeads:
                 return None
             pinned = self._pinned(pull, trigger)
             title = " ".join(strip_hidden(pull.title).text.split())
-            return OpenPull(
+            return OpenPullRequest(
                 number=pull.number,
-                title=shortened(title, 256),
+                title=shorten_text(title, 256),
                 url=pull.html_url,
                 branch=pull.head.ref,
                 head=pinned.head,
@@ -133,13 +133,13 @@ class PullHeads:
     def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
         """Whether it is ours, and says of no other issue that it is for that. People may have
         written its text anew, marker and all: then the branch's name counts."""
-        work = work_of(pull.body or "")
-        return is_ours(pull, self._own) and (work is None or work[0] == issue)
+        work = run_of_marker(pull.body or "")
+        return is_own_account(pull, self._own) and (work is None or work[0] == issue)
 
-    def _pinned(self, pull: GitHubPullRequest, trigger: Trigger) -> Pinned:
+    def _pinned(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
         since = searched_since(trigger)
         if since is not None and pull.created_at >= since:
-            return Pinned(
+            return PinnedHead(
                 pull.head.sha, "it was opened after the request; its newest commit is used"
             )
         return pin_head(self._repository, pull.raw_data, trigger)
@@ -191,7 +191,7 @@ def _published(pull: GitHubPullRequest, commit: str, how: How) -> Publication:
     return Publication(
         branch=pull.head.ref,
         commit=commit,
-        pull_request=described(pull).model_copy(update={"body": ""}),
+        pull_request=describe_pull_request(pull).model_copy(update={"body": ""}),
         how=how,
         repository="" if own else str(source["full_name"]),
         commit_url=f"{source['html_url']}/commit/{commit}",

@@ -17,12 +17,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.forge.github.listing import Listing
 from resolver.forge.github.moments import utc
 from resolver.forge.github.publishing import comment_of_run
 from resolver.forge.github.shapes import read_rows
-from resolver.forge.markers import at_work_in, work_of
+from resolver.forge.markers import at_work_in, run_of_marker
 from resolver.model import Trigger
 
 logger = logging.getLogger("resolver.forge")
@@ -58,7 +58,7 @@ query($owner: String!, $name: String!, $number: Int!) {
 """
 
 
-class Account(BaseModel):
+class LabellingAccount(BaseModel):
     """An account as the API has it. type: "User", "Bot" or "Organization"."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -92,7 +92,7 @@ class Labelling:
     """
 
     label: str
-    by: Account | None
+    by: LabellingAccount | None
     at: datetime
     edited_at: datetime | None
     is_open: bool
@@ -113,7 +113,7 @@ class _Issue(_Answer):
     number: int
     title: str
     body: str | None = None
-    user: Account | None = None
+    user: LabellingAccount | None = None
     pull_request: dict[str, Any] | None = None
     labels: tuple[_Label, ...] = ()
 
@@ -121,7 +121,7 @@ class _Issue(_Answer):
 class _Event(_Answer):
     id: int
     event: str
-    actor: Account | None = None
+    actor: LabellingAccount | None = None
     created_at: AwareDatetime
     label: _Label | None = None
 
@@ -154,7 +154,7 @@ class _State(_Answer):
 class _Pull(_Answer):
     html_url: str
     body: str | None = None
-    user: Account | None = None
+    user: LabellingAccount | None = None
 
 
 _EVENTS = TypeAdapter(list[_Event])
@@ -266,7 +266,7 @@ class LabelledIssues:
         with self._asking("list the open pull requests", "pull-requests: read"):
             rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MOST_PULLS)))
         ours = [row for row in rows if row.user and row.user.login.casefold() == self._own]
-        made = [(work_of(row.body or ""), row.html_url) for row in ours]
+        made = [(run_of_marker(row.body or ""), row.html_url) for row in ours]
         return {work[0]: url for work, url in made if work is not None}
 
     def _rows(self, path: str, query: dict[str, str], most: int) -> Iterator[dict[str, Any]]:
@@ -283,7 +283,7 @@ class LabelledIssues:
 
     def _asked(self, number: int) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")
-        data = ask(self._access, _STATE, {"owner": owner, "name": name, "number": number})
+        data = query_graphql(self._access, _STATE, {"owner": owner, "name": name, "number": number})
         found: dict[str, Any] = data["repository"]["issue"]
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 
 PAGE = 100
 """Comments that are asked about at a time."""
@@ -26,7 +26,9 @@ def is_unwanted(minimized: bool, reason: str | None) -> bool:
     return minimized and (reason or "").casefold().replace("_", "-") in _REASONS
 
 
-def unwanted(access: GitHubAccess, ids: Sequence[str], left_out: list[str]) -> frozenset[str]:
+def minimized_comments(
+    access: GitHubAccess, ids: Sequence[str], left_out: list[str]
+) -> frozenset[str]:
     """Those of an issue's comments, by their node ids. Where it can't be asked none is, and
     `left_out` says so."""
     found: set[str] = set()
@@ -34,7 +36,7 @@ def unwanted(access: GitHubAccess, ids: Sequence[str], left_out: list[str]) -> f
         with access.asking("read which comments are hidden", "issues: read"):
             for start in range(0, len(ids), PAGE):
                 asked = ids[start : start + PAGE]
-                nodes = ask(access, _QUERY, {"ids": asked})["nodes"]
+                nodes = query_graphql(access, _QUERY, {"ids": asked})["nodes"]
                 # in the order of the ids, whose form may be another one by now
                 found.update(
                     id
@@ -46,6 +48,6 @@ def unwanted(access: GitHubAccess, ids: Sequence[str], left_out: list[str]) -> f
     return frozenset(found)
 
 
-def told(many: int) -> str:
+def describe_minimized(many: int) -> str:
     """That so many are left out, for a person."""
     return f"{many} comment{'' if many == 1 else 's'} hidden as spam, abuse or off-topic"

@@ -9,7 +9,7 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict
 
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.polled import Polled
+from resolver.forge.github.polled import PolledReader
 from resolver.forge.github.shapes import read_rows
 
 logger = logging.getLogger("resolver.forge")
@@ -60,7 +60,7 @@ class ThreadNews:
         self._repository = repository
         self._number = number
         self._since = since.astimezone(UTC)
-        self._polled = Polled(repository.requester)
+        self._polled = PolledReader(repository.requester)
         self._seen: set[int] = set()
 
     def read(self) -> list[NewComment]:

@@ -8,7 +8,7 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
-from resolver.forge.course import check_words
+from resolver.forge.course import check_result_text
 from resolver.forge.edited import (
     Drafting,
     body_is_ours,
@@ -23,17 +23,22 @@ from resolver.forge.edited import (
 )
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.default_template import with_default_template
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.forge.github.publishing import (
     create_pull_request,
-    described,
-    is_ours,
-    once,
+    describe_pull_request,
+    is_own_account,
     open_pull_request_of,
+    write_once,
 )
 from resolver.forge.github.requests import ask_for_reviews, mark
-from resolver.forge.markers import run_marker, work_of
-from resolver.forge.pull_words import new_title, newest_words, pull_request_body, pull_request_title
+from resolver.forge.markers import run_marker, run_of_marker
+from resolver.forge.pull_words import (
+    latest_changes_text,
+    new_title,
+    pull_request_body,
+    pull_request_title,
+)
 from resolver.forge.report import Ending, Report
 from resolver.model import PullRequest
 from resolver.templates import render
@@ -67,7 +72,7 @@ def open_pull_request(
     report = with_default_template(access, report)
     title, body = pull_request_title(report), pull_request_body(report)
     what = f"open a pull request from {branch} to {base}"
-    pull = once(
+    pull = write_once(
         access,
         what,
         "pull-requests: write",
@@ -76,15 +81,15 @@ def open_pull_request(
             repository, base=base, head=branch, title=title, body=body, draft=report.draft
         ),
     )
-    if not is_ours(pull, own):
+    if not is_own_account(pull, own):
         with access.asking(what, "pull-requests: write"):
-            return described(pull)
+            return describe_pull_request(pull)
     notes = _brought_up(access, pull, report, own, what)
     with access.asking(what, "pull-requests: write"):
-        return described(pull).model_copy(update={"notes": notes})
+        return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
-def bring_up(
+def update_pull_request(
     access: GitHubAccess, repository: Repository, own: str, report: Report, number: int
 ) -> PullRequest | None:
     """The pull request that the work was on, with what is new in its text; None when it is not
@@ -96,11 +101,11 @@ def bring_up(
     what = f"bring the text of #{number} up to date"
     with access.asking(what, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
-    if not is_ours(pull, own) or pull.state != "open":
+    if not is_own_account(pull, own) or pull.state != "open":
         return None
     notes = _brought_up(access, pull, report, own, what)
     with access.asking(what, "pull-requests: write"):
-        return described(pull).model_copy(update={"notes": notes})
+        return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
 def _brought_up(
@@ -145,14 +150,14 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
         body = with_title(body, title)
     if not adds and body_is_ours(body):
         return title, pull_request_body(report)
-    if (work_of(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
+    if (run_of_marker(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
         return title, body  # there is nothing newer than what they have edited
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     if on_pull:
         marker = run_marker_of(body)  # it leads to the work that the pull request came from
-    new = newest_words(report, room_below(body, beside=adds))
-    deciding = check_words(report.course.newest)
+    new = latest_changes_text(report, room_below(body, beside=adds))
+    deciding = check_result_text(report.course.newest)
     standing = render(
         "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
     ).strip()
@@ -165,7 +170,9 @@ def _drafted(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> t
     what = "make the pull request a draft" if draft else "mark the pull request as ready for review"
     try:
         with access.asking(what, "pull-requests: write"):
-            ask(access, _DRAFT if draft else _READY, {"input": {"pullRequestId": pull.node_id}})
+            query_graphql(
+                access, _DRAFT if draft else _READY, {"input": {"pullRequestId": pull.node_id}}
+            )
             pull.update()
     except ForgeError as error:
         return (f"{error.what}. {error.next_step[:1].upper()}{error.next_step[1:]}.",)

@@ -12,7 +12,7 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.model import Actor
 from resolver.who_may import LEVELS
 
@@ -47,7 +47,7 @@ def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
             if error.status not in {403, 404}:
                 raise
         try:
-            return Actor(login=str(ask(access, _VIEWER, {})["viewer"]["login"]))
+            return Actor(login=str(query_graphql(access, _VIEWER, {})["viewer"]["login"]))
         except github.GithubException as error:
             if NO_PERSON not in str(error.data).casefold():
                 raise

@@ -17,9 +17,9 @@ import github
 import requests
 from github.Requester import Requester
 
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.downloads import Download, Refusal, download
+from resolver.forge.github.downloads import Download, DownloadRefusal, download
 from resolver.forge.image_head import image_head
 from resolver.forge.picture_links import MOST_ALT, PictureLink
 from resolver.surroundings import Picture
@@ -158,7 +158,7 @@ class PictureReader:
                 allows=self.hosts.may_lead_to,
                 clock=self.clock,
             )
-        except Refusal as error:
+        except DownloadRefusal as error:
             return _picture(link, str(error))
         except (requests.RequestException, ValueError) as error:
             return _picture(link, f"its host did not answer ({type(error).__name__})")
@@ -215,7 +215,7 @@ def _picture(link: PictureLink, why_not: str = "") -> Picture:
         number=link.number,
         where=link.where,
         author=link.author,
-        alt=shortened(link.alt, MOST_ALT),
-        host=shortened(parts[0], 100) if parts else "",
+        alt=shorten_text(link.alt, MOST_ALT),
+        host=shorten_text(parts[0], 100) if parts else "",
         why_not=why_not,
     )

@@ -30,7 +30,7 @@ _ON_CODE = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedHead:
     """moved: what is known of pushes since the request, in words for a person; "" for none."""
 
     head: str
@@ -63,7 +63,7 @@ class _Pushes:
     reaches: bool = False
 
 
-def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> Pinned:
+def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
     """The newest commit of the pull request at the trigger's moment.
 
     pull: as the REST API describes it now. An event that names the commit is believed; else the
@@ -76,7 +76,7 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     if trigger.head:
         return _pinned(trigger.head, head, on_code=trigger.kind in _ON_CODE)
     if trigger.kind is TriggerKind.COMMAND_LINE or _moment(pull.get("updated_at")) < trigger.at:
-        return Pinned(head)
+        return PinnedHead(head)
     source = pull["head"].get("repo")
     if source is None:
         return _unknown(pull, trigger)
@@ -90,14 +90,14 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     return _pinned(seen, head) if seen.strip("0") else _unknown(pull, trigger)
 
 
-def _unknown(pull: dict[str, Any], trigger: Trigger) -> Pinned:
+def _unknown(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
     """What is there now, where nobody else than those who may start work, or the requester, can
     have put it there. Raises Refused."""
     source, base = pull["head"].get("repo") or {}, pull["base"]["repo"]
     owner = str((source.get("owner") or {}).get("login") or "")
     writers_alone = source.get("full_name") == base["full_name"]
     if writers_alone or (owner and owner.casefold() == trigger.actor.login.casefold()):
-        return Pinned(str(pull["head"]["sha"]), NOT_KNOWN)
+        return PinnedHead(str(pull["head"]["sha"]), NOT_KNOWN)
     raise Refused(
         f"it is not known which commit of #{pull['number']} you saw: its branch is in another "
         "repository, and whether it was pushed to after your request can't be seen",
@@ -105,15 +105,15 @@ def _unknown(pull: dict[str, Any], trigger: Trigger) -> Pinned:
     )
 
 
-def _pinned(seen: str, now: str, *, on_code: bool = False) -> Pinned:
+def _pinned(seen: str, now: str, *, on_code: bool = False) -> PinnedHead:
     if seen == now:
-        return Pinned(now)
+        return PinnedHead(now)
     told = (
         "has newer commits than the one asked about"
         if on_code
         else ("was pushed to after the request")
     )
-    return Pinned(seen, f"it {told}; what came after {seen[:12]} is not used")
+    return PinnedHead(seen, f"it {told}; what came after {seen[:12]} is not used")
 
 
 def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:

@@ -17,28 +17,28 @@ MOST_REMEMBERED = 50
 
 
 @dataclass(frozen=True)
-class Answer:
+class PolledAnswer:
     """data: as JSON. changed: False when it is as it was the last time it was asked for."""
 
     data: Any
     changed: bool
 
 
-class Polled:
+class PolledReader:
     """One client's answers that may be asked for again. Not for several threads at a time."""
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
         self._known: dict[tuple[str, ...], tuple[str, Any]] = {}
 
-    def get(self, path: str, query: dict[str, Any]) -> Answer:
+    def get(self, path: str, query: dict[str, Any]) -> PolledAnswer:
         """One page. Raises what `GitHubAccess.asking` turns into a ForgeError."""
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
         etag, data = self._known.get(key, ("", None))
         known = {"If-None-Match": etag} if etag else {}
         status, headers, body = self._requester.requestJson("GET", path, query, known)
         if status == NOT_MODIFIED:
-            return Answer(data, changed=False)
+            return PolledAnswer(data, changed=False)
         if status != 200:
             raise self._requester.createException(status, headers, json.loads(body or "{}"))
         fresh = json.loads(body)
@@ -46,4 +46,4 @@ class Polled:
             del self._known[next(iter(self._known))]
         if headers.get("etag"):
             self._known[key] = (headers["etag"], fresh)
-        return Answer(fresh, changed=True)
+        return PolledAnswer(fresh, changed=True)

@@ -17,7 +17,7 @@ from github.Repository import Repository
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.listing import Listing, RowsReadOnce
-from resolver.forge.github.reading import login_of, newest_comments
+from resolver.forge.github.reading import author_login, newest_comments
 from resolver.forge.markers import ending_of, is_of_run, is_refusal_of
 from resolver.model import PullRequest, Trigger, TriggerKind
 
@@ -38,7 +38,7 @@ def searched_since(trigger: Trigger) -> datetime | None:
 def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
     """Our own comments among the newest, newest first."""
     comments = newest_comments(issue, _SEARCHED_COMMENTS, since)
-    return [c for c in reversed(comments) if login_of(c).casefold() == own.casefold()]
+    return [c for c in reversed(comments) if author_login(c).casefold() == own.casefold()]
 
 
 def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
@@ -72,7 +72,7 @@ def pull_request_of_run(
     for pull in islice(newest, _SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
-        if is_ours(pull, own) and ending_of(pull.body or "", trigger.key):
+        if is_own_account(pull, own) and ending_of(pull.body or "", trigger.key):
             return pull
     return None
 
@@ -109,7 +109,7 @@ def create_pull_request(
     return repository.create_pull(base, head, title=title, body=body, draft=False)
 
 
-def once(
+def write_once(
     access: GitHubAccess,
     what: str,
     permission: str,
@@ -131,7 +131,7 @@ def once(
     return access.persistently(what, permission, attempt, seconds)
 
 
-def described(pull: GitHubPullRequest) -> PullRequest:
+def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
     """The pull request as the rest of the program knows it."""
     return PullRequest(
         title=pull.title,
@@ -142,7 +142,7 @@ def described(pull: GitHubPullRequest) -> PullRequest:
     )
 
 
-def is_ours(pull: GitHubPullRequest, own: str) -> bool:
+def is_own_account(pull: GitHubPullRequest, own: str) -> bool:
     """Whether our own account has opened it."""
     return pull.user is not None and pull.user.login.casefold() == own.casefold()
 
@@ -196,4 +196,4 @@ def say_once(
         return next((c for c in comments if (c.body or "").startswith(marker)), None)
 
     body = f"{marker}\n\n{text}\n"
-    once(access, what, "issues: write", find, lambda: issue.create_comment(body))
+    write_once(access, what, "issues: write", find, lambda: issue.create_comment(body))

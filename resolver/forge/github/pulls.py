@@ -9,25 +9,25 @@ from datetime import datetime
 
 from github.Repository import Repository
 
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.minimized import is_unwanted, told
+from resolver.forge.github.minimized import describe_minimized, is_unwanted
 from resolver.forge.github.moments import lateness, utc
 from resolver.forge.github.pinning import pin_head
 from resolver.forge.github.threads import (
     ClosedIssue,
     Conversation,
-    Said,
-    SaidInReview,
-    SaidOnLine,
+    ReviewText,
     Thread,
+    ThreadComment,
+    ThreadText,
 )
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.invisible import with_invisible_shown
 from resolver.forge.markers import without_markers
 from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Trigger, TriggerKind
-from resolver.pull import LinkedIssue, PastReview, Pull, ReviewThread, Words
+from resolver.pull import AuthoredText, LinkedIssue, PastReview, PullRequestContext, ReviewThread
 
 MAX_WORDS = 10_000
 """Characters of one comment on the code that are used."""
@@ -49,7 +49,7 @@ def read_pull(
     own: str,
     links: PictureLinks,
     left_out: list[str],
-) -> Pull:
+) -> PullRequestContext:
     """The pull request of the trigger's number. own: our login: our threads are kept, so that
     nothing is said twice, and our reviews' own words are not. links: gets what is shown there."""
     number = trigger.subject or 0
@@ -72,7 +72,7 @@ def read_pull(
         reviews = reading.reviews(said.reviews())
         closes = reading.closes(said.closes())
         if reading.hidden:
-            left_out.append(f"on its code: {told(reading.hidden)}")
+            left_out.append(f"on its code: {describe_minimized(reading.hidden)}")
         if said.is_cut:
             left_out.append(
                 "conversations on the code between the oldest 100 and the newest 400, very long "
@@ -81,7 +81,7 @@ def read_pull(
     source = now["head"].get("repo")
     came_from = str(source["full_name"]) if source else ""
     author = now.get("user") or {}
-    return Pull(
+    return PullRequestContext(
         number=number,
         head=pinned.head,
         base_branch=into,
@@ -149,7 +149,7 @@ class _Reading:
             hunk=with_invisible_shown(found.said[0].hunk[-MAX_HUNK:]),
         )
 
-    def _on_line(self, said: SaidOnLine) -> Words | None:
+    def _on_line(self, said: ThreadComment) -> AuthoredText | None:
         if said.state == "PENDING":
             return None  # only its author sees it
         review = said.review.id if said.review else None
@@ -165,7 +165,7 @@ class _Reading:
         own = asked.review_id or (asked.comment_id if is_review else None)
         return own is not None and review == own
 
-    def reviews(self, found: Sequence[SaidInReview]) -> tuple[PastReview, ...]:
+    def reviews(self, found: Sequence[ReviewText]) -> tuple[PastReview, ...]:
         chosen = []
         for review in found:
             at = utc(review.submitted_at or review.created_at)
@@ -196,8 +196,8 @@ class _Reading:
             chosen.append(
                 LinkedIssue(
                     number=issue.number,
-                    title=shortened(title, 256),
-                    body=shortened(body, MAX_LINKED),
+                    title=shorten_text(title, 256),
+                    body=shorten_text(body, MAX_LINKED),
                     author=author,
                     association=issue.association,
                 )
@@ -205,8 +205,8 @@ class _Reading:
         return tuple(chosen)
 
     def _words(
-        self, said: Said, where: str, kind: TriggerKind, at: datetime, together: bool = False
-    ) -> Words | None:
+        self, said: ThreadText, where: str, kind: TriggerKind, at: datetime, together: bool = False
+    ) -> AuthoredText | None:
         """What was said, unless the requester can't have seen it or nobody is to read it."""
         if is_unwanted(said.is_minimized, said.why_minimized):
             self.hidden += 1
@@ -227,12 +227,12 @@ class _Reading:
         body = self._links.take(body, said.body, f"in {what}", text, said.author)
         if len(body) > MAX_WORDS:
             self._left_out.append(f"{what} after its first {MAX_WORDS:,} characters")
-        return Words(
+        return AuthoredText(
             id=said.id,
             author=said.author,
             association=said.association,
             at=at,
-            body=shortened(body, MAX_WORDS),
+            body=shorten_text(body, MAX_WORDS),
             url=said.url,
         )
 

@@ -11,7 +11,7 @@ from resolver.model import Trigger, TriggerKind
 logger = logging.getLogger("resolver.forge")
 
 
-def react(
+def add_reaction(
     access: GitHubAccess, repository: Repository, number: int, trigger: Trigger, content: str
 ) -> None:
     """React where the request was made on issue or pull request `number`. Never raises."""

@@ -16,15 +16,15 @@ from github.Repository import Repository
 
 from resolver.ends import shorten_thread
 from resolver.errors import ForgeError, Refused
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.around import DEFAULT, Around, Wanted
+from resolver.forge.github.around import DEFAULT, IssueContextReader, WantedContext
 from resolver.forge.github.listing import PAGE, Listing
-from resolver.forge.github.minimized import told, unwanted
+from resolver.forge.github.minimized import describe_minimized, minimized_comments
 from resolver.forge.github.moments import WRITTEN, lateness, utc
 from resolver.forge.github.pulls import read_pull
-from resolver.forge.github.words_then import words_then
-from resolver.forge.hidden_text import ALT, Cleaned, strip_hidden
+from resolver.forge.github.words_then import original_text
+from resolver.forge.hidden_text import ALT, CleanedText, strip_hidden
 from resolver.forge.markers import is_of_run, spoken_in, without_markers
 from resolver.forge.picture_links import PictureLinks, without_pictures
 from resolver.model import Command, Comment, Snapshot, Task, Trigger, TriggerKind
@@ -56,7 +56,7 @@ def read_task(
     repository: Repository,
     trigger: Trigger,
     own: str,
-    wanted: Wanted = DEFAULT,
+    wanted: WantedContext = DEFAULT,
 ) -> Task:
     """The Task of a trigger. own: our login: of what we said only questions and answers are shown.
     wanted: what of its surroundings is read.
@@ -88,7 +88,7 @@ def read_task(
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own, links, left_out)
         asks = links.take(trigger.instruction, "", "in the request", issue.url, trigger.actor.login)
-        around = Around(access, repository, trigger, number, own, wanted)
+        around = IssueContextReader(access, repository, trigger, number, own, wanted)
         found = around.read(snapshot, comments, links, pull, left_out)
         on_pull = trigger.is_pull_request or pull is not None
         return Task(
@@ -140,7 +140,7 @@ def newest_comments(
     return comments_of(issue, since).newest(limit)
 
 
-def _worth_telling(cleaned: Cleaned) -> list[str]:
+def _worth_telling(cleaned: CleanedText) -> list[str]:
     """What was hidden, but for the alternative texts of pictures: those are told with them."""
     return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
 
@@ -208,10 +208,10 @@ def _named(issue: Issue, what: str, name: str) -> str:
 
 
 def _plain_name(name: str) -> str:
-    return shortened(" ".join(strip_hidden(name).text.split()), 100)
+    return shorten_text(" ".join(strip_hidden(name).text.split()), 100)
 
 
-def login_of(thing: Issue | IssueComment) -> str:
+def author_login(thing: Issue | IssueComment) -> str:
     """Author's login; "ghost" for a deleted account, as GitHub shows it."""
     # PyGithub says that there is always a user; a deleted account's is null
     user = thing.raw_data.get("user") or {}
@@ -241,12 +241,12 @@ def _issue_text(
     now = Snapshot(
         title=issue.title or "",
         body=issue.raw_data.get("body") or "",
-        author=login_of(issue),
+        author=author_login(issue),
         labels=tuple(label.name for label in issue.labels[:100]),
         milestone=_named(issue, "milestone", "title"),
         assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
     )
-    seen = trigger.snapshot or words_then(
+    seen = trigger.snapshot or original_text(
         access, repository, issue.number, trigger, now, issue.updated_at
     )
     if seen.title.strip() != now.title.strip():
@@ -263,8 +263,8 @@ def _issue_text(
         left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")
     worn = now if seen.labels is None else seen
     return Snapshot(
-        title=shortened(title, 256) or "(no title)",
-        body=shortened(body, MAX_ISSUE),
+        title=shorten_text(title, 256) or "(no title)",
+        body=shorten_text(body, MAX_ISSUE),
         author=author,
         labels=tuple(strip_hidden(label).text for label in worn.labels or ()),
         milestone=_plain_name(worn.milestone),
@@ -292,8 +292,8 @@ def _hidden(
 ) -> frozenset[str]:
     """Node ids of those that maintainers have hidden. The requester's own are not asked about."""
     known = {own.casefold(), trigger.actor.login.casefold()}
-    asked = [c.node_id for c in comments if login_of(c).casefold() not in known]
-    return unwanted(access, asked, left_out)
+    asked = [c.node_id for c in comments if author_login(c).casefold() not in known]
+    return minimized_comments(access, asked, left_out)
 
 
 def _chosen_comments(
@@ -309,7 +309,7 @@ def _chosen_comments(
     ours = skipped = unread = 0
     for index, comment in enumerate(read.comments):
         skipped += read.between if index == read.gap else 0
-        author, body = login_of(comment), comment.body or ""
+        author, body = author_login(comment), comment.body or ""
         is_ours = author.casefold() == own.casefold()
         # the comment of this very run may be there by now
         if is_ours and is_of_run(body, trigger.key):
@@ -327,7 +327,7 @@ def _chosen_comments(
             skipped = 0
     _tell_late(late, read.later, left_out)
     if unread:
-        left_out.append(told(unread))
+        left_out.append(describe_minimized(unread))
     if ours:
         left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
     kept = shorten_thread(chosen, MAX_TEXT)
@@ -364,7 +364,7 @@ def _own(comment: IssueComment, author: str) -> Comment:
         id=comment.id,
         author=author,
         created_at=utc(comment.created_at),
-        body=shortened(said, MAX_OWN),
+        body=shorten_text(said, MAX_OWN),
         url=comment.html_url,
         is_ours=True,
     )
@@ -385,6 +385,6 @@ def _comment(
         author=author,
         association=str(comment.raw_data.get("author_association") or "NONE"),
         created_at=utc(comment.created_at),
-        body=shortened(body, MAX_COMMENT),
+        body=shorten_text(body, MAX_COMMENT),
         url=comment.html_url,
     )

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from resolver.forge.escape import shortened
+from resolver.forge.escape import shorten_text
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.forge.github.moments import utc
-from resolver.forge.github.renames import Answer, Renames
+from resolver.forge.github.renames import Renames, RenamesAnswer
 from resolver.forge.github.shapes import read_rows
-from resolver.forge.github.threads import Account
+from resolver.forge.github.threads import ThreadAccount
 from resolver.forge.hidden_text import strip_hidden
 from resolver.forge.markers import without_markers
 from resolver.forge.picture_links import without_pictures
@@ -68,7 +68,7 @@ _FIELDS = """
 """
 
 
-class _Found(Answer):
+class _Found(RenamesAnswer):
     kind: str = Field(alias="__typename")
     title: str
     body: str = ""
@@ -77,7 +77,7 @@ class _Found(Answer):
     closed_at: datetime | None = Field(alias="closedAt", default=None)
     merged_at: datetime | None = Field(alias="mergedAt", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
-    account: Account | None = Field(alias="author", default=None)
+    account: ThreadAccount | None = Field(alias="author", default=None)
     renamed: Renames = Renames()
 
 
@@ -181,7 +181,7 @@ class Related:
     ) -> dict[str, Any]:
         owner, _, name = self.repository.partition("/")
         given = {"owner": owner, "name": name, **variables}
-        answer: dict[str, Any] = ask(self.access, query, given, may_lack)["repository"]
+        answer: dict[str, Any] = query_graphql(self.access, query, given, may_lack)["repository"]
         return answer
 
     def _reference(
@@ -205,10 +205,10 @@ class Related:
             is_pull_request=found.kind == "PullRequest",
             relation=relation,
             state=self._state(found),
-            title=shortened(" ".join(title.split()), 256),
+            title=shorten_text(" ".join(title.split()), 256),
             author=author,
             association=found.association,
-            body=shortened(without_pictures(body.text.strip()), MOST_BODY),
+            body=shorten_text(without_pictures(body.text.strip()), MOST_BODY),
             is_late=is_late,
         )
 

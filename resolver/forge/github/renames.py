@@ -3,19 +3,19 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Answer(BaseModel):
+class RenamesAnswer(BaseModel):
     """A part of an answer, read by its own names for fields."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class Renamed(Answer):
+class RenameEvent(RenamesAnswer):
     """One new title. before: what it was called until then."""
 
     before: str = Field(alias="previousTitle")
 
 
-class Renames(Answer):
+class Renames(RenamesAnswer):
     """Those that were asked for, oldest first."""
 
-    nodes: list[Renamed] = []
+    nodes: list[RenameEvent] = []

@@ -16,11 +16,11 @@ from github.PullRequestReview import PullRequestReview
 
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.listing import Listing
-from resolver.forge.github.publishing import once
+from resolver.forge.github.publishing import write_once
 from resolver.forge.markers import is_review, review_marker
 from resolver.forge.report import Report
 from resolver.forge.review_words import remark_body, review_body
-from resolver.pull import PublishedReview, Remark, Review, Verdict, reviewed
+from resolver.pull import PublishedReview, Remark, Review, ReviewVerdict, describe_review
 
 MOST_DRAFTS = 40
 """Drafts that are made to find the comments whose lines are refused; those that are still in doubt
@@ -34,9 +34,9 @@ _SEARCHED = 500
 
 _DRAFT = "PENDING"
 _EVENTS = {
-    Verdict.COMMENT: "COMMENT",
-    Verdict.APPROVE: "APPROVE",
-    Verdict.REQUEST_CHANGES: "REQUEST_CHANGES",
+    ReviewVerdict.COMMENT: "COMMENT",
+    ReviewVerdict.APPROVE: "APPROVE",
+    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
 }
 
 
@@ -83,14 +83,14 @@ class ReviewPublisher:
         """The review of the report's key, made unless it is there. Raises ForgeError."""
         key = self._report.trigger.key
         tried = [review]
-        made = once(
+        made = write_once(
             self._access,
             f"publish the review of #{self._report.trigger.number}",
             "pull-requests: write",
             lambda: find_review(self._pull, self._own, key),
             lambda: self._create(tried),
         )
-        return reviewed(tried[-1], made.html_url)
+        return describe_review(tried[-1], made.html_url)
 
     def _create(self, tried: list[Review]) -> PullRequestReview:
         """As much of the review as is taken. tried: grows with each form that is tried."""
@@ -101,9 +101,9 @@ class ReviewPublisher:
         except github.GithubException as error:
             if error.status != 422:
                 raise
-        if review.verdict is not Verdict.COMMENT:
+        if review.verdict is not ReviewVerdict.COMMENT:
             # Nobody may approve, or ask changes of, a pull request of their own.
-            review = review.model_copy(update={"verdict": Verdict.COMMENT})
+            review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
             tried.append(review)
             try:
                 return self._send(review, 0)

@@ -15,9 +15,9 @@ from github.Repository import Repository
 from resolver.errors import ForgeError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.failures import ServerTrouble
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.forge.github.listing import Listing
-from resolver.forge.github.publishing import once, searched_since
+from resolver.forge.github.publishing import searched_since, write_once
 from resolver.forge.github.threads import Conversation
 from resolver.forge.github.threads import Thread as Found
 from resolver.forge.markers import is_thread_reply
@@ -112,7 +112,7 @@ class ThreadAnswers:
             self._written = known
             return made
 
-        return once(
+        return write_once(
             self._access, self._what, "pull-requests: write", lambda: self._find(marker), create
         )
 
@@ -126,7 +126,7 @@ class ThreadAnswers:
         """Mark it as resolved; why that can't be done, "" when it is."""
         try:
             with self._access.asking("resolve a review thread", "pull-requests: write"):
-                ask(self._access, _RESOLVE, {"input": {"threadId": thread}})
+                query_graphql(self._access, _RESOLVE, {"input": {"threadId": thread}})
         except ForgeError as error:
             logger.warning("%s", error.what)
             return error.what

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import github
 from github.Repository import Repository
 
-from resolver.commits import MadeCommit, NewEntry, PlacedCommit
+from resolver.commits import MadeCommit, NewEntry, PublishedCommit
 from resolver.errors import BranchTaken, ForgeError
 from resolver.forge.github.access import GitHubAccess
 from resolver.forge.github.publishing import branch_tips
@@ -39,7 +39,7 @@ class SignedCommits:
 
     def put(
         self, commits: Sequence[MadeCommit], contents: Contents, branch: str, previous: str
-    ) -> PlacedCommit:
+    ) -> PublishedCommit:
         """Make `branch` hold the last of the commits; the one that it then holds.
 
         commits: oldest first, each with parents that are among them or on GitHub. previous: what
@@ -65,20 +65,20 @@ class SignedCommits:
             self._move(branch, newest, previous)
         except _Refused:
             return self._found(self._tip(branch), commits, branch)
-        return PlacedCommit(id=newest, signed=signed)
+        return PublishedCommit(id=newest, signed=signed)
 
     def _tip(self, branch: str) -> str:
         """What the branch holds, "" when there is none."""
         with self._access.asking(f"look at {branch}", "contents: read"):
             return branch_tips(self._repository, branch).get(branch, "")
 
-    def _found(self, tip: str, commits: Sequence[MadeCommit], branch: str) -> PlacedCommit:
+    def _found(self, tip: str, commits: Sequence[MadeCommit], branch: str) -> PublishedCommit:
         """The branch's tip where it is what an earlier attempt has made of the same commits."""
         known = {commit.id: commit for commit in commits}
         if tip:
             newest = self._read(tip)
             if self._is_same(newest, commits[-1], known):
-                return PlacedCommit(id=tip, signed=_is_signed(newest))
+                return PublishedCommit(id=tip, signed=_is_signed(newest))
         raise BranchTaken(
             f"the branch {branch} holds something else",
             "delete it there, or let another name be chosen",

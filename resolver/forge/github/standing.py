@@ -7,7 +7,7 @@ from github.GithubException import GithubException, UnknownObjectException
 from github.Repository import Repository
 
 from resolver.forge.github.access import GitHubAccess, check_repository
-from resolver.forge.workflows import FOLDER, Workflow, read_workflow
+from resolver.forge.workflows import FOLDER, WorkflowFile, read_workflow
 
 MOST_WORKFLOWS = 100
 
@@ -18,7 +18,7 @@ _NOWHERE = "0" * 40
 """A commit that no repository has."""
 
 
-class Standing:
+class RepositoryAccess:
     """Asks about one repository. Everything raises ForgeError when GitHub can't be asked."""
 
     def __init__(self, access: GitHubAccess, repository: str) -> None:
@@ -109,7 +109,7 @@ class Standing:
                 return None
             return None if isinstance(found, list) else found.decoded_content
 
-    def workflows(self) -> tuple[Workflow, ...]:
+    def workflows(self) -> tuple[WorkflowFile, ...]:
         """Those of the default branch."""
         with self._access.asking(f"read {FOLDER} of {self._name}", "contents: read"):
             try:

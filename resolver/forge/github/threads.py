@@ -13,7 +13,7 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.model import Trigger, TriggerKind
 from resolver.pull import Side
 
@@ -22,7 +22,7 @@ PAGE = 50
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ThreadBounds:
     """How many threads, and reviews, are read: pages of the oldest and of the newest, and further
     ones that are looked through for those that the request is about. What is beyond them is said
     to be left out."""
@@ -33,7 +33,7 @@ class Bounds:
     searched: int = 30
 
 
-DEFAULT = Bounds()
+DEFAULT = ThreadBounds()
 
 _SLICE = "first: $first, after: $after, last: $last, before: $before"
 _GIVEN = (
@@ -89,7 +89,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class Account(_Answer):
+class ThreadAccount(_Answer):
     """Who wrote something."""
 
     kind: str = Field(alias="__typename", default="User")
@@ -102,12 +102,12 @@ class Account(_Answer):
         return f"{self.login}[bot]" if is_bot else self.login
 
 
-class Said(_Answer):
+class ThreadText(_Answer):
     """A comment or a review, as the API has it, not yet cleaned."""
 
     # `databaseId` has no room for the ids that are given today
     number: int | None = Field(alias="fullDatabaseId", default=None)
-    account: Account | None = Field(alias="author", default=None)
+    account: ThreadAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
@@ -131,7 +131,7 @@ class _ReviewId(_Answer):
     id: int | None = Field(alias="fullDatabaseId", default=None)
 
 
-class SaidOnLine(Said):
+class ThreadComment(ThreadText):
     """A comment of a thread. A draft's words are public from `published_at` on."""
 
     published_at: datetime | None = Field(alias="publishedAt", default=None)
@@ -149,7 +149,7 @@ class _Commit(_Answer):
     oid: str
 
 
-class SaidInReview(Said):
+class ReviewText(ThreadText):
     """A review. `submitted_at` is None while only its author sees it."""
 
     submitted_at: datetime | None = Field(alias="submittedAt", default=None)
@@ -159,11 +159,11 @@ class SaidInReview(Said):
 
 class _Comments(_Answer):
     total: int = Field(alias="totalCount")
-    nodes: list[SaidOnLine]
+    nodes: list[ThreadComment]
 
 
 class _Begin(_Answer):
-    nodes: list[SaidOnLine]
+    nodes: list[ThreadComment]
 
 
 class Thread(_Answer):
@@ -181,7 +181,7 @@ class Thread(_Answer):
     comments: _Comments
 
     @property
-    def said(self) -> list[SaidOnLine]:
+    def said(self) -> list[ThreadComment]:
         """Oldest first. Of a very long one those in the middle are missing."""
         known = {each.id for each in self.begin.nodes}
         return [*self.begin.nodes, *(x for x in self.comments.nodes if x.id not in known)]
@@ -204,7 +204,7 @@ class ClosedIssue(_Answer):
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
     edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
-    account: Account | None = Field(alias="author", default=None)
+    account: ThreadAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
     repository: _Owner
 
@@ -224,7 +224,7 @@ class Conversation:
         access: GitHubAccess,
         repository: Repository,
         trigger: Trigger,
-        bounds: Bounds = DEFAULT,
+        bounds: ThreadBounds = DEFAULT,
     ) -> None:
         self._access = access
         self._repository = repository
@@ -238,9 +238,9 @@ class Conversation:
         self.is_cut |= any(thread.is_cut for thread in threads)
         return threads
 
-    def reviews(self) -> list[SaidInReview]:
+    def reviews(self) -> list[ReviewText]:
         """The reviews that are public, oldest first."""
-        found = self._both_ends(_REVIEWS, "reviews", SaidInReview, self._is_asked_in)
+        found = self._both_ends(_REVIEWS, "reviews", ReviewText, self._is_asked_in)
         return [review for review in found if review.submitted_at is not None]
 
     def closes(self) -> list[ClosedIssue]:
@@ -296,12 +296,12 @@ class Conversation:
             for said in thread.said
         )
 
-    def _is_asked_in(self, review: SaidInReview) -> bool:
+    def _is_asked_in(self, review: ReviewText) -> bool:
         return self._trigger.review_id is not None and review.id == self._trigger.review_id
 
     def _asked(self, query: str, **more: Any) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")
         variables = {"owner": owner, "name": name, "number": self._trigger.subject or 0, **more}
-        data = ask(self._access, query, variables)
+        data = query_graphql(self._access, query, variables)
         found: dict[str, Any] = data["repository"]["pullRequest"]
         return found

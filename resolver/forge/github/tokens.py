@@ -36,10 +36,10 @@ class OneToken:
         return ""
 
     def hidden_in(self, text: str) -> str:
-        return hide(text, self.value)
+        return redact_token(text, self.value)
 
 
-def hide(text: str, *tokens: str) -> str:
+def redact_token(text: str, *tokens: str) -> str:
     """`text` with a word in the place of each token."""
     for token in filter(None, tokens):
         text = text.replace(token, "[token]")

@@ -7,9 +7,9 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from resolver.forge.github.access import GitHubAccess
-from resolver.forge.github.graphql import ask
+from resolver.forge.github.graphql import query_graphql
 from resolver.forge.github.moments import utc
-from resolver.forge.github.renames import Answer, Renames
+from resolver.forge.github.renames import Renames, RenamesAnswer
 from resolver.model import Snapshot, Trigger, TriggerKind
 
 _WORDS = """
@@ -26,12 +26,12 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
 """
 
 
-class _Words(Answer):
+class _Words(RenamesAnswer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
     renamed: Renames = Renames()
 
 
-def words_then(
+def original_text(
     access: GitHubAccess,
     repository: str,
     number: int,
@@ -49,7 +49,9 @@ def words_then(
         return now
     owner, _, name = repository.partition("/")
     given = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
-    found = _Words.model_validate(ask(access, _WORDS, given)["repository"]["subject"] or {})
+    found = _Words.model_validate(
+        query_graphql(access, _WORDS, given)["repository"]["subject"] or {}
+    )
     renamed = found.renamed.nodes
     is_late = found.edited_at is not None and found.edited_at >= trigger.at
     return now.model_copy(

@@ -2,7 +2,7 @@
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.forgetting import forget
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 
 
 class AmortizedForgetting:
@@ -13,7 +13,7 @@ class AmortizedForgetting:
         self._most = max(2, most)
         self._first = min(keep_first, self._most // 2 - 1)
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if len(view.turns) <= self._most:
             return None

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from resolver.errors import LimitReached, ModelError
 from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.llm.base import ChatMessage, Model, ToolSpec
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 from resolver.memory.shown import action_text, observation_text
-from resolver.memory.text import cut_middle
+from resolver.memory.text import truncate_middle
 from resolver.memory.turns import Turn
 from resolver.model import Completion
 from resolver.templates import render
@@ -45,7 +45,9 @@ class Asker:
         """Whether the model takes native tool calls."""
         return self._model.supports_tools
 
-    def ask(self, view: View, question: str, tool: ToolSpec | None = None) -> Completion | None:
+    def ask(
+        self, view: CondenserView, question: str, tool: ToolSpec | None = None
+    ) -> Completion | None:
         """Its reply to the question; None when there is none. tool: one that it is to call, where
         it can call tools.
 
@@ -84,12 +86,12 @@ def record_of(turns: Sequence[Turn], room: int = MOST_SENT) -> str:
         for action in turn.actions:
             result = turn.results.get(action.id)
             told = observation_text(result, most) if result is not None else "[no result]"
-            done.append((cut_middle(action_text(action), EXCERPT), told))
-        steps.append({"said": cut_middle(said, EXCERPT), "done": done})
-    return cut_middle(render("memory/record.md.j2", steps=steps).strip(), room)
+            done.append((truncate_middle(action_text(action), EXCERPT), told))
+        steps.append({"said": truncate_middle(said, EXCERPT), "done": done})
+    return truncate_middle(render("memory/record.md.j2", steps=steps).strip(), room)
 
 
-def lines_of(turns: Sequence[Turn]) -> list[str]:
+def text_lines(turns: Sequence[Turn]) -> list[str]:
     """Each turn in one line: what was done, and how it ended."""
     return [_line(turn) for turn in turns]
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.asking import Asker, lines_of
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.asking import Asker, text_lines
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
 from resolver.memory.condensers.importance import by_importance
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 from resolver.memory.condensers.writing import shown_to_model
 from resolver.memory.turns import Turn
 from resolver.templates import render
@@ -21,14 +21,14 @@ class LLMAttention:
     When it fails, importance is judged by what the turns did (`by_importance`)."""
 
     def __init__(
-        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
         self._asker = asker
         self._first = keep_first
         self._last = keep_last
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not self._bound.is_passed(view):
             return None
@@ -39,8 +39,8 @@ class LLMAttention:
         turns = enough(view, self._least_needed_first(view, candidates), target)
         return forget(view, turns, facts=room_for_facts(target))
 
-    def _least_needed_first(self, view: View, turns: Sequence[Turn]) -> list[Turn]:
-        lines = "\n".join(f"{n}. {line}" for n, line in enumerate(lines_of(turns), start=1))
+    def _least_needed_first(self, view: CondenserView, turns: Sequence[Turn]) -> list[Turn]:
+        lines = "\n".join(f"{n}. {line}" for n, line in enumerate(text_lines(turns), start=1))
         question = render(
             "memory/attention.md.j2",
             **shown_to_model(view, lines, notes=""),

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 
 MAX_TOKENS = 100_000
 """Of a conversation, where nothing else bounds it."""
@@ -21,7 +21,7 @@ NEVER_TOO_LONG = 4_000
 class Condenser(Protocol):
     """Decides what the conversation forgets; the same log always gives the same answer."""
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """What to forget now; None when nothing has to be, or can be, forgotten.
 
         Where `view.wanted` (the model has said that the conversation does not fit), None means
@@ -31,7 +31,7 @@ class Condenser(Protocol):
 
 
 @dataclass(frozen=True)
-class Bound:
+class SizeBound:
     """Tokens that a conversation may have. most: what is set, 0 when nothing is; window: the
     model's context window, asked for once and not before a conversation is long."""
 
@@ -46,12 +46,12 @@ class Bound:
         window = self.window()
         return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
 
-    def is_passed(self, view: View) -> bool:
+    def is_passed(self, view: CondenserView) -> bool:
         """Whether what is shown has to become less."""
         if not view.wanted and not self.most and view.tokens <= NEVER_TOO_LONG:
             return False
         return view.wanted or view.tokens > self.tokens
 
-    def target(self, view: View) -> int:
+    def target(self, view: CondenserView) -> int:
         """Characters that may be left once it is passed: half, so that it seldom is."""
         return min(view.size, view.characters(self.tokens)) // 2

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.view import View, forgotten_with
+from resolver.memory.condensers.view import CondenserView, forgotten_with
 from resolver.memory.facts import ROOM
 from resolver.memory.turns import Turn
 from resolver.templates import render
@@ -22,7 +22,7 @@ LEAST_SUMMARY = 4_000
 """Characters that it may have in any case."""
 
 
-def old(view: View, keep_last: int, target: int) -> tuple[Turn, ...]:
+def old(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
     """The turns but the last `keep_last`; fewer are kept, and one at least, where these alone would
     have most of the `target`."""
     room = target * LAST_SHARE
@@ -35,7 +35,7 @@ def old(view: View, keep_last: int, target: int) -> tuple[Turn, ...]:
     return view.turns[: len(view.turns) - kept]
 
 
-def middle(view: View, keep_first: int, keep_last: int, target: int) -> list[Turn]:
+def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
     """The turns that may go, oldest first: those of the middle. When the model wants room those of
     both ends follow; the last turn stays."""
     turns = view.turns
@@ -47,7 +47,7 @@ def middle(view: View, keep_first: int, keep_last: int, target: int) -> list[Tur
     return candidates
 
 
-def enough(view: View, candidates: Iterable[Turn], target: int) -> list[Turn]:
+def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
     """The first of the candidates that bring the view down to `target` characters; none when that
     wins too little, unasked."""
     chosen: list[Turn] = []
@@ -61,7 +61,7 @@ def enough(view: View, candidates: Iterable[Turn], target: int) -> list[Turn]:
 
 
 def forget(
-    view: View, turns: Sequence[Turn], *, facts: int = 0, notes: str = ""
+    view: CondenserView, turns: Sequence[Turn], *, facts: int = 0, notes: str = ""
 ) -> Condensation | None:
     """The Condensation that leaves these turns out; None when there are none.
 

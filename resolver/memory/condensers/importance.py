@@ -7,7 +7,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import (
     LEAST_SHARE,
     enough,
@@ -17,12 +17,12 @@ from resolver.memory.condensers.forgetting import (
     room_for_facts,
 )
 from resolver.memory.condensers.masking import mask, maskable
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 from resolver.memory.condensers.writing import Writer
 from resolver.memory.outcomes import checks_in
 from resolver.memory.turns import Turn
 from resolver.shell.code import written_in
-from resolver.shell.writes import written
+from resolver.shell.writes import written_paths
 
 ORDINARY, FAILED, CHECKED, CHANGED = range(4)
 """Reading and looking; what went wrong; how the code did; what was changed, planned or decided."""
@@ -42,7 +42,7 @@ class Importance:
 
     def __init__(
         self,
-        bound: Bound,
+        bound: SizeBound,
         writer: Writer | None = None,
         keep_first: int = 2,
         keep_last: int = 12,
@@ -52,7 +52,7 @@ class Importance:
         self._first = keep_first
         self._last = keep_last
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not self._bound.is_passed(view):
             return None
@@ -73,7 +73,7 @@ class Importance:
         left = tuple(id for id in masked.masked if id not in gone)
         return condensation.model_copy(update={"masked": left})
 
-    def _mask_ordinary(self, view: View, target: int) -> Condensation | None:
+    def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
         """The oldest ordinary results masked, as many as needed; None when that wins too little."""
         turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
         chosen: list[ObservationBase] = []
@@ -105,7 +105,7 @@ def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
         case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
             return CHANGED
         case a.CmdRun(is_input=False, command=command), o.CmdOutput(exit_code=code):
-            if written(command):
+            if written_paths(command):
                 return CHANGED
             if checks_in(command):
                 return CHECKED

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.condenser_names import NOTHING, Stage
+from resolver.condenser_names import NOTHING, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.amortized import AmortizedForgetting
 from resolver.memory.condensers.asking import Asker
 from resolver.memory.condensers.attention import LLMAttention
-from resolver.memory.condensers.base import Bound, Condenser
+from resolver.memory.condensers.base import Condenser, SizeBound
 from resolver.memory.condensers.importance import Importance
 from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
 from resolver.memory.condensers.noop import NoOp
 from resolver.memory.condensers.pipeline import Pipeline
 from resolver.memory.condensers.recent import RecentEvents
 from resolver.memory.condensers.summarizing import LLMSummarizing, StructuredSummary
-from resolver.memory.condensers.view import Log
+from resolver.memory.condensers.view import AgentLog
 from resolver.memory.condensers.window import ConversationWindow
 from resolver.memory.condensers.writing import FreeNotes
 
@@ -26,7 +26,7 @@ class Parts:
     """What condensers are made of. ask: the condenser's model, opened where one is needed.
     writes: whether the default has notes written by it as well."""
 
-    bound: Bound
+    bound: SizeBound
     ask: Callable[[], Asker]
     writes: bool = False
 
@@ -51,7 +51,7 @@ MAKERS: Mapping[str, Callable[..., Condenser]] = {
 """The names are those of `resolver.condenser_names`, which says what each takes."""
 
 
-def make_condenser(stages: Sequence[Stage], parts: Parts) -> Condenser:
+def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
     """The condenser that the stages make up. Where a model says that the conversation does not
     fit and they can do no more, a window of it is kept; `none` alone has not even that."""
     made = [MAKERS[stage.name](parts, **stage.parameters) for stage in stages]
@@ -65,7 +65,7 @@ class Condensing:
 
     def __init__(self, condenser: Condenser) -> None:
         self._condenser = condenser
-        self._log = Log()
+        self._log = AgentLog()
 
     def condense(self, state: State) -> Condensation | None:
         """A Condensation to add to the stream, or None as of `Condenser.condense`."""

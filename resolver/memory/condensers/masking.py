@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 from resolver.memory.turns import Turn
 
 
@@ -17,7 +17,7 @@ class ObservationMasking:
         self._last = max(1, keep_last)
         self._least = at_once
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         return mask(maskable(view, view.turns[: -self._last]), self._least)
 
@@ -30,14 +30,14 @@ class BrowserOutputs:
         self._last = keep_last
         self._least = at_once
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
         return mask(pages[: max(0, len(pages) - self._last)], self._least)
 
 
 def maskable(
-    view: View,
+    view: CondenserView,
     turns: Iterable[Turn],
     is_meant: Callable[[ObservationBase], bool] = lambda _: True,
 ) -> list[ObservationBase]:

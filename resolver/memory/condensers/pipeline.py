@@ -2,7 +2,7 @@
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import Condenser
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 
 
 class Pipeline:
@@ -11,7 +11,7 @@ class Pipeline:
     def __init__(self, *stages: Condenser) -> None:
         self._stages = stages
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         whole: Condensation | None = None
         for stage in self._stages:

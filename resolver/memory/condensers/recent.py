@@ -2,7 +2,7 @@
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.forgetting import forget
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 
 
 class RecentEvents:
@@ -13,7 +13,7 @@ class RecentEvents:
         self._first = keep_first
         self._last = max(1, keep_last)
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if len(view.turns) < self._first + 2 * self._last:
             return None

@@ -2,9 +2,9 @@
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.asking import Asker
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 from resolver.memory.condensers.writing import FieldNotes, FreeNotes, Writer
 
 
@@ -13,14 +13,14 @@ class LLMSummarizing:
     and the notes so far stand alone."""
 
     def __init__(
-        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
         self._writer: Writer = FreeNotes(asker)
         self._first = keep_first
         self._last = keep_last
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not self._bound.is_passed(view):
             return None
@@ -37,7 +37,7 @@ class StructuredSummary(LLMSummarizing):
     place."""
 
     def __init__(
-        self, bound: Bound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         super().__init__(bound, asker, keep_first, keep_last)
         self._writer = FieldNotes(asker)

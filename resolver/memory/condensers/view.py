@@ -40,7 +40,7 @@ ENOUGH = 0.75
 """When the model has said that the conversation does not fit, this share of it may be left."""
 
 
-class Log:
+class AgentLog:
     """One log, looked at again and again; each time only what is new is looked at.
 
     facts: what is known of the agent's work (`resolver.memory.facts`), by the last `view`.
@@ -55,7 +55,7 @@ class Log:
         self._size = 0
         self._taken = 0
 
-    def view(self, state: State) -> "View":
+    def view(self, state: State) -> "CondenserView":
         """What is shown after the state's last event."""
         self._state = state
         self._taken = 0
@@ -72,7 +72,7 @@ class Log:
         before = self._size + fixed + len(history.summary) + len(history.notes)
         size = before + self._shown(last)
         is_shown = last.ids and not self._is_gone(last)
-        return View(
+        return CondenserView(
             log=self,
             turns=(*self._live, *([last] if is_shown else [])),
             size=size,
@@ -101,7 +101,7 @@ class Log:
         """What a person said, in order."""
         notes = (note for turn in self._history.turns for note in turn.notes)
         return tuple(
-            note.content for note in notes if isinstance(note, a.Message) and is_kept(note)
+            note.content for note in notes if isinstance(note, a.Message) and is_pinned(note)
         )
 
     def next_reply(self) -> Completion | None:
@@ -151,7 +151,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class View:
+class CondenserView:
     """The conversation at one moment.
 
     turns: those that are shown, in order; the last one is never forgotten. Their notes are what
@@ -161,7 +161,7 @@ class View:
     masked, summary, notes: as in `History`.
     """
 
-    log: Log
+    log: AgentLog
     turns: tuple[Turn, ...]
     size: int
     density: float
@@ -201,7 +201,7 @@ class View:
         pictures = PICTURE * len(images_of(observation))
         return max(0, shown + pictures - len(masked_text(observation)))
 
-    def after(self, condensation: Condensation) -> "View":
+    def after(self, condensation: Condensation) -> "CondenserView":
         """What is shown once that is in the log."""
         gone = set(condensation.forgotten)
         left = tuple(turn for turn in self.turns if turn.ids.isdisjoint(gone))
@@ -226,7 +226,7 @@ class View:
         )
 
 
-def is_kept(note: Note) -> bool:
+def is_pinned(note: Note) -> bool:
     """The user's own words and the repository's instructions stay; automatic replies go."""
     own_words = isinstance(note, a.Message) and note.cause is None
     return own_words or isinstance(note, o.RecallResult)
@@ -234,7 +234,7 @@ def is_kept(note: Note) -> bool:
 
 def forgotten_with(turn: Turn) -> set[int]:
     """Ids of the events that go when the turn goes."""
-    return turn.ids | {note.id for note in turn.notes if not is_kept(note)}
+    return turn.ids | {note.id for note in turn.notes if not is_pinned(note)}
 
 
 def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:

@@ -1,10 +1,10 @@
 """Keeps both ends of a conversation, and says from the log what the middle came to."""
 
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
 from resolver.memory.condensers.masking import mask, maskable
-from resolver.memory.condensers.view import View
+from resolver.memory.condensers.view import CondenserView
 
 
 class ConversationWindow:
@@ -19,7 +19,7 @@ class ConversationWindow:
 
     def __init__(
         self,
-        bound: Bound,
+        bound: SizeBound,
         keep_first: int = 2,
         keep_last: int = 12,
         only_asked: bool = False,
@@ -29,7 +29,7 @@ class ConversationWindow:
         self._last = keep_last
         self._only_asked = only_asked
 
-    def condense(self, view: View) -> Condensation | None:
+    def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not view.wanted and (self._only_asked or not self._bound.is_passed(view)):
             return None

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resolver.llm.base import ToolSpec
 from resolver.memory.condensers.asking import Asker, record_of
-from resolver.memory.condensers.view import View
-from resolver.memory.text import cut_middle, marker_for
+from resolver.memory.condensers.view import CondenserView
+from resolver.memory.text import marker_for, truncate_middle
 from resolver.memory.turns import Turn
 from resolver.model import Completion
 from resolver.templates import render
@@ -26,7 +26,7 @@ TOOL = "note_state"
 class Writer(Protocol):
     """Writes notes."""
 
-    def write(self, view: View, turns: Sequence[Turn]) -> str:
+    def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
         """Notes on the turns that are going to be forgotten and on all that was before; empty when
         the model gave none, which has been told then."""
         ...
@@ -38,7 +38,7 @@ class FreeNotes:
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
 
-    def write(self, view: View, turns: Sequence[Turn]) -> str:
+    def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
         """See `Writer`."""
         question = render(
             "memory/summarize.md.j2", **shown_to_model(view, record_of(turns), view.notes)
@@ -48,7 +48,7 @@ class FreeNotes:
             return ""
         if not completion.text.strip():
             self._asker.refuse("its reply was empty")
-        return cut_middle(completion.text.strip(), LONGEST)
+        return truncate_middle(completion.text.strip(), LONGEST)
 
 
 class WorkState(BaseModel):
@@ -75,7 +75,7 @@ class FieldNotes:
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
 
-    def write(self, view: View, turns: Sequence[Turn]) -> str:
+    def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
         """See `Writer`."""
         fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
         question = render(
@@ -100,24 +100,24 @@ class FieldNotes:
         told = render("memory/structured_notes.md.j2", parts=parts).strip()
         if not told:
             self._asker.refuse("its reply was empty")
-        return cut_middle(told, LONGEST)
+        return truncate_middle(told, LONGEST)
 
 
-def shown_to_model(view: View, record: str, notes: str) -> dict[str, str]:
+def shown_to_model(view: CondenserView, record: str, notes: str) -> dict[str, str]:
     """What a question quotes, and the marker that fences it in."""
     asked = _words_of_user(view)
     marker = marker_for(asked + notes + record)
     return {"asked": asked, "notes": notes, "record": record, "marker": marker}
 
 
-def _words_of_user(view: View) -> str:
+def _words_of_user(view: CondenserView) -> str:
     """What people asked for, shortened: the beginning, where the task stands, and the latest."""
     words = view.log.user_words
     if len("\n\n".join(words)) <= MOST_ASKED:
         return "\n\n".join(words)
     share = MOST_ASKED // 4
     return "\n\n".join(
-        [cut_middle(words[0], 3 * share), *(cut_middle(w, share) for w in words[-1:])]
+        [truncate_middle(words[0], 3 * share), *(truncate_middle(w, share) for w in words[-1:])]
     )
 
 

@@ -18,7 +18,7 @@ MAX_LINE = 200
 _ALL = {"", "*", "all", "list", "skills", "?"}
 
 
-def answer(library: Library, action: Recall) -> RecallResult:
+def answer_recall(library: Library, action: Recall) -> RecallResult:
     """The skill that is meant; where several may be, or none is, the list to choose from."""
     query = action.query.strip()
     skill = library.skill(query)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from resolver.errors import ModelError
 from resolver.events.actions import Recall
 from resolver.events.log import Event
-from resolver.llm.embeddings import Embedder, likeness
+from resolver.llm.embeddings import Embedder, cosine_similarity
 from resolver.memory.skills.skill import Skill
 
 LEAST = 0.35
@@ -41,7 +41,7 @@ class Index:
             return []
         alike = sorted(
             (
-                (likeness(wanted, vector), skill.name, skill)
+                (cosine_similarity(wanted, vector), skill.name, skill)
                 for skill, vector in zip(skills, known, strict=True)
             ),
             key=lambda one: (-one[0], one[1]),

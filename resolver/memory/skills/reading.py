@@ -49,7 +49,7 @@ Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True)
-class Source:
+class SkillSource:
     """A commit or folder that skills are read from.
 
     paths: its files, without links. prefix: its name before a path, for a person. folders: where
@@ -97,7 +97,7 @@ class Library:
             return None  # too large to be read
 
 
-def read_library(sources: Iterable[Source]) -> Library:
+def read_library(sources: Iterable[SkillSource]) -> Library:
     """Everything the sources hold, the repository's own first.
 
     Raises nothing for what is in a file: a bad one is left out and named in `problems`.
@@ -121,14 +121,14 @@ def is_told_to_agents(path: str) -> bool:
     return path in ALWAYS or name in NESTED or path.startswith((".agents/", ".openhands/"))
 
 
-def shipped(folder: Path) -> Source:
+def shipped(folder: Path) -> SkillSource:
     """The set that comes with Resolver. folder: holds one Markdown file for each."""
     files = {f".agents/skills/{file.name}": file for file in sorted(folder.glob("*.md"))}
 
     def read(path: str) -> bytes | None:
         return files[path].read_bytes() if path in files else None
 
-    return Source(Origin.SHIPPED, tuple(files), read, "shipped with Resolver: ")
+    return SkillSource(Origin.SHIPPED, tuple(files), read, "shipped with Resolver: ")
 
 
 class _Reader:
@@ -140,7 +140,7 @@ class _Reader:
         self.read: Read = lambda _: None
         self.problems: list[str] = []
 
-    def take(self, source: Source) -> None:
+    def take(self, source: SkillSource) -> None:
         if source.origin is Origin.REPOSITORY:
             self.paths, self.read = source.paths, source.read
             self._take_instructions(source)
@@ -164,7 +164,7 @@ class _Reader:
                 "are read"
             )
 
-    def _take_instructions(self, source: Source) -> None:
+    def _take_instructions(self, source: SkillSource) -> None:
         present = set(source.paths)
         texts: set[str] = set()
         for path in (p for p in ALWAYS if p in present):
@@ -177,7 +177,7 @@ class _Reader:
         for folder in _folders_with_instructions(source.paths):
             self.nested[folder] = next(folder + n for n in NESTED if folder + n in present)
 
-    def _skill(self, source: Source, path: str, kept_in: str) -> Skill | None:
+    def _skill(self, source: SkillSource, path: str, kept_in: str) -> Skill | None:
         text = self._text(source, path)
         if not text:
             return None
@@ -188,7 +188,7 @@ class _Reader:
             self.problems.append(f"{error.what}; it is left out")
             return None
 
-    def _text(self, source: Source, path: str) -> str:
+    def _text(self, source: SkillSource, path: str) -> str:
         try:
             content = source.read(path) or b""
         except ResolverError as error:
@@ -220,7 +220,7 @@ def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
     return Skill(path, "", body, path, Origin.REPOSITORY, "always"), problem
 
 
-def _skill_files(source: Source) -> Iterator[tuple[str, str]]:
+def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
     """Path of each skill's file, and the folder of skills it is in."""
     for path in source.paths:
         folder = next((f for f in source.folders if path.startswith(f)), None)
@@ -236,7 +236,7 @@ def _skill_files(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _skill_of(
-    document: Document, head: SkillHead, source: Source, path: str, kept_in: str
+    document: Document, head: SkillHead, source: SkillSource, path: str, kept_in: str
 ) -> Skill:
     commands = tuple(named(t) for t in head.triggers if t.startswith("/") and named(t))
     words = tuple(t for t in head.triggers if not t.startswith("/"))

@@ -15,11 +15,11 @@ from resolver.events.state import State
 from resolver.memory.skills.asking import TOOL, catalogue
 from resolver.memory.skills.globs import covers
 from resolver.memory.skills.reading import Library
-from resolver.memory.skills.requests import filled
-from resolver.memory.skills.seen import Seen
+from resolver.memory.skills.requests import fill_task_skill
+from resolver.memory.skills.seen import ObservedText
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.memory.skills.triggers import Text, found, prepared
-from resolver.memory.text import cut_middle
+from resolver.memory.skills.triggers import Text, find_triggers, prepare_text
+from resolver.memory.text import truncate_middle
 from resolver.templates import render
 
 MAX_FILE = 16_000
@@ -68,7 +68,7 @@ class NothingRecalled:
 
 
 @dataclass(frozen=True)
-class Notes:
+class NoteReader:
     """What earlier runs noted. sources: those runs. text: "" for nothing."""
 
     text: str = ""
@@ -100,13 +100,13 @@ class SkillRecaller:
         self,
         library: Library,
         roots: Sequence[str] = (),
-        notes: Notes | None = None,
+        notes: NoteReader | None = None,
         meaning: Meaning | None = None,
     ) -> None:
         self._library = library
-        self._notes = notes or Notes()
+        self._notes = notes or NoteReader()
         self._meaning = meaning
-        self._seen = Seen(library.paths, roots)
+        self._seen = ObservedText(library.paths, roots)
         self._wanted: dict[str, _Wanted] = {}
         self._always = {*(skill.name for skill in library.always), LIST, NOTES}
 
@@ -131,7 +131,9 @@ class SkillRecaller:
         told: list[Loaded] = []
         for one in missing:
             share = min(MAX_FILE, room[one.always])
-            content = cut_middle(one.text, share, one.hint) if share >= LEAST else _no_room(one)
+            content = (
+                truncate_middle(one.text, share, one.hint) if share >= LEAST else _no_room(one)
+            )
             room[one.always] -= len(content)
             told.append(
                 (
@@ -152,8 +154,8 @@ class SkillRecaller:
         if begins:
             yield from self._from_the_start()
         new = [skill for skill in self._library.skills if skill.name not in self._seen.loaded]
-        requests = [prepared(text) for text in self._seen.requests]
-        mentions = [prepared(text) for text in self._seen.mentions]
+        requests = [prepare_text(text) for text in self._seen.requests]
+        mentions = [prepare_text(text) for text in self._seen.mentions]
         for skill in new:
             words = _said(skill, requests)
             if not words and (mentioned := _said(skill, mentions)) and self._concerns(skill):
@@ -200,7 +202,7 @@ class SkillRecaller:
         asked_for = self._library.skill(trigger.named) if trigger is not None else None
         if trigger is not None and asked_for is not None:
             why = f"asked for as /{trigger.named}"
-            text = filled(asked_for, trigger.instruction)
+            text = fill_task_skill(asked_for, trigger.instruction)
             yield _Wanted(
                 asked_for.name, why, text, (asked_for.source,), "task", hint=_hint(asked_for)
             )
@@ -228,7 +230,7 @@ class SkillRecaller:
 
 def _said(skill: Skill, texts: Sequence[Text]) -> str:
     """The first words in the texts that are a trigger of the skill; "" for none."""
-    matches = (found(trigger, text) for text in texts for trigger in skill.triggers)
+    matches = (find_triggers(trigger, text) for text in texts for trigger in skill.triggers)
     return next(filter(None, matches), "")
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from resolver.errors import Refused
-from resolver.memory.skills.skill import Input, Skill
+from resolver.memory.skills.skill import Skill, SkillInput
 from resolver.templates import render
 
 MAX_VALUE = 2_000
@@ -21,7 +21,7 @@ _BOOLEANS = {
 }
 
 
-def filled(skill: Skill, words: str) -> str:
+def fill_task_skill(skill: Skill, words: str) -> str:
     """The skill's text with the person's values in the places of `${name}` and `{{ name }}`.
 
     words: what follows the skill's name; `name=value` are inputs, quotes hold blanks together, the
@@ -58,7 +58,7 @@ def _values(skill: Skill, words: str) -> Mapping[str, str]:
     return values
 
 
-def _problem(one: Input, value: str) -> str:
+def _problem(one: SkillInput, value: str) -> str:
     """What is wrong with a value, without quoting it: it may be anything."""
     if len(value) > MAX_VALUE:
         return f"`{one.name}` has more than {MAX_VALUE} characters"
@@ -74,7 +74,7 @@ def _problem(one: Input, value: str) -> str:
     return ""
 
 
-def _as_typed(one: Input, value: str) -> str:
+def _as_typed(one: SkillInput, value: str) -> str:
     return _BOOLEANS.get(value.lower(), value) if one.type == "boolean" else value
 
 

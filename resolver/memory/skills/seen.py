@@ -14,8 +14,8 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.model import Task, Trigger, TriggerKind
 from resolver.shell.code import written_in
-from resolver.shell.places import Written
-from resolver.shell.writes import written
+from resolver.shell.places import WrittenPaths
+from resolver.shell.writes import written_paths
 from resolver.templates import render
 
 MAX_COMMAND = 20_000
@@ -27,7 +27,7 @@ _HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
 _PAGES_ONLY = frozenset({"think", "browser", "execute_browse", "finish"})
 
 
-class Seen:
+class ObservedText:
     """A reading of one state.
 
     files: the repository's. roots: its paths in the sandboxes of the log.
@@ -105,7 +105,7 @@ class Seen:
                 self._change(path)
             case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
                 self._take_names(text)
-                self._take_written(written(text))
+                self._take_written(written_paths(text))
             case a.IPythonRunCell(source=Source.AGENT, code=text):
                 self._take_names(text)
                 self._take_written(written_in(text))
@@ -135,7 +135,7 @@ class Seen:
                 if path in self._files or path in self._folders:
                     self._touch(path)
 
-    def _take_written(self, what: Written) -> None:
+    def _take_written(self, what: WrittenPaths) -> None:
         for path in what.paths:
             self._change(self._from_folder(path))
 

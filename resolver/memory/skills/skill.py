@@ -53,13 +53,13 @@ Trigger = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length
 Listed = Annotated[tuple[Trigger, ...], BeforeValidator(_listed), Field(max_length=MAX_TRIGGERS)]
 
 
-class Head(BaseModel):
+class SkillFileHead(BaseModel):
     """Fields of a file's head. What others' programs keep there besides is let be."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
-class Input(Head):
+class SkillInput(SkillFileHead):
     """A value that a task skill takes. Without a default it is required unless it says otherwise.
 
     choices: the values it may have; any when empty.
@@ -82,7 +82,7 @@ class Input(Head):
         return self.default is None if self.required is None else self.required
 
 
-class SkillHead(Head):
+class SkillHead(SkillFileHead):
     """The head of a skill's file. All of it is optional: names come from paths."""
 
     name: str = Field(default="", max_length=MAX_NAME)
@@ -93,7 +93,7 @@ class SkillHead(Head):
     triggers: Listed = ()
     globs: Listed = ()
     paths: Listed = ()
-    inputs: tuple[Input, ...] = Field(default=(), max_length=20)
+    inputs: tuple[SkillInput, ...] = Field(default=(), max_length=20)
 
     @field_validator("triggers")
     @classmethod
@@ -113,7 +113,7 @@ class SkillHead(Head):
 
     @field_validator("inputs")
     @classmethod
-    def _each_once(cls, value: tuple[Input, ...]) -> tuple[Input, ...]:
+    def _each_once(cls, value: tuple[SkillInput, ...]) -> tuple[SkillInput, ...]:
         names = [one.name for one in value]
         if len(set(names)) < len(names):
             raise ValueError("two inputs have one name")
@@ -138,4 +138,4 @@ class Skill:
     commands: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
     globs: tuple[str, ...] = ()
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[SkillInput, ...] = ()

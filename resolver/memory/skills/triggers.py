@@ -68,7 +68,7 @@ class Text:
         return bisect.bisect_right(self.code, at) % 2 == 1
 
 
-def prepared(text: str) -> Text:
+def prepare_text(text: str) -> Text:
     """The text, ready to be matched with many triggers."""
     text = remove_quotations(text[:MAX_TEXT])
     for pattern in (_ADDRESS, _PERSON):
@@ -86,7 +86,7 @@ def _code_edges(text: str) -> Iterator[int]:
         at += len(line)
 
 
-def found(trigger: str, text: Text) -> str:
+def find_triggers(trigger: str, text: Text) -> str:
     """What of the text matches the trigger, as it is spelt there; "" when nothing does."""
     plain = _is_plain_word(trigger)
     for match in _as_words(trigger, text.text):

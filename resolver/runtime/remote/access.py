@@ -27,8 +27,8 @@ from resolver.runtime.remote.protocol import (
     MAX_JSON,
     SHORTEST_TOKEN,
     WAIT_SECONDS,
-    Failure,
-    Limits,
+    RemoteFailure,
+    RemoteLimits,
 )
 
 M = TypeVar("M", bound=BaseModel)
@@ -44,7 +44,7 @@ _MAY_PASS: Final = {408, 502, 503, 504}
 """Status codes of a server, or of a proxy before it, that may be well again soon."""
 
 
-class Cut(Exception):
+class ConnectionCut(Exception):
     """The connection broke, or something on the way to the server did: it may be tried again."""
 
 
@@ -89,9 +89,11 @@ class RemoteAccess:
         """Let go of the connections."""
         self._client.close()
 
-    def limits(self) -> Limits:
+    def limits(self) -> RemoteLimits:
         """What the server gives. Raises SandboxError when it does not answer, or not to us."""
-        found = self.persist(partial(self.ask, "GET", "/v1/limits", Limits), threading.Event(), 0)
+        found = self.persist(
+            partial(self.ask, "GET", "/v1/limits", RemoteLimits), threading.Event(), 0
+        )
         assert found is not None, "it has nothing to wait for"
         return found
 
@@ -105,10 +107,10 @@ class RemoteAccess:
         """
         try:
             return function()
-        except Cut as cut:
+        except ConnectionCut as cut:
             last = cut
         again = Retrying(
-            retry=retry_if_exception_type(Cut),
+            retry=retry_if_exception_type(ConnectionCut),
             stop=stop_when_event_set(given_up)
             | stop_after_delay(self._patience if seconds is None else seconds),
             wait=_pause,
@@ -117,7 +119,7 @@ class RemoteAccess:
         )
         try:
             return again(function)
-        except Cut as cut:
+        except ConnectionCut as cut:
             last = cut
         raise SandboxError(
             f"the server of the sandbox can't be reached: {last}",
@@ -166,14 +168,14 @@ class RemoteAccess:
     def _refusal(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status in _MAY_PASS:
-            return Cut(f"{self.url} answered {status}")
+            return ConnectionCut(f"{self.url} answered {status}")
         if status == 401:
             return SandboxError(
                 f"{self.url} does not accept the token",
                 "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
             )
         try:
-            failure = _parsed(response, Failure)
+            failure = _parsed(response, RemoteFailure)
         except SandboxError:
             return SandboxError(
                 f"{self.url} answered {status}, which no server of sandboxes does",
@@ -201,7 +203,7 @@ def _cuts() -> Iterator[None]:
                 f"the server of the sandbox has a certificate that is not trusted: {cause}",
                 "set RESOLVER_REMOTE_CA to a file with the certificate of its authority",
             ) from error
-        raise Cut(str(error) or type(error).__name__) from error
+        raise ConnectionCut(str(error) or type(error).__name__) from error
 
 
 def _parsed(response: httpx.Response, result: type[M]) -> M:

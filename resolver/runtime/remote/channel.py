@@ -10,8 +10,15 @@ from functools import partial
 import httpx
 
 from resolver.errors import SandboxError
-from resolver.runtime.remote.access import Cut, RemoteAccess
-from resolver.runtime.remote.protocol import BYTES, JSON, MAX_JSON, SEGMENT, End, Received
+from resolver.runtime.remote.access import ConnectionCut, RemoteAccess
+from resolver.runtime.remote.protocol import (
+    BYTES,
+    JSON,
+    MAX_JSON,
+    SEGMENT,
+    ReceivedBytes,
+    StreamEnd,
+)
 
 
 class RemoteStream:
@@ -39,7 +46,7 @@ class RemoteStream:
         while not self._access.persist(partial(self._push, data, begin, last), self.closed):
             continue
 
-    def receive(self) -> bytes | End:
+    def receive(self) -> bytes | StreamEnd:
         """The next bytes, or the end. Raises SandboxError when the server is lost."""
         while True:
             found = self._access.persist(self._next, self.closed)
@@ -79,7 +86,7 @@ class RemoteStream:
         params: dict[str, str | int] = {"offset": self._sent}
         if last:
             params["last"] = "true"
-        found = self._access.ask("POST", self._path, Received, content=piece, params=params)
+        found = self._access.ask("POST", self._path, ReceivedBytes, content=piece, params=params)
         if found is None or not self._sent <= found.offset <= self._sent + SEGMENT:
             raise SandboxError(
                 "the server of the sandbox counts other bytes than were sent",
@@ -87,7 +94,7 @@ class RemoteStream:
             )
         return found.offset
 
-    def _next(self) -> bytes | End:
+    def _next(self) -> bytes | StreamEnd:
         """Some bytes, none when the server had nothing to say for a while, or the end."""
         try:
             if self.closed.is_set():
@@ -109,7 +116,7 @@ class RemoteStream:
             found = next(self._chunks, b"")
         except httpx.HTTPError as error:
             self._drop()
-            raise Cut(str(error) or type(error).__name__) from error
+            raise ConnectionCut(str(error) or type(error).__name__) from error
         except BaseException:
             self._drop()
             raise
@@ -118,7 +125,7 @@ class RemoteStream:
         self._received += len(found)
         return found
 
-    def _end(self) -> End:
+    def _end(self) -> StreamEnd:
         body = b""
         for part in self._chunks:
             body += part
@@ -127,7 +134,7 @@ class RemoteStream:
         self._drop()
         self.has_ended = True
         try:
-            return End.model_validate_json(body)
+            return StreamEnd.model_validate_json(body)
         except ValueError as error:
             raise SandboxError("the end of a remote stream is not of its form", "") from error
 

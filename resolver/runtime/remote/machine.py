@@ -13,13 +13,13 @@ from pydantic import BaseModel, ValidationError
 
 from resolver.errors import SandboxError, UsageError
 from resolver.runtime.base import Channel, SandboxSpec
-from resolver.runtime.remote.access import Cut, RemoteAccess
+from resolver.runtime.remote.access import ConnectionCut, RemoteAccess
 from resolver.runtime.remote.channel import RemoteChannel, RemoteStream
 from resolver.runtime.remote.protocol import (
     SEGMENT,
-    End,
     SandboxRequest,
     SandboxState,
+    StreamEnd,
     StreamRequest,
     StreamState,
 )
@@ -158,7 +158,7 @@ class RemoteMachine:
 
     def _forget(self, stream_path: str) -> None:
         # Where this fails, the stream ends with its sandbox.
-        with contextlib.suppress(Cut, SandboxError):
+        with contextlib.suppress(ConnectionCut, SandboxError):
             self._access.delete(stream_path)
 
     def _name_isolation(self, told: str) -> None:
@@ -188,7 +188,7 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield bytes(collected)
 
 
-def _check(end: bytes | End) -> None:
+def _check(end: bytes | StreamEnd) -> None:
     """Raise SandboxError when the stream did not end well."""
     if isinstance(end, bytes):
         raise SandboxError("the server of the sandbox sent what nobody asked for", "")

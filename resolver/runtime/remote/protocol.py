@@ -86,27 +86,27 @@ class StreamState(Body):
     isolation: str
 
 
-class Received(Body):
+class ReceivedBytes(Body):
     """offset: how many bytes of the stream have arrived in all."""
 
     offset: int
 
 
-class Failure(Body):
+class RemoteFailure(Body):
     """Why something could not be done, for a person."""
 
     what: str
     next_step: str = ""
 
 
-class End(Body):
+class StreamEnd(Body):
     """The end of a stream. words: the end of the action server's stderr."""
 
     words: str = ""
-    failure: Failure | None = None
+    failure: RemoteFailure | None = None
 
 
-class Limits(Body):
+class RemoteLimits(Body):
     """What the server gives at most, and to how many at a time."""
 
     protocol: int

@@ -15,15 +15,15 @@ from resolver.events.base import ActionBase, Source
 from resolver.security.risk.destruction import destruction_findings
 from resolver.security.risk.execution import execution_findings
 from resolver.security.risk.expansion import Flow
-from resolver.security.risk.findings import Finding, Risk, high, medium, risk_of
+from resolver.security.risk.findings import Risk, RiskFinding, high, medium, risk_of
 from resolver.security.risk.flows import output_of, urls_of
-from resolver.security.risk.hosts import Host, host_of, judged
+from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
 from resolver.security.risk.names import FETCHED
 from resolver.security.risk.paths import Paths
 from resolver.security.risk.python import parsed, python_findings
 from resolver.security.risk.sending import sending_findings
 from resolver.security.risk.staying import read_findings, staying_findings, write_findings
-from resolver.security.risk.walk import Call, Walk
+from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST_QUERY = 300
 """Characters behind a `?` in an address beyond which it carries data."""
@@ -51,7 +51,7 @@ class RuleAnalyzer:
             return Risk()
         return risk_of(self._findings(action, Paths(self.root, cwd or self.root)))
 
-    def _findings(self, action: ActionBase, paths: Paths) -> Iterator[Finding]:
+    def _findings(self, action: ActionBase, paths: Paths) -> Iterator[RiskFinding]:
         at_root = Paths(self.root, self.root)
         match action:
             case a.CmdRun(command=command):
@@ -72,30 +72,30 @@ class RuleAnalyzer:
             case _:
                 return
 
-    def _tool(self, action: a.McpCall, paths: Paths) -> Iterator[Finding]:
+    def _tool(self, action: a.McpCall, paths: Paths) -> Iterator[RiskFinding]:
         name = f"{action.server}/{action.name}"
         level = self.tools.get(name, self.tools.get(action.server, RiskLevel.LOW))
         if level is not RiskLevel.LOW:
-            yield Finding("tool", level, f"{name} is set to {level.value}")
+            yield RiskFinding("tool", level, f"{name} is set to {level.value}")
         for text in _values(action.arguments):
             if paths.is_credential(text):
                 yield medium("credential", f"{name} is given {text}")
-            elif "://" in text and judged(text) is Host.METADATA:
+            elif "://" in text and judge_host(text) is NetworkHost.METADATA:
                 yield high("cloud_metadata", f"{name} is given {text}")
 
 
-def shell_findings(text: str, paths: Paths) -> list[Finding]:
+def shell_findings(text: str, paths: Paths) -> list[RiskFinding]:
     """What the rules say of shell text."""
-    walk = Walk(paths, _rules, _output)
+    walk = ShellWalk(paths, _rules, _output)
     walk.run(text[:LONGEST_TEXT])
     if len(text) > LONGEST_TEXT:
         walk.findings.append(medium("obscure", "too long to be read to its end"))
     return walk.findings
 
 
-def cell_findings(code: str, paths: Paths) -> list[Finding]:
+def cell_findings(code: str, paths: Paths) -> list[RiskFinding]:
     """What the rules say of a cell of IPython."""
-    walk = Walk(paths, _rules, _output)
+    walk = ShellWalk(paths, _rules, _output)
 
     def run(text: str, _: Paths) -> None:
         walk.substituted(text)
@@ -106,28 +106,28 @@ def cell_findings(code: str, paths: Paths) -> list[Finding]:
     return [*found, *walk.findings]
 
 
-def url_findings(url: str, paths: Paths) -> Iterator[Finding]:
+def url_findings(url: str, paths: Paths) -> Iterator[RiskFinding]:
     """What it means to open an address."""
     if url.lower().startswith("file:"):
         yield from read_findings(url[5:].replace("//", "/", 1).replace("//", "/"), paths)
-    elif "://" in url and judged(url) is Host.METADATA:
+    elif "://" in url and judge_host(url) is NetworkHost.METADATA:
         yield high("cloud_metadata", url)
-    elif "://" in url and judged(url) is Host.ELSEWHERE and _is_long(url):
-        yield medium("sends", f"a long address of {host_of(url)}")
+    elif "://" in url and judge_host(url) is NetworkHost.ELSEWHERE and _is_long(url):
+        yield medium("sends", f"a long address of {network_host_of(url)}")
 
 
 def _is_long(url: str) -> bool:
     return len(url.partition("?")[2]) > LONGEST_QUERY
 
 
-def _rules(call: Call, walk: Walk) -> Iterator[Finding]:
+def _rules(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     yield from destruction_findings(call)
     yield from sending_findings(call)
     yield from staying_findings(call)
     yield from execution_findings(call, walk)
 
 
-def _output(call: Call, walk: Walk) -> Flow:
+def _output(call: ShellCall, walk: ShellWalk) -> Flow:
     flow = output_of(call, walk)
     if FETCHED in flow.tags and call.name in {"curl", "wget"}:
         walk.fetched.update(call.paths.absolute(path) for path in _saved(call))
@@ -136,7 +136,7 @@ def _output(call: Call, walk: Walk) -> Flow:
     return flow
 
 
-def _saved(call: Call) -> Iterator[str]:
+def _saved(call: ShellCall) -> Iterator[str]:
     """The files that a fetcher writes."""
     named = {"-o", "--output", "--output-document"} | ({"-O"} if call.name == "wget" else set())
     for index, arg in enumerate(call.args):

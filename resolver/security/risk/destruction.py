@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from resolver.security.risk.execution import find_roots
 from resolver.security.risk.expansion import OPAQUE
-from resolver.security.risk.findings import Finding, high, medium
-from resolver.security.risk.paths import Place, is_device
+from resolver.security.risk.findings import RiskFinding, high, medium
+from resolver.security.risk.paths import PathPlace, is_device
 from resolver.security.risk.python import WHOLE
-from resolver.security.risk.walk import Call
+from resolver.security.risk.walk import ShellCall
 
-_BEYOND = frozenset({Place.SYSTEM, Place.IN_HOME, Place.OTHER})
+_BEYOND = frozenset({PathPlace.SYSTEM, PathPlace.IN_HOME, PathPlace.OTHER})
 _FORMATS = re.compile(r"(?:mkfs(?:\.\w+)?|mke2fs|wipefs|mkswap|sgdisk|blkdiscard|hdparm)$")
 _OFF = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
 _REWRITES = frozenset({"filter-branch", "filter-repo"})
@@ -22,13 +22,13 @@ _PASSING = re.compile(
 _SETUID = re.compile(r"(?:[ugoa]*\+[rwxXt]*s|[2467][0-7]{3})")
 
 
-def destruction_findings(call: Call) -> Iterator[Finding]:
+def destruction_findings(call: ShellCall) -> Iterator[RiskFinding]:
     """What the call would destroy."""
     name = call.name
     if name in {"rm", "rmdir", "shred", "unlink", "srm"}:
         yield from _removal(call)
     elif name == "find" and "-delete" in call.args:
-        wide = [r for r in find_roots(call) if call.paths.place(r) is not Place.REPOSITORY]
+        wide = [r for r in find_roots(call) if call.paths.place(r) is not PathPlace.REPOSITORY]
         yield from _targets(call, tuple(wide), whole=True)
     elif name in {"chmod", "chown", "chgrp"}:
         yield from _modes(call)
@@ -49,16 +49,16 @@ def destruction_findings(call: Call) -> Iterator[Finding]:
             yield high("destructive", f"writes onto {target}")
 
 
-def _formats_a_file(call: Call) -> bool:
+def _formats_a_file(call: ShellCall) -> bool:
     """Whether it makes a file system in a file of the work's own, or only tells of itself."""
     if call.has("", "-h", "--help", "--version"):
         return True
     places = {call.paths.place(o) for o in call.operands if "/" in o or "." in o}
     known = not any(c in call.text for c in (OPAQUE, "$"))
-    return known and bool(places) and places <= {Place.INSIDE, Place.TEMPORARY}
+    return known and bool(places) and places <= {PathPlace.INSIDE, PathPlace.TEMPORARY}
 
 
-def _removal(call: Call) -> Iterator[Finding]:
+def _removal(call: ShellCall) -> Iterator[RiskFinding]:
     if "--no-preserve-root" in call.args:
         yield high("destructive", call.text)
     whole = call.name == "shred" or call.has("rR", "--recursive")
@@ -68,19 +68,19 @@ def _removal(call: Call) -> Iterator[Finding]:
         yield from _targets(call, call.operands, whole=whole)
 
 
-def _targets(call: Call, targets: tuple[str, ...], *, whole: bool) -> Iterator[Finding]:
+def _targets(call: ShellCall, targets: tuple[str, ...], *, whole: bool) -> Iterator[RiskFinding]:
     for target in targets:
         place = call.paths.place(target)
-        if target in {"*", "./*", ".*"} and place is Place.INSIDE:
-            place = Place.REPOSITORY if call.paths.cwd == call.paths.root else place
-        if place is Place.GIT and _PASSING.search(call.paths.absolute(target)):
+        if target in {"*", "./*", ".*"} and place is PathPlace.INSIDE:
+            place = PathPlace.REPOSITORY if call.paths.cwd == call.paths.root else place
+        if place is PathPlace.GIT and _PASSING.search(call.paths.absolute(target)):
             continue
-        if place in {Place.REPOSITORY} and whole:
+        if place in {PathPlace.REPOSITORY} and whole:
             plain = target in {".", "./", "*", "./*"}
             yield (medium if plain else high)("destructive", f"{call.name} {target}: {place.value}")
-        elif place in WHOLE and place is not Place.SYSTEM and whole:
+        elif place in WHOLE and place is not PathPlace.SYSTEM and whole:
             yield high("destructive", f"{call.name} {target}: {place.value}")
-        elif place is Place.SYSTEM and whole:
+        elif place is PathPlace.SYSTEM and whole:
             deep = call.paths.absolute(target).count("/") > 3
             yield (medium if deep else high)("destructive", f"{call.name} {target}: {place.value}")
         elif place in WHOLE or place in _BEYOND:
@@ -89,21 +89,21 @@ def _targets(call: Call, targets: tuple[str, ...], *, whole: bool) -> Iterator[F
             yield medium("outside", f"{call.name} on what is not known before")
 
 
-def _modes(call: Call) -> Iterator[Finding]:
+def _modes(call: ShellCall) -> Iterator[RiskFinding]:
     targets = call.operands[1:]
     if call.has("R", "--recursive"):
         for target in targets:
             place = call.paths.place(target)
-            if place in WHOLE - {Place.REPOSITORY, Place.GIT}:
+            if place in WHOLE - {PathPlace.REPOSITORY, PathPlace.GIT}:
                 yield high("destructive", f"{call.text}: {place.value}")
     if call.name == "chmod" and call.operands and _SETUID.fullmatch(call.operands[0]):
-        if any(call.paths.place(t) is not Place.INSIDE for t in targets):
+        if any(call.paths.place(t) is not PathPlace.INSIDE for t in targets):
             yield high("persistence", call.text)
         else:
             yield medium("persistence", call.text)
 
 
-def git_words(call: Call) -> tuple[str, ...]:
+def git_words(call: ShellCall) -> tuple[str, ...]:
     """The subcommand of git and what follows it, without git's own options."""
     words, at = call.args, 0
     while at < len(words) and words[at].startswith("-"):
@@ -111,7 +111,7 @@ def git_words(call: Call) -> tuple[str, ...]:
     return words[at:]
 
 
-def _git(call: Call) -> Iterator[Finding]:
+def _git(call: ShellCall) -> Iterator[RiskFinding]:
     words = git_words(call)
     if not words:
         return
@@ -128,11 +128,11 @@ def _git(call: Call) -> Iterator[Finding]:
         yield from _push(call, rest)
     elif sub == "rm" and not {"--cached", "-n", "--dry-run"} & set(rest):
         for word in rest:
-            if not word.startswith("-") and call.paths.place(word) is Place.REPOSITORY:
+            if not word.startswith("-") and call.paths.place(word) is PathPlace.REPOSITORY:
                 yield medium("destructive", call.text)
 
 
-def _push(call: Call, rest: tuple[str, ...]) -> Iterator[Finding]:
+def _push(call: ShellCall, rest: tuple[str, ...]) -> Iterator[RiskFinding]:
     short = "".join(w[1:] for w in rest if w.startswith("-") and not w.startswith("--"))
     forces = {"--force", "--mirror", "--delete", "--prune"} & {w.partition("=")[0] for w in rest}
     removes = any(w.startswith((":", "+")) for w in rest[1:])

@@ -8,12 +8,12 @@ from itertools import pairwise
 from posixpath import basename
 
 from resolver.security.risk.expansion import OPAQUE, Flow
-from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.names import DECODED, FETCHED
 from resolver.security.risk.paths import Paths
 from resolver.security.risk.python import python_findings
 from resolver.security.risk.snippets import snippet_findings
-from resolver.security.risk.walk import SHELLS, Call, Walk, as_call, split_words
+from resolver.security.risk.walk import SHELLS, ShellCall, ShellWalk, as_call, split_words
 
 _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]{0,5}$")
 _INTERPRETERS = frozenset({"perl", "ruby", "node", "nodejs", "php", "deno", "bun", "lua", "tclsh"})
@@ -26,7 +26,7 @@ _BANG = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
 _CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
 
 
-def execution_findings(call: Call, walk: Walk) -> Iterator[Finding]:
+def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     """What the call runs, walked; findings of what runs unseen."""
     name = call.name
     if name in SHELLS:
@@ -69,7 +69,9 @@ def execution_findings(call: Call, walk: Walk) -> Iterator[Finding]:
         yield from _file(call, walk, call.argv[0])
 
 
-def _nested(call: Call, walk: Walk, argv: tuple[str, ...], stdin: Flow | None = None) -> None:
+def _nested(
+    call: ShellCall, walk: ShellWalk, argv: tuple[str, ...], stdin: Flow | None = None
+) -> None:
     inner = as_call(call, argv, stdin)
     if inner is not None and walk.depth < 40:
         walk.depth += 1
@@ -79,7 +81,7 @@ def _nested(call: Call, walk: Walk, argv: tuple[str, ...], stdin: Flow | None = 
             walk.depth -= 1
 
 
-def _unseen(call: Call, tags: frozenset[str], opaque: bool) -> Iterator[Finding]:
+def _unseen(call: ShellCall, tags: frozenset[str], opaque: bool) -> Iterator[RiskFinding]:
     """What is run although nobody has seen it."""
     if FETCHED in tags:
         yield high("download_and_run", call.text)
@@ -87,7 +89,7 @@ def _unseen(call: Call, tags: frozenset[str], opaque: bool) -> Iterator[Finding]
         yield high("runs_hidden_code", call.text)
 
 
-def _shell(call: Call, walk: Walk) -> Iterator[Finding]:
+def _shell(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     text = _value(call, "c")
     if text is not None:
         yield from _unseen(call, call.tags, OPAQUE in text)
@@ -108,7 +110,7 @@ def _shell(call: Call, walk: Walk) -> Iterator[Finding]:
         walk.substituted(stdin.text)
 
 
-def _file(call: Call, walk: Walk, path: str) -> Iterator[Finding]:
+def _file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
     """A script that is run: downloaded before, or written before by the same text."""
     if path == "/dev/fd/63":
         yield from _unseen(call, call.tags, opaque=True)
@@ -126,18 +128,18 @@ def _file(call: Call, walk: Walk, path: str) -> Iterator[Finding]:
             walk.written[found] = text
 
 
-def _is_running(walk: Walk, path: str) -> bool:
+def _is_running(walk: ShellWalk, path: str) -> bool:
     return walk.written.get(path) == ""
 
 
-def _runner(walk: Walk) -> Callable[[str, Paths], None]:
+def _runner(walk: ShellWalk) -> Callable[[str, Paths], None]:
     def run(text: str, _: Paths) -> None:
         walk.substituted(text)
 
     return run
 
 
-def _value(call: Call, letter: str) -> str | None:
+def _value(call: ShellCall, letter: str) -> str | None:
     """The word behind a short option such as `-c`, or behind letters that end in it (`-lc`)."""
     for index, arg in enumerate(call.args):
         if arg == "--":
@@ -150,7 +152,7 @@ def _value(call: Call, letter: str) -> str | None:
     return None
 
 
-def _xargs(call: Call, walk: Walk) -> None:
+def _xargs(call: ShellCall, walk: ShellWalk) -> None:
     argv, at = list(call.args), 0
     placeholder = ""
     while at < len(argv) and argv[at].startswith("-"):
@@ -188,7 +190,7 @@ def _xargs(call: Call, walk: Walk) -> None:
     _nested(call, walk, words, Flow(None, call.stdin.tags))
 
 
-def _find(call: Call, walk: Walk) -> None:
+def _find(call: ShellCall, walk: ShellWalk) -> None:
     args = call.args
     roots = find_roots(call)
     at = 0
@@ -208,7 +210,7 @@ def _find(call: Call, walk: Walk) -> None:
         _nested(call, walk, tuple(w.replace("{}", root) for w in inner))
 
 
-def _git(call: Call, walk: Walk) -> None:
+def _git(call: ShellCall, walk: ShellWalk) -> None:
     """`git bisect run`, and what `git -c` has git run."""
     if call.args[:2] == ("bisect", "run"):
         _nested(call, walk, call.args[2:])
@@ -217,7 +219,7 @@ def _git(call: Call, walk: Walk) -> None:
             walk.substituted(setting.partition("=")[2].lstrip("!"))
 
 
-def find_roots(call: Call) -> tuple[str, ...]:
+def find_roots(call: ShellCall) -> tuple[str, ...]:
     """Where a `find` begins."""
     roots: list[str] = []
     for arg in call.args:
@@ -228,7 +230,7 @@ def find_roots(call: Call) -> tuple[str, ...]:
     return tuple(roots) or (".",)
 
 
-def _python(call: Call, walk: Walk) -> Iterator[Finding]:
+def _python(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     code = _value(call, "c")
     if code is not None:
         yield from _unseen(call, call.tags, OPAQUE in code)
@@ -253,7 +255,7 @@ def _python(call: Call, walk: Walk) -> Iterator[Finding]:
         yield from python_findings(call.stdin.text, call.paths, _runner(walk))
 
 
-def _snippet(call: Call, walk: Walk) -> Iterator[Finding]:
+def _snippet(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     letters = _CODE_OPTION.get(basename(call.argv[0]), "e")
     codes = [_value(call, letter) for letter in letters]
     code = next((c for c in codes if c is not None), None)

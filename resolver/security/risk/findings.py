@@ -12,7 +12,7 @@ ORDER = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH)
 
 
 @dataclass(frozen=True)
-class Finding:
+class RiskFinding:
     """One rule that applies. rule: its name, for people and for settings. what: what was seen."""
 
     rule: str
@@ -33,14 +33,14 @@ class Risk:
     reasons: tuple[str, ...] = ()
 
 
-def high(rule: str, what: str) -> Finding:
+def high(rule: str, what: str) -> RiskFinding:
     """A finding that alone makes an action a high risk."""
-    return Finding(rule, RiskLevel.HIGH, shown(what))
+    return RiskFinding(rule, RiskLevel.HIGH, shown(what))
 
 
-def medium(rule: str, what: str) -> Finding:
+def medium(rule: str, what: str) -> RiskFinding:
     """A finding that is worth a word in the log."""
-    return Finding(rule, RiskLevel.MEDIUM, shown(what))
+    return RiskFinding(rule, RiskLevel.MEDIUM, shown(what))
 
 
 def shown(text: str) -> str:
@@ -49,7 +49,7 @@ def shown(text: str) -> str:
     return line if len(line) <= 120 else f"{line[:119]}…"
 
 
-def risk_of(findings: Iterable[Finding]) -> Risk:
+def risk_of(findings: Iterable[RiskFinding]) -> Risk:
     """The gravest level, with each reason once."""
     ranked = sorted(findings, key=lambda f: -ORDER.index(f.level))
     reasons = tuple(dict.fromkeys(f.reason for f in ranked))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from posixpath import basename
 
 from resolver.security.risk.expansion import Flow, unescaped
-from resolver.security.risk.hosts import Host, is_installer, judged
+from resolver.security.risk.hosts import NetworkHost, is_installer, judge_host
 from resolver.security.risk.names import (
     DECODED,
     ENCODED,
@@ -21,7 +21,7 @@ from resolver.security.risk.names import (
     SECRET_FILE,
     is_secret_name,
 )
-from resolver.security.risk.walk import Call, Walk
+from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST = 100_000
 """Characters of a text that is followed."""
@@ -48,7 +48,7 @@ _UNSURE = ("--insecure", "--proxy", "--resolve", "--connect-to", "--no-check-cer
 """Options after which an address may be answered by somebody else."""
 
 
-def output_of(call: Call, walk: Walk) -> Flow:
+def output_of(call: ShellCall, walk: ShellWalk) -> Flow:
     """What the call writes, apart from what it runs."""
     maker = _MAKERS.get(call.name)
     flow = maker(call, walk) if maker else Flow(None)
@@ -60,7 +60,7 @@ def output_of(call: Call, walk: Walk) -> Flow:
     return Flow(text, frozenset(tags))
 
 
-def _own_tags(call: Call) -> set[str]:
+def _own_tags(call: ShellCall) -> set[str]:
     name, tags = call.name, set[str]()
     if name in {"env", "set", "export", "declare", "compgen"} and not _sets(call):
         tags.add(ENVIRONMENT)
@@ -73,7 +73,7 @@ def _own_tags(call: Call) -> set[str]:
     elif name in {"curl", "wget", "http", "https", "aria2c", "lynx", "fetch"}:
         plain = not call.has("kx", *_UNSURE)
         for url in urls_of(call):
-            if judged(url) in {Host.ELSEWHERE, Host.METADATA}:
+            if judge_host(url) in {NetworkHost.ELSEWHERE, NetworkHost.METADATA}:
                 tags |= set() if plain and is_installer(url) else {FETCHED}
     elif name == "git" and call.args[:1] and call.args[0] in {"archive", "bundle", "show", "diff"}:
         tags.add(FILE)
@@ -87,7 +87,7 @@ def _own_tags(call: Call) -> set[str]:
     return tags
 
 
-def _tags_of_files(call: Call, files: tuple[str, ...]) -> set[str]:
+def _tags_of_files(call: ShellCall, files: tuple[str, ...]) -> set[str]:
     tags: set[str] = set()
     for path in files:
         if path in {"-", "/dev/null", "/dev/stdin", "/dev/fd/63"} or path.startswith("-"):
@@ -100,11 +100,11 @@ def _tags_of_files(call: Call, files: tuple[str, ...]) -> set[str]:
     return tags
 
 
-def _sets(call: Call) -> bool:
+def _sets(call: ShellCall) -> bool:
     return bool(call.operands) or call.has("euxofi", "--posix") or len(call.args) > 1
 
 
-def urls_of(call: Call) -> tuple[str, ...]:
+def urls_of(call: ShellCall) -> tuple[str, ...]:
     """The addresses among the words of a program that fetches: URLs, and bare hosts for curl."""
     found = [w for w in call.args if "://" in w]
     if call.name in {"curl", "wget", "http", "https"} and not found:
@@ -117,7 +117,7 @@ def urls_of(call: Call) -> tuple[str, ...]:
     return tuple(w.partition("=")[2] if w.startswith("--") and "=" in w else w for w in found)
 
 
-def _echo(call: Call, _: Walk) -> Flow:
+def _echo(call: ShellCall, _: ShellWalk) -> Flow:
     args = list(call.args)
     newline, escapes = True, False
     while args and re.fullmatch(r"-[neE]{1,3}", args[0]):
@@ -129,7 +129,7 @@ def _echo(call: Call, _: Walk) -> Flow:
     return Flow(text + ("\n" if newline else ""))
 
 
-def _printf(call: Call, _: Walk) -> Flow:
+def _printf(call: ShellCall, _: ShellWalk) -> Flow:
     args = [a for a in call.args if a != "--"]
     if not args:
         return Flow("")
@@ -147,7 +147,7 @@ def _printf(call: Call, _: Walk) -> Flow:
     return Flow(text)
 
 
-def _cat(call: Call, walk: Walk) -> Flow:
+def _cat(call: ShellCall, walk: ShellWalk) -> Flow:
     operands = [o for o in call.operands if o != "-"]
     if call.name == "tee":
         return call.stdin
@@ -162,7 +162,7 @@ def _cat(call: Call, walk: Walk) -> Flow:
     return Flow("".join(known) if len(known) == len(texts) else None, frozenset(tags))
 
 
-def _base64(call: Call, _: Walk) -> Flow:
+def _base64(call: ShellCall, _: ShellWalk) -> Flow:
     text = call.stdin.text
     files = [o for o in call.operands if o not in {"-", "base64", "enc"}]
     if text is None or files or not call.has("dD", "--decode") or len(text) > LONGEST:
@@ -179,7 +179,7 @@ def decoded_base64(text: str) -> str | None:
         return None
 
 
-def _xxd(call: Call, _: Walk) -> Flow:
+def _xxd(call: ShellCall, _: ShellWalk) -> Flow:
     text = call.stdin.text
     if text is None or call.operands or not call.has("r") or len(text) > LONGEST:
         return Flow(None)
@@ -187,14 +187,14 @@ def _xxd(call: Call, _: Walk) -> Flow:
     return Flow(bytes.fromhex(digits[: len(digits) // 2 * 2]).decode("utf-8", "replace"))
 
 
-def _rev(call: Call, _: Walk) -> Flow:
+def _rev(call: ShellCall, _: ShellWalk) -> Flow:
     text = call.stdin.text
     if text is None or call.operands:
         return Flow(None)
     return Flow("\n".join(line[::-1] for line in text.split("\n")))
 
 
-def _tr(call: Call, _: Walk) -> Flow:
+def _tr(call: ShellCall, _: ShellWalk) -> Flow:
     """`tr a-z n-za-m` and the like, where both sets are as long."""
     text, sets = call.stdin.text, [_set(s) for s in call.operands]
     if text is None or len(text) > LONGEST or len(sets) != 2 or not sets[1]:
@@ -213,21 +213,21 @@ def _set(text: str) -> str:
     return re.sub(r"([A-Za-z0-9])-([A-Za-z0-9])", span, unescaped(text[:500]))
 
 
-def _nothing(_call: Call, _walk: Walk) -> Flow:
+def _nothing(_call: ShellCall, _walk: ShellWalk) -> Flow:
     return Flow("")
 
 
-def _toplevel(call: Call, _: Walk) -> Flow:
+def _toplevel(call: ShellCall, _: ShellWalk) -> Flow:
     if call.args[:2] == ("rev-parse", "--show-toplevel"):
         return Flow(call.paths.root + "\n")
     return Flow(None)
 
 
-def _temporary(_call: Call, _walk: Walk) -> Flow:
+def _temporary(_call: ShellCall, _walk: ShellWalk) -> Flow:
     return Flow("/tmp/mktemp\n")  # noqa: S108 - a name that stands for the one it will be
 
 
-_MAKERS: dict[str, Callable[[Call, Walk], Flow]] = {
+_MAKERS: dict[str, Callable[[ShellCall, ShellWalk], Flow]] = {
     "echo": _echo,
     "printf": _printf,
     "cat": _cat,

@@ -32,7 +32,7 @@ _INSTALLERS = frozenset(
 )  # fmt: skip
 
 
-class Host(Enum):
+class NetworkHost(Enum):
     """Who it is."""
 
     LOCAL = "this machine"
@@ -41,7 +41,7 @@ class Host(Enum):
     UNKNOWN = "a machine that a variable names"
 
 
-def host_of(text: str) -> str:
+def network_host_of(text: str) -> str:
     """The host that a URL, or what a tool takes in its place, names; "" when it names none."""
     found = _URL.match(text)
     authority = found[1] if found else text
@@ -49,22 +49,26 @@ def host_of(text: str) -> str:
     return host[1].strip("[]").lower() if host else ""
 
 
-def judged(text: str) -> Host:
+def judge_host(text: str) -> NetworkHost:
     """Who the host of the URL, or the bare host, is."""
-    host = host_of(text)
+    host = network_host_of(text)
     if not host or "$" in host or "`" in host:
-        return Host.UNKNOWN
+        return NetworkHost.UNKNOWN
     if host in _METADATA_NAMES:
-        return Host.METADATA
+        return NetworkHost.METADATA
     address = _address(host)
     if address is not None:
         if address in _METADATA:
-            return Host.METADATA
-        return Host.LOCAL if address.is_loopback or address.is_unspecified else Host.ELSEWHERE
+            return NetworkHost.METADATA
+        return (
+            NetworkHost.LOCAL
+            if address.is_loopback or address.is_unspecified
+            else NetworkHost.ELSEWHERE
+        )
     # a name without a dot is another container's or a service's on the same network
     if "." not in host or _LOCAL_NAME.match(host):
-        return Host.LOCAL
-    return Host.ELSEWHERE
+        return NetworkHost.LOCAL
+    return NetworkHost.ELSEWHERE
 
 
 def is_installer(url: str) -> bool:

@@ -15,7 +15,7 @@ LONGEST_PATH = 4_096
 _MOST_PARTS = 40
 
 
-class Place(Enum):
+class PathPlace(Enum):
     """Where a path leads."""
 
     ROOT = "the whole file system"
@@ -132,41 +132,41 @@ class Paths:
             return found
         return _HOME.sub("~", found, count=1)
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> PathPlace:
         """Where it leads."""
         found = self.absolute(path).removesuffix("/*").removesuffix("/.*") or "/"
         root = self.root.rstrip("/") or "/"
         if found in {"/", "/*"}:
-            return Place.ROOT
+            return PathPlace.ROOT
         if found == root:
-            return Place.REPOSITORY
+            return PathPlace.REPOSITORY
         if f"{root}/".startswith(f"{found.rstrip('/')}/"):
-            return Place.ABOVE
+            return PathPlace.ABOVE
         if found.startswith(f"{root}/"):
             inner = found[len(root) + 1 :]
             is_git = inner == ".git" or (inner.startswith(".git/") and inner.count("/") == 1)
-            return Place.GIT if is_git else Place.INSIDE
+            return PathPlace.GIT if is_git else PathPlace.INSIDE
         if found == "~":
-            return Place.HOME
+            return PathPlace.HOME
         if _HARMLESS_DEVICE.match(found) or _TEMPORARY.match(found):
-            return Place.TEMPORARY
+            return PathPlace.TEMPORARY
         return self._elsewhere(found)
 
     @staticmethod
-    def _elsewhere(found: str) -> Place:
+    def _elsewhere(found: str) -> PathPlace:
         if _CACHE.match(found):
-            return Place.CACHE
+            return PathPlace.CACHE
         if found.startswith("~/"):
-            return Place.IN_HOME
+            return PathPlace.IN_HOME
         if found in _SYSTEM_TOPS:
-            return Place.SYSTEM_TOP
+            return PathPlace.SYSTEM_TOP
         if _DEVICE.match(found):
-            return Place.DEVICE
+            return PathPlace.DEVICE
         if _SYSTEM.match(found):
-            return Place.SYSTEM
+            return PathPlace.SYSTEM
         if found.startswith(("$", "~")):
-            return Place.TEMPORARY  # a variable's value: no reason to think ill of it
-        return Place.OTHER
+            return PathPlace.TEMPORARY  # a variable's value: no reason to think ill of it
+        return PathPlace.OTHER
 
     def is_credential(self, path: str) -> bool:
         """Whether it is where a credential lies, also behind wildcards."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from shlex import join
 
-from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.flows import decoded_base64
-from resolver.security.risk.hosts import Host, judged
+from resolver.security.risk.hosts import NetworkHost, judge_host
 from resolver.security.risk.names import SECRET_FILE, is_secret_name
-from resolver.security.risk.paths import Paths, Place
+from resolver.security.risk.paths import PathPlace, Paths
 
 MOST = 200_000
 """Characters of code that are parsed; of longer code only the strings are looked at."""
@@ -52,7 +52,7 @@ _GETTERS = re.compile(
 _READS = frozenset({"read", "read_text", "read_bytes", "readlines", "readline"})
 
 
-def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[Finding]:
+def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFinding]:
     """run: walks what is handed to a shell. Total: what is no Python is looked at as text."""
     cell = _CELL.match(code)
     if cell:
@@ -83,7 +83,7 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-def _strings(code: str, paths: Paths) -> Iterator[Finding]:
+def _strings(code: str, paths: Paths) -> Iterator[RiskFinding]:
     for found in _STRING.finditer(code):
         text = found[1] or found[2]
         if paths.is_credential(text):
@@ -96,7 +96,7 @@ class _Visit:
     run: RunShell
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
-    found: list[Finding] = field(default_factory=list)
+    found: list[RiskFinding] = field(default_factory=list)
     sends: list[tuple[str, bool]] = field(default_factory=list)
     reads_file: bool = False
     reads_secret: bool = False
@@ -132,7 +132,7 @@ class _Visit:
             self._metadata(node.value)
 
     def _metadata(self, text: str) -> None:
-        if "://" in text and judged(text) is Host.METADATA:
+        if "://" in text and judge_host(text) is NetworkHost.METADATA:
             self.found.append(high("cloud_metadata", text))
 
     def _dotted(self, node: ast.expr) -> str:
@@ -235,7 +235,7 @@ class _Visit:
         place = self.paths.place(path)
         if whole and place in WHOLE:
             self.found.append(high("destructive", f"removes {path}, {place.value}"))
-        elif place in {Place.SYSTEM, Place.IN_HOME, Place.OTHER}:
+        elif place in {PathPlace.SYSTEM, PathPlace.IN_HOME, PathPlace.OTHER}:
             self.found.append(medium("outside", f"removes {path}"))
 
     def _opened(self, node: ast.Call, path: str | None) -> None:
@@ -263,14 +263,19 @@ class _Visit:
             self.found.append(high("persistence", path))
         elif paths.is_kernel(path):
             self.found.append(high("container_escape", path))
-        elif paths.place(path) in {Place.SYSTEM, Place.IN_HOME, Place.OTHER, Place.GIT}:
+        elif paths.place(path) in {
+            PathPlace.SYSTEM,
+            PathPlace.IN_HOME,
+            PathPlace.OTHER,
+            PathPlace.GIT,
+        }:
             self.found.append(medium("outside", f"writes {path}"))
 
     def _connected(self, address: ast.expr) -> None:
         if not isinstance(address, ast.Tuple) or not address.elts:
             return  # a database's file, or what can't be read here
         text = self._text(address.elts[0])
-        if text is None or judged(text) in {Host.ELSEWHERE, Host.METADATA}:
+        if text is None or judge_host(text) in {NetworkHost.ELSEWHERE, NetworkHost.METADATA}:
             self.connects = True
 
     def _network(self, node: ast.Call, name: str, first: str | None) -> None:
@@ -279,14 +284,14 @@ class _Visit:
             url = self._text(node.args[1])
         data = any(k.arg in {"data", "json", "files", "content", "body"} for k in node.keywords)
         if _SENDERS.search(name) or (_GETTERS.search(name) and (data or len(node.args) > 1)):
-            if url is not None and judged(url) is Host.ELSEWHERE:
+            if url is not None and judge_host(url) is NetworkHost.ELSEWHERE:
                 self.sends.append((url, True))
         elif _GETTERS.search(name):
             self.fetches = True
-            if url is not None and judged(url) is Host.ELSEWHERE and "$(…)" in url:
+            if url is not None and judge_host(url) is NetworkHost.ELSEWHERE and "$(…)" in url:
                 self.sends.append((url, False))
 
-    def verdict(self) -> Iterator[Finding]:
+    def verdict(self) -> Iterator[RiskFinding]:
         """The findings of the single calls, and of what they are together."""
         yield from self.found
         carries = self.reads_file or self.reads_secret or self.dumps_environment
@@ -304,7 +309,14 @@ class _Visit:
 
 
 WHOLE = frozenset(
-    {Place.ROOT, Place.ABOVE, Place.REPOSITORY, Place.GIT, Place.HOME, Place.SYSTEM_TOP}
-    | {Place.SYSTEM, Place.DEVICE}
+    {
+        PathPlace.ROOT,
+        PathPlace.ABOVE,
+        PathPlace.REPOSITORY,
+        PathPlace.GIT,
+        PathPlace.HOME,
+        PathPlace.SYSTEM_TOP,
+    }
+    | {PathPlace.SYSTEM, PathPlace.DEVICE}
 )
 """What is not removed as a whole by ordinary work."""

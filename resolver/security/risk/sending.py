@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from resolver.security.risk.destruction import git_words
 from resolver.security.risk.expansion import OPAQUE
-from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.flows import urls_of
-from resolver.security.risk.hosts import Host, host_of, judged
+from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
 from resolver.security.risk.names import (
     DECODED,
     ENCODED,
@@ -20,7 +20,7 @@ from resolver.security.risk.names import (
     USED,
     is_secret_name,
 )
-from resolver.security.risk.walk import LITERAL, Call
+from resolver.security.risk.walk import LITERAL, ShellCall
 
 _CARRIES = frozenset({SECRET, ENVIRONMENT, FILE})
 _TELLS = frozenset({SECRET, ENVIRONMENT, IDENTITY, ENCODED})
@@ -50,7 +50,7 @@ _REMOTE_PATH = re.compile(r"(?:[\w.-]{1,64}@)?([\w.-]{2,253}|\[[0-9a-fA-F:]{2,45
 _METADATA_VARIABLE = re.compile(r"ACTIONS_(?:ID_TOKEN_REQUEST|RUNTIME)_|AWS_CONTAINER_CREDENTIALS")
 
 
-def sending_findings(call: Call) -> Iterator[Finding]:
+def sending_findings(call: ShellCall) -> Iterator[RiskFinding]:
     """What the call would send away, and to whom."""
     name = call.name
     yield from _sockets(call)
@@ -76,38 +76,38 @@ def sending_findings(call: Call) -> Iterator[Finding]:
         yield medium("publishes", call.text)
 
 
-def _looks_up_here(call: Call) -> bool:
+def _looks_up_here(call: ShellCall) -> bool:
     """Whether the tool reads a table of this machine, and asks no other."""
     return call.name == "getent" and call.operands[:1] in {("passwd",), ("group",), ("services",)}
 
 
-def _sockets(call: Call) -> Iterator[Finding]:
+def _sockets(call: ShellCall) -> Iterator[RiskFinding]:
     texts = [target for _, target in call.redirects] + list(call.args)
     for text in texts if call.name not in {"echo", "printf", "grep", "rg", "git"} else ():
         found = _DEVICE_NET.match(text)
-        if found and judged(found[1]) is not Host.LOCAL:
+        if found and judge_host(found[1]) is not NetworkHost.LOCAL:
             yield high("raw_connection", f"{call.text} {text}")
 
 
-def _metadata(call: Call) -> Iterator[Finding]:
+def _metadata(call: ShellCall) -> Iterator[RiskFinding]:
     if call.name in {"echo", "printf", "grep", "rg", "git", "sed"}:
         return
     reaches = call.name in _FETCHERS or call.name in _RAW
     for word in call.args:
         names = "://" in word or (reaches and not word.startswith("-"))
-        if names and judged(word) is Host.METADATA:
+        if names and judge_host(word) is NetworkHost.METADATA:
             yield high("cloud_metadata", call.text)
     if call.name in _FETCHERS and _METADATA_VARIABLE.search(" ".join(call.args)):
         yield high("cloud_metadata", call.text)
 
 
-def _fetcher(call: Call) -> Iterator[Finding]:
+def _fetcher(call: ShellCall) -> Iterator[RiskFinding]:
     urls = urls_of(call)
-    hosts = [judged(url) for url in urls] or [Host.UNKNOWN]
-    if all(host is Host.LOCAL for host in hosts):
+    hosts = [judge_host(url) for url in urls] or [NetworkHost.UNKNOWN]
+    if all(host is NetworkHost.LOCAL for host in hosts):
         return
-    to = host_of(urls[0]) if urls else "a machine that a variable names"
-    known = Host.ELSEWHERE in hosts or Host.METADATA in hosts
+    to = network_host_of(urls[0]) if urls else "a machine that a variable names"
+    known = NetworkHost.ELSEWHERE in hosts or NetworkHost.METADATA in hosts
     grave = high if known else medium
     if _sends_file(call):
         yield grave("exfiltration", f"sends data to {to}")
@@ -121,13 +121,13 @@ def _fetcher(call: Call) -> Iterator[Finding]:
         yield medium("sends", f"sends to {to}")
 
 
-def _uses_secret(call: Call) -> bool:
+def _uses_secret(call: ShellCall) -> bool:
     """A secret of the environment in the address or the body; one in a header is its use."""
     bodies = (*urls_of(call), *_values(call, (*_BODY, *_FORM)))
     return any(is_secret_name(name) for text in bodies for name in USED.findall(text))
 
 
-def _values(call: Call, names: tuple[str, ...]) -> list[str]:
+def _values(call: ShellCall, names: tuple[str, ...]) -> list[str]:
     found = []
     for index, arg in enumerate(call.args):
         if arg in names and index + 1 < len(call.args):
@@ -140,11 +140,11 @@ def _values(call: Call, names: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _option(call: Call, names: tuple[str, ...]) -> str | None:
+def _option(call: ShellCall, names: tuple[str, ...]) -> str | None:
     return next(iter(_values(call, names)), None)
 
 
-def _has_body(call: Call) -> bool:
+def _has_body(call: ShellCall) -> bool:
     names = (*_BODY, *_FORM, *_UPLOAD, "--post-data", "--body-data")
     if _values(call, names):
         return True
@@ -152,7 +152,7 @@ def _has_body(call: Call) -> bool:
     return (method or "").upper() in {"POST", "PUT", "PATCH", "DELETE"}
 
 
-def _sends_file(call: Call) -> bool:
+def _sends_file(call: ShellCall) -> bool:
     if _values(call, ("--post-file", "--body-file")):
         return True
     if call.name in {"http", "https", "xh"} and (call.reads_from or call.stdin.tags & _CARRIES):
@@ -166,7 +166,7 @@ def _sends_file(call: Call) -> bool:
     return stdin_given and LITERAL not in call.stdin.tags
 
 
-def _raw(call: Call) -> Iterator[Finding]:
+def _raw(call: ShellCall) -> Iterator[RiskFinding]:
     if call.name == "socat":
         yield from _socat(call)
         return
@@ -176,14 +176,14 @@ def _raw(call: Call) -> Iterator[Finding]:
     if call.has("z") or call.has("l", "--listen"):
         return
     host = call.operands[0] if call.operands else ""
-    if judged(host) is Host.LOCAL and "." not in host and not host.isdigit():
+    if judge_host(host) is NetworkHost.LOCAL and "." not in host and not host.isdigit():
         return
-    if judged(host) is Host.LOCAL:
+    if judge_host(host) is NetworkHost.LOCAL:
         return
     yield from _piped(call, host)
 
 
-def _socat(call: Call) -> Iterator[Finding]:
+def _socat(call: ShellCall) -> Iterator[RiskFinding]:
     text = call.text.lower()
     if "exec:" in text or "system:" in text:
         yield high("reverse_shell", call.text)
@@ -191,9 +191,9 @@ def _socat(call: Call) -> Iterator[Finding]:
         yield from _piped(call, re.sub(r".*?(?:tcp\d?|udp\d?|ssl):", "", text, count=1))
 
 
-def _piped(call: Call, host: str, *, least: bool = False) -> Iterator[Finding]:
+def _piped(call: ShellCall, host: str, *, least: bool = False) -> Iterator[RiskFinding]:
     """Something that comes in and goes to `host`."""
-    if judged(host) is Host.LOCAL:
+    if judge_host(host) is NetworkHost.LOCAL:
         return
     carried = call.stdin.tags & (_CARRIES | _TELLS | {DECODED})
     if carried or call.reads_from or call.stdin.text is None:
@@ -202,22 +202,22 @@ def _piped(call: Call, host: str, *, least: bool = False) -> Iterator[Finding]:
         yield medium("raw_connection", call.text)
 
 
-def _copied(call: Call) -> Iterator[Finding]:
+def _copied(call: ShellCall) -> Iterator[RiskFinding]:
     operands = call.operands
     for index, operand in enumerate(operands):
         found = _REMOTE_PATH.match(operand)
-        remote = found and judged(found[1]) is not Host.LOCAL
+        remote = found and judge_host(found[1]) is not NetworkHost.LOCAL
         if remote or operand.startswith(("rsync://", "sftp://")):
             last = index == len(operands) - 1 and len(operands) > 1
             yield (high if last else medium)("exfiltration" if last else "fetches", call.text)
 
 
-def _git(call: Call) -> Iterator[Finding]:
+def _git(call: ShellCall) -> Iterator[RiskFinding]:
     words = git_words(call)
     if words[:1] == ("push",):
         for word in words[1:]:
             if "://" in word or re.match(r"[\w.-]{1,64}@[\w.-]{1,253}:", word):
-                if judged(word) is not Host.LOCAL:
+                if judge_host(word) is not NetworkHost.LOCAL:
                     yield high("exfiltration", call.text)
             elif word in {"--all", "--mirror"}:
                 yield high("exfiltration", call.text)

@@ -5,9 +5,9 @@ addresses they name. Looked for by shape; nothing is parsed.
 import re
 from collections.abc import Callable, Iterator
 
-from resolver.security.risk.findings import Finding, high, medium
-from resolver.security.risk.hosts import Host, judged
-from resolver.security.risk.paths import Paths, Place
+from resolver.security.risk.findings import RiskFinding, high, medium
+from resolver.security.risk.hosts import NetworkHost, judge_host
+from resolver.security.risk.paths import PathPlace, Paths
 
 MOST = 100_000
 """Characters that are looked at."""
@@ -28,7 +28,9 @@ _STRING = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
 _REMOVES = re.compile(r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tree|rmtree|unlink)\b")
 
 
-def snippet_findings(code: str, paths: Paths, run: Callable[[str], object]) -> Iterator[Finding]:
+def snippet_findings(
+    code: str, paths: Paths, run: Callable[[str], object]
+) -> Iterator[RiskFinding]:
     """run: walks what is handed to a shell."""
     code = code[:MOST]
     for found in _RUNS.finditer(code):
@@ -42,14 +44,18 @@ def snippet_findings(code: str, paths: Paths, run: Callable[[str], object]) -> I
             yield medium("raw_connection", code)
     if _FETCH.search(code) and _ENVIRONMENT.search(code):
         known = [text[1] or text[2] for text in _STRING.finditer(code)]
-        if any("://" in text and judged(text) is Host.ELSEWHERE for text in known):
+        if any("://" in text and judge_host(text) is NetworkHost.ELSEWHERE for text in known):
             yield high("exfiltration", "sends the environment to another machine")
     removes = bool(_REMOVES.search(code))
     for found in _STRING.finditer(code):
         text = found[1] or found[2]
         if paths.is_credential(text):
             yield high("credential", text)
-        elif removes and paths.place(text) in {Place.ROOT, Place.HOME, Place.SYSTEM_TOP}:
+        elif removes and paths.place(text) in {
+            PathPlace.ROOT,
+            PathPlace.HOME,
+            PathPlace.SYSTEM_TOP,
+        }:
             yield high("destructive", f"removes {text}")
-        elif "://" in text and judged(text) is Host.METADATA:
+        elif "://" in text and judge_host(text) is NetworkHost.METADATA:
             yield high("cloud_metadata", text)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from resolver.security.risk.destruction import git_words
-from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.flows import READERS
 from resolver.security.risk.names import ENVIRONMENT, SECRET_WORD, USED, is_secret_name
-from resolver.security.risk.paths import Paths, Place, is_device
-from resolver.security.risk.walk import Call
+from resolver.security.risk.paths import PathPlace, Paths, is_device
+from resolver.security.risk.walk import ShellCall
 
 _TALKERS = frozenset({"echo", "printf", "test", "[", "[[", "git", "mkdir", "rmdir", "cd", "alias"})
 _PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "jq", "yq"})
@@ -21,8 +21,10 @@ _SEARCHED = re.compile(
     r"|PRIVATE KEY|password|passwd|secret|token|AKIA",
     re.I,
 )
-_OUTSIDE = frozenset({Place.SYSTEM, Place.SYSTEM_TOP, Place.OTHER, Place.GIT, Place.IN_HOME})
-_WIDE = frozenset({Place.ROOT, Place.HOME, Place.SYSTEM_TOP, Place.ABOVE})
+_OUTSIDE = frozenset(
+    {PathPlace.SYSTEM, PathPlace.SYSTEM_TOP, PathPlace.OTHER, PathPlace.GIT, PathPlace.IN_HOME}
+)
+_WIDE = frozenset({PathPlace.ROOT, PathPlace.HOME, PathPlace.SYSTEM_TOP, PathPlace.ABOVE})
 _HANDS_OUT = {
     ("gh", "auth", "token"), ("git", "credential", "fill"),
     ("gcloud", "auth", "print-access-token"),
@@ -49,7 +51,7 @@ _PRIVILEGED = re.compile(
 )
 
 
-def staying_findings(call: Call) -> Iterator[Finding]:
+def staying_findings(call: ShellCall) -> Iterator[RiskFinding]:
     """What the call would find out or leave behind."""
     yield from _credentials(call)
     yield from _environment(call)
@@ -59,7 +61,7 @@ def staying_findings(call: Call) -> Iterator[Finding]:
         yield from write_findings(target, call.paths)
 
 
-def write_findings(target: str, paths: Paths) -> Iterator[Finding]:
+def write_findings(target: str, paths: Paths) -> Iterator[RiskFinding]:
     """What it means to write to a path."""
     if target.startswith("/dev/fd/") or not target:
         return
@@ -72,13 +74,14 @@ def write_findings(target: str, paths: Paths) -> Iterator[Finding]:
     elif paths.is_credential(target) or paths.is_credential_folder(target):
         yield medium("credential", f"writes {target}")
     elif (
-        paths.place(target) in {Place.SYSTEM, Place.SYSTEM_TOP, Place.OTHER, Place.GIT}
-        or paths.place(target) is Place.IN_HOME
+        paths.place(target)
+        in {PathPlace.SYSTEM, PathPlace.SYSTEM_TOP, PathPlace.OTHER, PathPlace.GIT}
+        or paths.place(target) is PathPlace.IN_HOME
     ):
         yield medium("outside", f"writes {target}")
 
 
-def read_findings(path: str, paths: Paths) -> Iterator[Finding]:
+def read_findings(path: str, paths: Paths) -> Iterator[RiskFinding]:
     """What it means to read a path."""
     if paths.is_credential(path):
         yield high("credential", f"reads {path}")
@@ -86,7 +89,7 @@ def read_findings(path: str, paths: Paths) -> Iterator[Finding]:
         yield high("container_escape", f"reads {path}")
 
 
-def _paths_of(call: Call) -> tuple[str, ...]:
+def _paths_of(call: ShellCall) -> tuple[str, ...]:
     """The words that may be paths."""
     words = list(call.operands)
     if call.name in _PATTERN_FIRST and not call.has("ef", "--regexp", "--file", "--expression"):
@@ -96,7 +99,7 @@ def _paths_of(call: Call) -> tuple[str, ...]:
     return (*words, *call.reads_from)
 
 
-def _credentials(call: Call) -> Iterator[Finding]:
+def _credentials(call: ShellCall) -> Iterator[RiskFinding]:
     name = call.name
     for path in _paths_of(call) if name != "xargs" else call.reads_from:
         if call.paths.is_escape(path) and name not in {"echo", "printf", "grep", "rg"}:
@@ -119,7 +122,7 @@ def _credentials(call: Call) -> Iterator[Finding]:
     yield from _searches(call)
 
 
-def _searches(call: Call) -> Iterator[Finding]:
+def _searches(call: ShellCall) -> Iterator[RiskFinding]:
     """Wide searches for what credentials are called."""
     words = " ".join(call.args)
     if call.name == "find":
@@ -135,7 +138,7 @@ def _searches(call: Call) -> Iterator[Finding]:
         yield high("credential", call.text)
 
 
-def _environment(call: Call) -> Iterator[Finding]:
+def _environment(call: ShellCall) -> Iterator[RiskFinding]:
     if call.name in _PATTERN_FIRST and ENVIRONMENT in call.stdin.tags:
         looks = any(SECRET_WORD.search(word) for word in call.args)
         if looks and not call.has("v", "--invert-match"):
@@ -148,7 +151,7 @@ def _environment(call: Call) -> Iterator[Finding]:
             yield high("credential", f"shows a secret of the environment: {call.text}")
 
 
-def _persistence(call: Call) -> Iterator[Finding]:
+def _persistence(call: ShellCall) -> Iterator[RiskFinding]:
     name = call.name
     if name == "git":
         yield from _git_settings(call)
@@ -165,7 +168,7 @@ def _persistence(call: Call) -> Iterator[Finding]:
         yield high("persistence", call.text)
 
 
-def _git_settings(call: Call) -> Iterator[Finding]:
+def _git_settings(call: ShellCall) -> Iterator[RiskFinding]:
     words = git_words(call)
     if words[:1] != ("config",):
         return
@@ -183,12 +186,12 @@ def _git_settings(call: Call) -> Iterator[Finding]:
     }  # fmt: skip
     if plain or usual:
         return
-    inside = key.lower() == "core.hookspath" and call.paths.place(text) is Place.INSIDE
+    inside = key.lower() == "core.hookspath" and call.paths.place(text) is PathPlace.INSIDE
     helper = key.lower() == "credential.helper" and text in {"store", "cache", "", "manager"}
     yield (medium if inside or helper else high)("persistence", call.text)
 
 
-def _escapes(call: Call) -> Iterator[Finding]:
+def _escapes(call: ShellCall) -> Iterator[RiskFinding]:
     name, text = call.name, call.text
     out = (
         (name in _ESCAPES and not call.has("", "--help", "--version"))
@@ -203,7 +206,7 @@ def _escapes(call: Call) -> Iterator[Finding]:
         yield high("container_escape", text)
 
 
-def _written(call: Call) -> Iterator[str]:
+def _written(call: ShellCall) -> Iterator[str]:
     """The paths that the call writes to."""
     yield from call.writes_to
     operands = call.operands

@@ -13,9 +13,9 @@ from functools import cached_property
 from posixpath import basename
 
 from resolver.security.risk.expansion import Expander, Flow
-from resolver.security.risk.findings import Finding, high, medium
+from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.paths import Paths
-from resolver.shell.syntax import Pipeline, Redirect, Stage, assignment, parse
+from resolver.shell.syntax import Pipeline, PipelineStage, Redirect, assignment, parse
 from resolver.shell.wrappers import unwrapped
 
 DEEPEST = 10
@@ -36,7 +36,7 @@ LITERAL = "literal"
 
 
 @dataclass(frozen=True)
-class Call:
+class ShellCall:
     """One command. argv: expanded and unwrapped; never empty. raw: the words as written.
     stdin: what comes in. tags: where what was substituted in its words comes from.
     redirects: (operator, target). paths: how its paths are read. text: for a person.
@@ -98,12 +98,12 @@ class Call:
         return tuple(t for o, t in self.redirects if o in {"<", "<>"})
 
 
-Rules = Callable[[Call, "Walk"], Iterable[Finding]]
-Output = Callable[[Call, "Walk"], Flow]
+Rules = Callable[[ShellCall, "ShellWalk"], Iterable[RiskFinding]]
+Output = Callable[[ShellCall, "ShellWalk"], Flow]
 
 
 @dataclass
-class Walk:
+class ShellWalk:
     """One walk. rules: what is asked of each call. output: what a call writes.
 
     paths: where the shell is. written: what the script has put into files. fetched: files that
@@ -113,7 +113,7 @@ class Walk:
     paths: Paths
     rules: Rules
     output: Output
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[RiskFinding] = field(default_factory=list)
     variables: dict[str, Flow] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     fetched: set[str] = field(default_factory=set)
@@ -178,7 +178,7 @@ class Walk:
         finally:
             self.depth -= 1
 
-    def _stage(self, stage: Stage, stdin: Flow) -> Flow:
+    def _stage(self, stage: PipelineStage, stdin: Flow) -> Flow:
         if stage.body is None:
             return self._simple(stage, stdin)
         if stage.kind == "function":
@@ -190,11 +190,13 @@ class Walk:
             self.paths = before
         redirects, tags, text = self._redirected(stage.redirects)
         flow = Flow(flow.text, flow.tags | stdin.tags)
-        call = Call((stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, before)
+        call = ShellCall(
+            (stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, before
+        )
         self.findings.extend(self.rules(call, self))
         return flow
 
-    def _loop_variable(self, stage: Stage, stdin: Flow) -> None:
+    def _loop_variable(self, stage: PipelineStage, stdin: Flow) -> None:
         """What a loop's variable holds: its first value stands for all."""
         if stage.kind in {"for", "select"} and stage.words:
             name, values = stage.words[0], stage.words[2:]
@@ -216,7 +218,7 @@ class Walk:
         """Expands words with the variables as they are now."""
         return Expander(self.variables, self.substituted)
 
-    def _simple(self, stage: Stage, stdin: Flow) -> Flow:
+    def _simple(self, stage: PipelineStage, stdin: Flow) -> Flow:
         self.calls_left -= 1
         if self.calls_left < 0:
             return Flow()
@@ -240,12 +242,12 @@ class Walk:
             stdin = Flow(text, frozenset({LITERAL}) | more)
         for name, flow in sets:
             self.variables[name] = flow
-        call = Call(
+        call = ShellCall(
             tuple(argv) or ("",), tuple(words), stdin, frozenset(tags) | more, redirects, self.paths
         )
         return self.call(call)
 
-    def call(self, call: Call) -> Flow:
+    def call(self, call: ShellCall) -> Flow:
         """Judge one command, and what it runs; what it writes."""
         self.calls_left -= 1
         self.text_left -= sum(map(len, call.argv))
@@ -272,7 +274,7 @@ class Walk:
                 self.fetched.add(path)
         return flow
 
-    def _declare(self, call: Call) -> None:
+    def _declare(self, call: ShellCall) -> None:
         for word in call.args:
             found = assignment(word)
             if found is not None:
@@ -318,13 +320,13 @@ class Walk:
         return tuple(found), frozenset(tags), text
 
 
-def unwrapped_call(call: Call) -> Call:
+def unwrapped_call(call: ShellCall) -> ShellCall:
     """The command that wrappers such as sudo, env and timeout run in the end."""
     argv, as_root = unwrapped(call.argv)
     return replace(call, argv=argv, as_root=as_root) if argv != call.argv else call
 
 
-def as_call(call: Call, argv: Iterable[str], stdin: Flow | None = None) -> Call | None:
+def as_call(call: ShellCall, argv: Iterable[str], stdin: Flow | None = None) -> ShellCall | None:
     """A command that the call runs, in the same place; None for no words."""
     words = tuple(argv)
     if not words:

@@ -10,13 +10,13 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.asking import Asker
-from resolver.memory.condensers.base import Bound, Condenser
+from resolver.memory.condensers.base import Condenser, SizeBound
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.conversation import ConversationMemory
 from resolver.model import Completion, RequestedToolCall
 from tests.memory.logs import Log, started
 
-SMALL = Bound(5_000)
+SMALL = SizeBound(5_000)
 """About 20,000 characters."""
 
 

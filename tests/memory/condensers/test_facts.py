@@ -5,14 +5,14 @@ from hypothesis import given
 from pydantic_core import from_json
 
 from resolver.condenser_names import parse_condenser
-from resolver.consent import RiskLevel, Wanted
+from resolver.consent import PendingApproval, RiskLevel
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
 from resolver.events.log import dump_line
 from resolver.events.state import State
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.facts import ROOM, Facts
 from resolver.templates import render
@@ -102,7 +102,7 @@ def test_the_answer_of_a_person_stands_with_the_question() -> None:
 
 def decided(log: Log, command: str, approved: bool, reason: str = "") -> None:
     action = log.add(a.CmdRun(command=command, reply=log.reply()))
-    wanted = Wanted(kind="run", text=command, level=RiskLevel.HIGH)
+    wanted = PendingApproval(kind="run", text=command, level=RiskLevel.HIGH)
     log.add(ConfirmationAsked(action=action, wanted=wanted, shown_at=WHEN))
     log.add(ConfirmationAnswered(action=action, approved=approved, by="mona", reason=reason))
     log.add(o.ErrorObservation(content="denied", cause=action, code="denied"))
@@ -137,7 +137,7 @@ def test_decisions_survive_each_condenser_that_sums_up() -> None:
         for number in range(200):
             ran(log, f"ls {number}", "x" * 700)
         stages = parse_condenser(f"{name}(keep_first=0)")
-        parts = Parts(Bound(5_000), lambda: pytest.fail("asks no model"))
+        parts = Parts(SizeBound(5_000), lambda: pytest.fail("asks no model"))
         found = Condensing(make_condenser(stages, parts)).condense(log.state)
         assert found is not None
         assert "denied by mona: git push --force" in found.summary

@@ -4,10 +4,10 @@ from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import CHANGED, ORDINARY, Importance, importance
 from resolver.memory.condensers.making import Condensing
-from resolver.memory.condensers.view import Log as Shown
+from resolver.memory.condensers.view import AgentLog as Shown
 from resolver.memory.condensers.writing import FreeNotes
 from resolver.memory.conversation import ConversationMemory
 from resolver.model import PlanItem
@@ -61,7 +61,7 @@ def forgotten(log: Log) -> Log:
 
 def test_ordinary_output_goes_first_and_no_turn_is_forgotten_for_it() -> None:
     log = worked()
-    condensation = condense(log, Importance(Bound(12_000)))
+    condensation = condense(log, Importance(SizeBound(12_000)))
     assert condensation is not None
     assert condensation.masked and not condensation.forgotten
     shown = told(log)
@@ -72,7 +72,7 @@ def test_ordinary_output_goes_first_and_no_turn_is_forgotten_for_it() -> None:
 def test_the_most_ordinary_turns_go_before_those_that_changed_something() -> None:
     log = worked()
     ordinary(log, 120, size=300)
-    condensation = condense(log, Importance(Bound(6_000)))
+    condensation = condense(log, Importance(SizeBound(6_000)))
     assert condensation is not None and condensation.forgotten
     messages = ConversationMemory().messages(log.state)
     assert_pairs_are_complete(messages)
@@ -118,7 +118,7 @@ def test_a_thousand_changed_files_and_tests_have_a_bounded_summary() -> None:
         log.turn(a.CmdRun(command=f"pytest tests/test_{number}.py"), output)
         log.turn(a.Think(content=f"note {number} " * 40), o.Null())
     log.add(a.CondensationRequest())
-    condense(log, Importance(Bound(100_000)))
+    condense(log, Importance(SizeBound(100_000)))
     summary = of(log, Condensation)[-1].summary
     assert len(summary) < 28_000
     assert "src/file_999.py" in summary and "tests/test_999.py" in summary
@@ -146,7 +146,7 @@ def test_the_notes_of_a_model_stand_beside_the_facts_as_its_opinion() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting("The parser is in src/parse.py.")
-    condense(log, Importance(Bound(4_000), FreeNotes(asker(log, model))))
+    condense(log, Importance(SizeBound(4_000), FreeNotes(asker(log, model))))
     shown = told(log)
     assert "src/sum.py" in shown
     assert "It was written from the same log and can be wrong" in shown
@@ -158,7 +158,7 @@ def test_without_its_model_the_facts_stand_alone() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting(ModelError("no such key"))
-    condensation = condense(log, Importance(Bound(4_000), FreeNotes(asker(log, model))))
+    condensation = condense(log, Importance(SizeBound(4_000), FreeNotes(asker(log, model))))
     assert condensation is not None and condensation.notes == ""
     assert "src/sum.py" in condensation.summary
     ((about, message),) = warnings(log)
@@ -180,7 +180,7 @@ def test_an_edit_by_python_is_a_change() -> None:
 def test_the_summary_says_up_to_where_it_knows_the_run() -> None:
     log = started()
     ordinary(log, 60)
-    condense(log, Importance(Bound(4_000), keep_first=2, keep_last=5))
+    condense(log, Importance(SizeBound(4_000), keep_first=2, keep_last=5))
     [condensation] = of(log, Condensation)
     shown = Shown().view(log.state).turns
     assert f"{60 - len(shown)} steps left out." in condensation.summary

@@ -5,7 +5,7 @@ import pytest
 from resolver.condenser_names import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import MAKERS, Parts, make_condenser
 from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
 from resolver.memory.condensers.pipeline import Pipeline
@@ -27,7 +27,7 @@ def test_what_all_stages_do_is_one_event() -> None:
 def test_a_stage_sees_what_the_ones_before_it_leave() -> None:
     log = filled(30)
     window = make_condenser(
-        parse_condenser("masking(keep_last=2,at_once=1),window"), Parts(Bound(5_000), never)
+        parse_condenser("masking(keep_last=2,at_once=1),window"), Parts(SizeBound(5_000), never)
     )
     condensation = condense(log, window)
     assert condensation is not None and condensation.forgotten == ()

@@ -17,7 +17,7 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt, Warned
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing, Parts, make_condenser
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.model import PlanItem
@@ -90,7 +90,7 @@ def play(log: Log, move: Any) -> None:
 
 def parts(log: Log, bound: int) -> Parts:
     notes = ["1, 3, 5 and so on", "{}", ModelError("down"), '{"cause": ["x"]}', "words"] * 20
-    return Parts(Bound(bound), lambda: asker(log, Noting(*notes)))
+    return Parts(SizeBound(bound), lambda: asker(log, Noting(*notes)))
 
 
 def run(name: str, moves: list[Any], bound: int) -> Log:

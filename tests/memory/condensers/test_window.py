@@ -7,7 +7,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, SystemPrompt
-from resolver.memory.condensers.base import Bound
+from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.window import ConversationWindow
 from resolver.memory.conversation import ConversationMemory
@@ -15,7 +15,7 @@ from tests.memory.condensers.scenes import SMALL, condense, filled, of, told
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
-LARGE = Bound(10**6)
+LARGE = SizeBound(10**6)
 
 
 def test_a_short_conversation_is_left_alone() -> None:
@@ -94,7 +94,7 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
 
 def test_a_log_without_turns_has_nothing_to_forget() -> None:
     log = Log(SystemPrompt(content="rules"), task("x" * 10_000), a.CondensationRequest())
-    assert condense(log, ConversationWindow(Bound(10))) is None
+    assert condense(log, ConversationWindow(SizeBound(10))) is None
 
 
 def test_automatic_replies_go_and_the_users_words_stay() -> None:
@@ -128,7 +128,7 @@ def test_the_bound_is_that_of_the_models_window_and_is_asked_for_once() -> None:
         asked.append(1)
         return 10_000
 
-    bound = Bound(0, window)
+    bound = SizeBound(0, window)
     assert condense(filled(5), ConversationWindow(bound)) is None
     assert not asked
     assert condense(filled(20), ConversationWindow(bound)) is None
@@ -139,14 +139,14 @@ def test_the_bound_is_that_of_the_models_window_and_is_asked_for_once() -> None:
 def test_tokens_are_counted_by_what_the_last_call_had() -> None:
     log = filled(35)
     last = log.state.events[-3]
-    assert condense(log, ConversationWindow(Bound(10_000))) is None
+    assert condense(log, ConversationWindow(SizeBound(10_000))) is None
     completion = last.completion.model_copy(
         update={"tokens": last.completion.tokens.model_copy(update={"input": 15_000})}
     )
     again = Log(*log.state.events[:-3], last.model_copy(update={"completion": completion}))
     again.add(log.state.events[-2])
     again.add(log.state.events[-1])
-    assert condense(again, ConversationWindow(Bound(10_000))) is not None
+    assert condense(again, ConversationWindow(SizeBound(10_000))) is not None
 
 
 @given(
@@ -163,7 +163,7 @@ def test_a_condensation_never_parts_a_pair_or_forgets_the_task(
         log.turn(a.CmdRun(command="c"), o.CmdOutput(content="x" * size, exit_code=0))
     if wanted:
         log.add(a.CondensationRequest())
-    condensation = condense(log, ConversationWindow(Bound(1_200), first, last))
+    condensation = condense(log, ConversationWindow(SizeBound(1_200), first, last))
     if condensation:
         assert 0 not in condensation.forgotten and 1 not in condensation.forgotten
         assert len(condensation.forgotten) % 3 == 0

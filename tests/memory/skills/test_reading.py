@@ -11,7 +11,7 @@ from resolver.memory.skills.reading import (
     ALWAYS,
     MOST_SKILLS,
     Library,
-    Source,
+    SkillSource,
     read_library,
     shipped,
 )
@@ -19,10 +19,10 @@ from resolver.memory.skills.skill import Origin, Skill
 from resolver.templates import folder
 
 
-def source(files: Mapping[str, str | bytes], origin: Origin = Origin.REPOSITORY) -> Source:
+def source(files: Mapping[str, str | bytes], origin: Origin = Origin.REPOSITORY) -> SkillSource:
     contents = {p: t if isinstance(t, bytes) else t.encode() for p, t in files.items()}
     prefix = {Origin.ORGANIZATION: "ada/.github: ", Origin.SHIPPED: "shipped: "}.get(origin, "")
-    return Source(origin, tuple(contents), contents.get, prefix)
+    return SkillSource(origin, tuple(contents), contents.get, prefix)
 
 
 def library(files: Mapping[str, str | bytes]) -> Library:
@@ -250,7 +250,7 @@ def test_a_file_that_is_too_large_to_read_is_left_out_and_said() -> None:
         raise WorkspaceError(f"{path} has more than 9 bytes")
 
     paths = ("AGENTS.md", ".agents/skills/a.md", "b/AGENTS.md")
-    found = read_library([Source(Origin.REPOSITORY, paths, read)])
+    found = read_library([SkillSource(Origin.REPOSITORY, paths, read)])
     assert found.always == found.skills == ()
     assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
     assert found.instructions_at("b/") is None

@@ -12,18 +12,18 @@ from resolver.events import observations as o
 from resolver.events.base import Source as By
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.memory.skills.reading import Library, Source, read_library
+from resolver.memory.skills.reading import Library, SkillSource, read_library
 from resolver.memory.skills.recalling import (
     MAX_ALWAYS,
     MAX_FILE,
     MAX_TRIGGERED,
     NOTES,
     Loaded,
-    Notes,
+    NoteReader,
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.model import Actor, Comment, Completion, Limits, Task, Trigger, TriggerKind
+from resolver.model import Actor, Comment, Completion, RunLimits, Task, Trigger, TriggerKind
 from resolver.templates import render
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ FILES = {
 
 def library(files: Mapping[str, str] = FILES) -> Library:
     contents = {path: text.encode() for path, text in files.items()}
-    return read_library([Source(Origin.REPOSITORY, tuple(contents), contents.get)])
+    return read_library([SkillSource(Origin.REPOSITORY, tuple(contents), contents.get)])
 
 
 def opening(
@@ -57,7 +57,7 @@ def opening(
     return [
         life.RunStarted(
             run="r", version="1", task=task, base="0" * 40, agent="A", model="m", runtime="local",
-            limits=Limits(),
+            limits=RunLimits(),
         ),
         life.SystemPrompt(content="s", tools=tools),
         a.Message(content="The flaky words of a template, src/a.py", source=By.USER),
@@ -179,9 +179,9 @@ def test_the_template_that_a_failed_check_is_told_with_calls_for_no_skill() -> N
 
 def test_a_word_in_passing_calls_for_a_shipped_skill_only_where_its_files_are() -> None:
     skill = b"---\ntriggers: [maven]\nglobs: pom.xml\n---\nabout maven"
-    source = Source(Origin.SHIPPED, (".agents/skills/java.md",), lambda _: skill)
+    source = SkillSource(Origin.SHIPPED, (".agents/skills/java.md",), lambda _: skill)
     for files, is_loaded in (({"a.py": b"x"}, False), ({"app/pom.xml": b"x"}, True)):
-        own = Source(Origin.REPOSITORY, tuple(files), files.get)
+        own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
         recaller = SkillRecaller(read_library([own, source]))
         mentioned = numbered(opening("Our maven plugin calls it."))
         assert names(recalled(mentioned, recaller)) == ["java"] * is_loaded
@@ -228,7 +228,7 @@ def test_the_list_is_for_who_can_ask_and_where_there_is_more_than_the_shipped() 
     assert "the list of skills" in names(recalled(numbered(opening(tools=(*TOOLS, "recall")))))
     contents = {"x.md": b"---\ntriggers: [x]\n---\ny"}
     shipped = read_library(
-        [Source(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
+        [SkillSource(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
     )
     told = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
     assert told == []
@@ -236,13 +236,13 @@ def test_the_list_is_for_who_can_ask_and_where_there_is_more_than_the_shipped() 
 
 def test_a_delegate_is_told_for_its_own_task() -> None:
     words = "Do this: look why it is flaky"
-    log = [life.LimitsExtended(limits=Limits()), life.SystemPrompt(content="s", tools=TOOLS),
+    log = [life.LimitsExtended(limits=RunLimits()), life.SystemPrompt(content="s", tools=TOOLS),
            a.Message(content=words, source=By.USER)]  # fmt: skip
     assert names(recalled(numbered(log))) == ["AGENTS.md", "flaky"]
 
 
 def test_notes_of_earlier_runs_are_told_at_the_beginning() -> None:
-    notes = Notes("- the suite is slow", ("run r1",))
+    notes = NoteReader("- the suite is slow", ("run r1",))
     told = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
     assert names(told) == ["AGENTS.md", NOTES]
     assert told[1][1].about == "notes" and told[1][1].sources == ("run r1",)

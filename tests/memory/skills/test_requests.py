@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import Refused
-from resolver.memory.skills.requests import filled
-from resolver.memory.skills.skill import Input, Origin, Skill
+from resolver.memory.skills.requests import fill_task_skill
+from resolver.memory.skills.skill import Origin, Skill, SkillInput
 
-SINCE = Input(name="since", description="the tag before")
-STYLE = Input(name="style", default="short", choices=("short", "long"))
-COUNT = Input(name="count", type="integer", required=False)
-QUIET = Input(name="quiet", type="boolean", default="false")
+SINCE = SkillInput(name="since", description="the tag before")
+STYLE = SkillInput(name="style", default="short", choices=("short", "long"))
+COUNT = SkillInput(name="count", type="integer", required=False)
+QUIET = SkillInput(name="quiet", type="boolean", default="false")
 BODY = "From ${since} on, {{ style }}, {{count}}, ${ quiet }; ${other} stays."
 
 
-def task(*inputs: Input, body: str = BODY) -> Skill:
+def task(*inputs: SkillInput, body: str = BODY) -> Skill:
     path = ".agents/skills/notes.md"
     return Skill("notes", "", body, path, Origin.REPOSITORY, "task", inputs=inputs)
 
@@ -33,32 +33,34 @@ ALL = task(SINCE, STYLE, COUNT, QUIET)
 
 def refusal(words: str) -> str:
     with pytest.raises(Refused) as caught:
-        filled(ALL, words)
+        fill_task_skill(ALL, words)
     assert caught.value.next_step == "Ask again with its inputs: `/notes since=...`."
     return caught.value.what
 
 
 def test_values_are_put_into_both_kinds_of_places() -> None:
-    text = filled(ALL, "since=v1.2 style=long count=7 quiet=YES and be kind")
+    text = fill_task_skill(ALL, "since=v1.2 style=long count=7 quiet=YES and be kind")
     assert text == "From v1.2 on, long, 7, true; ${other} stays."
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    assert filled(ALL, "since=v1") == "From v1 on, short, , false; ${other} stays."
+    assert fill_task_skill(ALL, "since=v1") == "From v1 on, short, , false; ${other} stays."
 
 
 def test_quotes_hold_blanks_together() -> None:
-    assert "From the first tag on" in filled(ALL, """since="the first  tag" """)
-    assert "From it's on" in filled(ALL, '''since="it's"''')
+    assert "From the first tag on" in fill_task_skill(ALL, """since="the first  tag" """)
+    assert "From it's on" in fill_task_skill(ALL, '''since="it's"''')
 
 
 def test_a_value_is_data_and_no_template() -> None:
-    text = filled(task(SINCE, STYLE, body="${since}"), "since='{{ style }} ${style} \\1 \\g<0>'")
+    text = fill_task_skill(
+        task(SINCE, STYLE, body="${since}"), "since='{{ style }} ${style} \\1 \\g<0>'"
+    )
     assert text == "{{ style }} ${style} \\1 \\g<0>"
 
 
 def test_a_skill_without_inputs_takes_all_words_as_they_are() -> None:
-    assert filled(task(), "a=b ${since}") == BODY
+    assert fill_task_skill(task(), "a=b ${since}") == BODY
 
 
 @pytest.mark.parametrize(
@@ -82,12 +84,12 @@ def test_what_is_wrong_is_said_with_all_inputs(words: str, said: str) -> None:
 
 
 def test_an_equals_sign_inside_of_a_word_is_no_input() -> None:
-    assert "From v1 on" in filled(ALL, "since=v1 see https://example.org/?a=b")
+    assert "From v1 on" in fill_task_skill(ALL, "since=v1 see https://example.org/?a=b")
 
 
 @given(st.text(max_size=80))
 def test_any_words_give_a_text_or_a_refusal(words: str) -> None:
     try:
-        assert filled(ALL, words)
+        assert fill_task_skill(ALL, words)
     except Refused as refused:
         assert refused.what

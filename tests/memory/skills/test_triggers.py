@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.skills.triggers import MAX_TEXT, found, prepared
+from resolver.memory.skills.triggers import MAX_TEXT, find_triggers, prepare_text
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from resolver.memory.skills.triggers import MAX_TEXT, found, prepared
     ],
 )
 def test_a_trigger_is_found(trigger: str, text: str) -> None:
-    assert found(trigger, prepared(text))
+    assert find_triggers(trigger, prepare_text(text))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_a_trigger_is_found(trigger: str, text: str) -> None:
     ],
 )
 def test_a_trigger_is_not_found(trigger: str, text: str) -> None:
-    assert not found(trigger, prepared(text))
+    assert not find_triggers(trigger, prepare_text(text))
 
 
 def test_the_words_are_given_as_they_were_said() -> None:
-    assert found("flaky test", prepared("one Flaky\n test")) == "Flaky test"
+    assert find_triggers("flaky test", prepare_text("one Flaky\n test")) == "Flaky test"
 
 
 LONG = {
@@ -99,16 +99,16 @@ LONG = {
 @pytest.mark.parametrize("text", LONG.values(), ids=list(LONG))
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
-    ready = prepared(text)
+    ready = prepare_text(text)
     for trigger in ("go", "Go", "a b", "c++", "flaky test"):
-        found(trigger, ready)
+        find_triggers(trigger, ready)
     assert time.process_time() - began < 5
 
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
 def test_any_trigger_and_any_text_are_taken(trigger: str, text: str) -> None:
     if trigger.strip():
-        words = found(trigger, prepared(text))
+        words = find_triggers(trigger, prepare_text(text))
         assert words == "" or len(words.split()) == len(trigger.split())
 
 
@@ -116,4 +116,4 @@ def test_any_trigger_and_any_text_are_taken(trigger: str, text: str) -> None:
 def test_a_word_is_found_exactly_where_it_stands_alone(word: str, text: str) -> None:
     whole = word in "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
     if text.isascii() and "@" not in text and "://" not in text:
-        assert bool(found(word, prepared(text))) == whole
+        assert bool(find_triggers(word, prepare_text(text))) == whole
