@@ -29,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.condenser_names import PARAMETERS, parse_condenser
+from resolver.config.condenser_names import PARAMETERS, parse_condenser
 from resolver.controller.controller import AgentController
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -42,11 +42,11 @@ from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.asking import Asker
 from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.making import Condensing, Parts, make_condenser
+from resolver.memory.condensers.model_call import Asker
+from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, RequestedToolCall, RunLimits, Tokens
+from resolver.models.run import Completion, RequestedToolCall, RunLimits, Tokens
 
 ALL = (*(n for n in PARAMETERS if n != "browser"), "browser,masking,importance")
 """A row of its own for `browser` would be that of `none`: nothing is browsed."""

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.workspace.history import first_parents
-from resolver.workspace.workspace import Workspace
+from resolver.git.history import first_parents
+from resolver.git.workspace import Workspace
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
 

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from resolver.locating.grammars import syntax_of
-from resolver.locating.source import read_source
+from resolver.code_index.grammars import syntax_of
+from resolver.code_index.source import read_source
 
 KINDS = {
     "JavaScript": {"function", "class", "method", "generator", "getter", "setter"},

@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from resolver.locating.index import CodeIndex
-from resolver.workspace.git import HostGit
+from resolver.code_index.index import CodeIndex
+from resolver.git.git import HostGit
 
 
 def main() -> None:

@@ -34,9 +34,9 @@ from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
 from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import Importance
-from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.registry import Condensing
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, RequestedToolCall, RunLimits
+from resolver.models.run import Completion, RequestedToolCall, RunLimits
 
 SIZES = (200, 200, 500, 500, 1_000, 1_000, 2_000, 4_000, 8_000, 32_000)
 

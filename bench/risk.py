@@ -11,8 +11,8 @@ import statistics
 import time
 from collections import Counter
 
-from resolver.consent import RiskLevel
 from resolver.events.actions import CmdRun
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
 from tests.security.command_lists import commands, is_held_back
 

@@ -24,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
+from resolver.git.bundle import unbundle
+from resolver.git.workspace import Workspace
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
-from resolver.workspace.bundle import unbundle
-from resolver.workspace.workspace import Workspace
 from tests.parts.sandboxes import git_dir_tar
 
 LABEL = "bench-sandbox"

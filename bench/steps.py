@@ -31,9 +31,9 @@ from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import Importance
-from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.registry import Condensing
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, RequestedToolCall, RunLimits
+from resolver.models.run import Completion, RequestedToolCall, RunLimits
 from resolver.security.redaction import Redactor
 
 PEERS = Path(__file__).parent / "peers"

@@ -24,14 +24,14 @@
     Stopped                       1   a person or a signal ended the run
 
 The number is the exit code of the command line. Each error says what happened
-and what to do next; `resolver.cli` prints both, the forge comment shows both.
+and what to do next; `resolver.cli.main` prints both, the forge comment shows both.
 """
 
 from typing import ClassVar, Literal
 
 Cause = Literal[
     "",
-    # of a forge, see resolver.causes
+    # of a forge, see resolver.models.known_failures
     "archived", "disabled", "sso", "moved", "locked", "issues_off", "pull_requests_off",
     "workflow_files", "secret_scanning", "branch_protected", "large_files", "push_rule",
     "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",

@@ -5,13 +5,13 @@ from typing import Any, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from resolver.settings import Settings, extra
+from resolver.config.settings import Settings, extra
 
 HEAD = """# Settings
 
-Made from `resolver/settings.py` by `make docs`. First wins: command-line options, Action inputs,
-environment, `.github/resolver.yml` of the target's default branch (only the knobs marked
-*repository*), defaults. Every knob can be set in the environment as `RESOLVER_<NAME>` and as an
+Made from the modules in `resolver/config/` by `make docs`. First wins: command-line options, Action
+inputs, environment, `.github/resolver.yml` of the target's default branch (only the settings marked
+*repository*), defaults. Every setting can be set in the environment as `RESOLVER_<NAME>` and as an
 Action input; the names in the third column work as well. A variable `RESOLVER_...` that is no
 setting is ignored with a warning that names the most similar setting.
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from resolver.bounded_yaml import LARGEST, MOST_REPEATED, read_yaml
+from resolver.config.bounded_yaml import LARGEST, MOST_REPEATED, read_yaml
 
 
 @pytest.mark.parametrize(

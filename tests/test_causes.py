@@ -2,8 +2,8 @@
 
 import pytest
 
-from resolver.causes import OUTAGES, of_network, push_failure, response_failure
 from resolver.errors import Cause
+from resolver.models.known_failures import OUTAGES, of_network, push_failure, response_failure
 
 PUSHES: list[tuple[str, Cause]] = [
     ("remote: Permission to o/r.git denied to github-actions[bot].\nfatal: unable to access "

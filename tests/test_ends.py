@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.ends import keep_last_lines
+from resolver.models.truncate import keep_last_lines
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.tags import write_tags
+from resolver.config.templates import render
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.templates import render
 
 
 class AnsweringAgent(CodeActAgent):

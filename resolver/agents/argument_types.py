@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from resolver.events.base import ActionBase
-from resolver.model import Declined, PlanItem
+from resolver.models.run import Declined, PlanItem
 
 MAX_TIMEOUT = 3600.0
 """Seconds; the most a model may ask for."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from resolver.agents.argument_types import Arguments, Words, json_list, partial_is_no
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import CodePlace
+from resolver.models.run import CodePlace
 
 MOST_TERMS = 8
 MOST_STARTS = 5

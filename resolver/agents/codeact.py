@@ -1,12 +1,12 @@
 """The default agent: a model that acts by writing code, one step at a time."""
 
+from resolver.agents.available_tools import NOTHING, AvailableTools
 from resolver.agents.mcp_tools import TAG, native_names, native_specs, tools_text
-from resolver.agents.offer import NOTHING, AvailableTools
-from resolver.agents.offered import refuse_if_unavailable
 from resolver.agents.replies import next_action, read_reply, tools_offered_in
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import available_tags
 from resolver.agents.thread_arguments import correct_thread_answers
+from resolver.agents.tool_access import refuse_if_unavailable
 from resolver.agents.tools import available_tools, tool_specs
 from resolver.errors import ContextWindowExceeded
 from resolver.events.actions import CondensationRequest
@@ -15,7 +15,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import JsonObject
+from resolver.models.run import JsonObject
 
 
 class CodeActAgent:

@@ -1,14 +1,14 @@
 """An agent that a repository brings: the house rules, then its file's own words."""
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import MCP, AgentDefinition
-from resolver.agents.offer import AvailableTools
 from resolver.agents.system_prompt import render_tag_dialect
 from resolver.agents.tools import available_tools
+from resolver.config.templates import render
 from resolver.events.lifecycle import SystemPrompt
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.templates import render
 
 
 class DefinedAgent(CodeActAgent):

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from resolver.agents.answering import AnsweringAgent
-from resolver.agents.offered import refuse_unavailable
+from resolver.agents.tool_access import refuse_unavailable
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import Dialect
-from resolver.model import CodePlace
+from resolver.models.run import CodePlace
 
 TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
 

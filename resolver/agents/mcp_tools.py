@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from resolver.agents.markup import Block, write_block
+from resolver.config.templates import render
 from resolver.events.actions import McpCall
-from resolver.model import JsonObject, McpTool
-from resolver.templates import render
+from resolver.models.run import JsonObject, McpTool
 
 TAG = "mcp"
 MAX_NAME = 64

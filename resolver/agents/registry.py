@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Literal
 
+from resolver.agents.available_tools import NOTHING, AvailableTools
 from resolver.agents.base import Agent
 from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.codeact import CodeActAgent
@@ -14,7 +15,6 @@ from resolver.agents.defined import DefinedAgent
 from resolver.agents.definitions import AgentDefinition, Definitions
 from resolver.agents.dummy import DummyAgent
 from resolver.agents.loc import LocAgent
-from resolver.agents.offer import NOTHING, AvailableTools
 from resolver.agents.readonly import READ_ONLY, ReadOnlyAgent
 from resolver.agents.reviewer import REVIEWER, ReviewerAgent
 from resolver.agents.tool_calls import did_you_mean

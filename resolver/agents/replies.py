@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from resolver.agents.fenced import find_fenced_code
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of_call
+from resolver.config.templates import render
 from resolver.events.actions import CmdRun, Finish, Invalid, IPythonRunCell, Message, Think
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion, McpTool
-from resolver.templates import render
+from resolver.models.run import Completion, McpTool
 
 EXIT = "/exit"
 """A reply of this word alone ends the run: models know it from chats in a terminal."""

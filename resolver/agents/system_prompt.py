@@ -6,10 +6,10 @@ from typing import Any
 from resolver.agents.argument_types import MAX_TIMEOUT
 from resolver.agents.tags import write_tags
 from resolver.agents.tools import DelegateAgent
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.memory.conversation import Dialect
-from resolver.model import PlanItem
-from resolver.templates import render
+from resolver.models.run import PlanItem
 
 _EXAMPLES = {
     "bash": a.CmdRun(command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"),

@@ -15,10 +15,10 @@ from resolver.agents.mcp_tools import TAG as MCP
 from resolver.agents.mcp_tools import call_of_tag, write_call
 from resolver.agents.thread_arguments import write_answers
 from resolver.agents.tool_calls import action_of, did_you_mean
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import JsonObject, McpTool
-from resolver.templates import render
+from resolver.models.run import JsonObject, McpTool
 
 _CONTENT = {
     "execute_bash": ("execute_bash", "command"),

@@ -7,7 +7,7 @@ that no text can end its own block, whatever markup it imitates.
 import hashlib
 from typing import Any
 
-from resolver.agents.around_prompt import (
+from resolver.agents.context_prompt import (
     ROOM,
     PromptRoom,
     fit_pull,
@@ -17,12 +17,12 @@ from resolver.agents.around_prompt import (
     render_pictures,
     render_references,
 )
-from resolver.agents.asked_prompt import render_requested_threads
-from resolver.agents.pull_prompt import render_pull_request, who
-from resolver.ends import BEGINNING, shorten_thread
+from resolver.agents.pull_request_prompt import render_pull_request, who
+from resolver.agents.threads_prompt import render_requested_threads
+from resolver.config.templates import render
 from resolver.memory.text import truncate_middle
-from resolver.model import Comment, Task
-from resolver.templates import render
+from resolver.models.run import Comment, Task
+from resolver.models.truncate import BEGINNING, shorten_thread
 
 MAX_BODY = 40_000
 """Characters of the description that are told."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from resolver.agents.argument_types import json_list
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.pull import ThreadAnswer
-from resolver.templates import render
+from resolver.models.pull_request import ThreadAnswer
 
 LONGEST_ANSWER = 4_000
 """Characters; it is one reply in a conversation, not a report."""

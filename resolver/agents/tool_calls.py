@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from resolver.agents.arguments import TOOLS
 from resolver.agents.mcp_tools import call_of, native_names, tool_signature
 from resolver.agents.tools import TOOL_NAMES, tool_usage
+from resolver.config.templates import render
 from resolver.events.actions import Invalid
 from resolver.events.base import ActionBase, ToolCall
 from resolver.memory.text import truncate_middle
-from resolver.model import JsonObject, McpTool, RequestedToolCall
-from resolver.templates import render
+from resolver.models.run import JsonObject, McpTool, RequestedToolCall
 
 EXCERPT = 300
 """Characters of a model's own words that are quoted back to it."""

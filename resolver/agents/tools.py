@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from resolver.agents.arguments import TOOLS
-from resolver.model import JsonObject
-from resolver.templates import render
+from resolver.config.templates import render
+from resolver.models.run import JsonObject
 
 TOOL_NAMES = tuple(TOOLS)
 

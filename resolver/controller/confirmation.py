@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from resolver.consent import PendingApproval, RiskLevel, number_for
+from resolver.config.templates import render
 from resolver.controller.control import Approve, Deny
 from resolver.controller.requests import Requests
 from resolver.events import actions as a
@@ -26,10 +26,10 @@ from resolver.events.log import SANDBOX_ACTIONS, Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.model import RunState
+from resolver.models.approval import PendingApproval, RiskLevel, number_for
+from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk
-from resolver.templates import render
 
 CHECKED = (*SANDBOX_ACTIONS, a.McpCall)
 """The actions that do something. What only looks a thing up for the agent (Recall, a search of the

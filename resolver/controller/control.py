@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from resolver.errors import ResolverError
-from resolver.model import Extension
+from resolver.models.run import Extension
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from resolver.agents.base import Agent
 from resolver.agents.replies import has_more
+from resolver.config.templates import render
 from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
 from resolver.controller.control import Control
@@ -28,8 +29,7 @@ from resolver.events.log import SANDBOX_ACTIONS, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.memory.skills.recalling import NothingRecalled, Recaller
-from resolver.model import Declined, Outcome, RunLimits, RunState
-from resolver.templates import render
+from resolver.models.run import Declined, Outcome, RunLimits, RunState
 
 logger = logging.getLogger("resolver.controller")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from resolver.agents.base import Agent
+from resolver.config.templates import render
 from resolver.errors import ContextWindowExceeded, LogError, ModelError
 from resolver.events import actions as a
 from resolver.events.base import Source
@@ -23,8 +24,7 @@ from resolver.events.log import Event, parse_logged_event, stored_line
 from resolver.events.observations import DelegateResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.model import Completion, Outcome, RunLimits
-from resolver.templates import render
+from resolver.models.run import Completion, Outcome, RunLimits
 
 MAX_DEPTH = 2
 """How deep delegates may go: a delegate of the run's agent may have one itself, and that is all."""

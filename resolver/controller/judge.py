@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from resolver.consent import RiskLevel
+from resolver.config.templates import render
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import Warned
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, gravest, shown
-from resolver.templates import render
 
 JUDGED = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
 """What is shown to the model: views and edits of files are left to the rules."""

@@ -7,11 +7,11 @@ import math
 from datetime import datetime
 from typing import Literal
 
+from resolver.config.templates import render
 from resolver.errors import LimitReached
 from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.model import Extension, RunLimits
-from resolver.templates import render
+from resolver.models.run import Extension, RunLimits
 
 Bound = Literal["iterations", "budget", "time"]
 

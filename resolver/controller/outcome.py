@@ -6,7 +6,7 @@ from resolver.controller.limits import bound_reached
 from resolver.events import actions as a
 from resolver.events.base import Source
 from resolver.events.state import State
-from resolver.model import Outcome, RunState
+from resolver.models.run import Outcome, RunState
 
 _NOTHING = re.compile(
     r"(?:there is )?(?:nothing|none|no(?: remaining)? (?:work|doubts)|n/?a|-)"

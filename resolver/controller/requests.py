@@ -7,7 +7,7 @@ logs say the same as its own.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from resolver.consent import PendingApproval
+from resolver.config.templates import render
 from resolver.controller.control import (
     Approve,
     Control,
@@ -27,8 +27,8 @@ from resolver.events.lifecycle import Warned
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
-from resolver.model import RunLimits, RunState
-from resolver.templates import render
+from resolver.models.approval import PendingApproval
+from resolver.models.run import RunLimits, RunState
 
 MAX_PAUSE = 3600.0
 """Seconds; the default for how long a run waits in a pause."""

@@ -8,14 +8,14 @@ which differ in numbers alone. What nobody chose (temporary paths, hashes, times
 from collections import deque
 from functools import cached_property
 
-from resolver.controller.noise import mask_numbers, normalize_output
+from resolver.controller.normalize import mask_numbers, normalize_output
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.model import RunState
+from resolver.models.run import RunState
 
 REPEATS = 4
 """The same action with the same result."""

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.events.base import ActionBase
-from resolver.model import CodePlace, Declined, PlanItem, RunState
-from resolver.pull import ThreadAnswer
+from resolver.models.pull_request import ThreadAnswer
+from resolver.models.run import CodePlace, Declined, PlanItem, RunState
 
 
 class CmdRun(ActionBase):

@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from resolver.consent import PendingApproval, RiskLevel
 from resolver.events.base import SCHEMA_VERSION, EventBase
-from resolver.model import Completion, JsonObject, McpTool, RunLimits, Task
+from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
 
 ROOT_STAGE = "checkout"
 """Stage whose detail is the repository's path in the sandbox."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from resolver.errors import Cause
 from resolver.events.base import ObservationBase
-from resolver.model import RunState
+from resolver.models.run import RunState
 
 
 class CmdOutput(ObservationBase):

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from resolver.errors import LogError, LogTooNew
 from resolver.events.log import LONGEST_LINE, parse_line
 from resolver.events.reading import open_log_file
-from resolver.model import JsonObject
+from resolver.models.run import JsonObject
 
 LOST = -1
 """What a field that must name an event names when that event is lost."""

@@ -6,7 +6,7 @@ from pydantic.json_schema import models_json_schema
 
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.events.log import KnownEvent
-from resolver.model import JsonObject
+from resolver.models.run import JsonObject
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

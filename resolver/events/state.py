@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from resolver.ends import keep_last_lines
 from resolver.errors import Cause, LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.log import RUNNABLE, Event
-from resolver.model import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
+from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
+from resolver.models.truncate import keep_last_lines
 
 TAIL = 2_000
 """Characters of output kept for a command in `State.commands`."""

@@ -5,7 +5,7 @@ every reply. No provider is named here.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 ChatMessage = dict[str, Any]
 """One message as OpenAI's chat completions word it: `role`, `content`, `tool_calls`, ..."""

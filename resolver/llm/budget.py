@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from resolver.errors import LimitReached
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.model import Tokens
+from resolver.models.run import Tokens
 
 MoneyLeft = Callable[[], float]
 """US dollars that may still be spent."""

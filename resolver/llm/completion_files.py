@@ -8,7 +8,7 @@ from typing import Any
 
 from resolver.errors import ModelError
 from resolver.llm.base import ChatMessage, Model, ToolSpec, WrappedModel
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 logger = logging.getLogger("resolver.llm")
 

@@ -10,7 +10,7 @@ from resolver.errors import ModelError
 from resolver.llm.config import ModelConfig
 from resolver.llm.library import entry_of, litellm, quiet, wire_name
 from resolver.llm.request import access
-from resolver.model import Completion, Tokens
+from resolver.models.run import Completion, Tokens
 
 MAX_TEXT = 8_000
 """Characters of a text that are looked at: what all such models take."""

@@ -6,7 +6,7 @@ from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from resolver.llm.base import ChatMessage, Model, ToolSpec
 from resolver.llm.replies import paid_together
 from resolver.llm.router import RoutingRule, choose
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 REFUSED = "content_filter"
 """`Completion.finish_reason` of a reply that the provider held back."""

@@ -18,7 +18,7 @@ import httpx
 
 from resolver.llm.config import ModelConfig
 from resolver.llm.transport import BoundedClient
-from resolver.model import Tokens
+from resolver.models.run import Tokens
 
 _SHARED_TIMEOUT = 600.0  # only for a request that brings none
 

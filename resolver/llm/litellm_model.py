@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
+from resolver.config.templates import render
 from resolver.errors import LimitReached
 from resolver.llm.base import ChatMessage, OnRetry, ToolSpec
 from resolver.llm.budget import (
@@ -28,8 +29,7 @@ from resolver.llm.replies import completion_of, paid_together, tokens_of, writte
 from resolver.llm.request import request_for
 from resolver.llm.streaming import collected
 from resolver.llm.transport import BoundedClient
-from resolver.model import Completion, Tokens
-from resolver.templates import render
+from resolver.models.run import Completion, Tokens
 
 _LONGEST_WAIT = 60.0  # of our own choice, seconds
 _LONGEST_REQUESTED_WAIT = 120.0  # when the endpoint asks for it

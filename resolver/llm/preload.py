@@ -13,7 +13,7 @@ from resolver.llm.base import ChatMessage
 from resolver.llm.config import ModelConfig
 from resolver.llm.library import LIBRARY_LOCK, entry_of, litellm, price_of, wire_name
 from resolver.llm.request import request_for
-from resolver.model import Tokens
+from resolver.models.run import Tokens
 
 logger = logging.getLogger("resolver.llm")
 

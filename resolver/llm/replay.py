@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from resolver.errors import ModelError, ReplayExhausted
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 
 class ReplayModel:

@@ -4,7 +4,7 @@ counts are bounded, and an answer without a message is none.
 
 from typing import Any
 
-from resolver.model import Completion, RequestedToolCall, Tokens
+from resolver.models.run import Completion, RequestedToolCall, Tokens
 
 
 def completion_of(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.errors import UsageError
 from resolver.llm.replay import ReplayModel
-from resolver.model import Completion, RequestedToolCall
+from resolver.models.run import Completion, RequestedToolCall
 
 
 class ScriptedReply(BaseModel):

@@ -14,7 +14,7 @@ from resolver import __version__
 from resolver.mcp.endpoint import Address, Endpoint
 from resolver.mcp.http import over_http
 from resolver.mcp.lines import over_pipe
-from resolver.model import JsonObject
+from resolver.models.run import JsonObject
 
 if TYPE_CHECKING:
     from mcp import ClientSession

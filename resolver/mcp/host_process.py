@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from resolver.scratch import temporary_directory
+from resolver.config.temporary_directory import temporary_directory
 
 END_SECONDS: Final = 2.0
 """What it has to end when its input has ended, and again when it was asked to by a signal."""

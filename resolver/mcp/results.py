@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from resolver.config.templates import render
 from resolver.events.observations import McpResult
 from resolver.mcp.schemas import Clean, shorten_schema
-from resolver.model import JsonObject
-from resolver.templates import render
+from resolver.models.run import JsonObject
 
 MAX_TEXT: Final = 30_000
 """Characters that are told; the whole is kept in a file of the sandbox."""

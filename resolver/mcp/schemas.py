@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from resolver.model import JsonObject
+from resolver.models.run import JsonObject
 
 MAX_SCHEMA: Final = 6_000
 """Characters of one tool's schema. A larger one loses its descriptions, then its inner parts."""

@@ -13,15 +13,15 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from resolver.config.templates import render
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
 from resolver.mcp.endpoint import Endpoint
-from resolver.mcp.listing import ToolListing, offered
 from resolver.mcp.results import Keep, observation_of_result
 from resolver.mcp.schemas import Clean, shorten_schema
-from resolver.model import JsonObject, McpTool
-from resolver.templates import render
+from resolver.mcp.tool_listing import ToolListing, offered
+from resolver.models.run import JsonObject, McpTool
 
 T = TypeVar("T")
 

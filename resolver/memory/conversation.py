@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from resolver.config.templates import render
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
@@ -17,8 +18,7 @@ from resolver.memory.pictures import Pictures, first_shown, images_of
 from resolver.memory.shown import action_text, note_text, result_text
 from resolver.memory.text import marker_for
 from resolver.memory.turns import History, Turn
-from resolver.model import JsonObject, RequestedToolCall
-from resolver.templates import render
+from resolver.models.run import JsonObject, RequestedToolCall
 
 Dialect = Literal["tools", "tags"]
 

@@ -16,10 +16,10 @@ from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
 from resolver.memory.outcomes import checks_in, command_outcome
 from resolver.memory.text import truncate_middle
-from resolver.model import PlanItem
-from resolver.shell.checks import read_checks
-from resolver.shell.code import written_in
-from resolver.shell.writes import written_paths
+from resolver.models.run import PlanItem
+from resolver.security.shell.checks import read_checks
+from resolver.security.shell.code import written_in
+from resolver.security.shell.writes import written_paths
 
 ROOM = 24_000
 """Characters that all of it has, about."""

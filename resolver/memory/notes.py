@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from resolver.config.templates import render
 from resolver.errors import ResolverError
 from resolver.events.actions import Remember
 from resolver.events.base import ObservationBase
@@ -25,7 +26,6 @@ from resolver.events.state import State
 from resolver.memory.skills.recalling import NoteReader
 from resolver.security.formats import find_credentials
 from resolver.security.redaction import MARK
-from resolver.templates import render
 
 MOST_OF_RUN = 8
 """Notes that one run may make."""

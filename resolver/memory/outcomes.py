@@ -1,11 +1,11 @@
 """What a command line was for and what came of it, read off its text and its output.
 
-Rules of thumb; what a check is stands in `resolver.shell.checkers`.
+Rules of thumb; what a check is stands in `resolver.security.shell.checkers`.
 """
 
 import re
 
-from resolver.shell.checks import read_checks
+from resolver.security.shell.checks import read_checks
 
 _FAILING = re.compile(
     r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.model import JsonObject
-from resolver.surroundings import Picture
+from resolver.models.issue_context import Picture
+from resolver.models.run import JsonObject
 
 MOST = 8
 """Images that a conversation holds at most."""

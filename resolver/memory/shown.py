@@ -3,6 +3,7 @@
 import json
 from collections.abc import Container
 
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -10,7 +11,6 @@ from resolver.events.base import ActionBase, ObservationBase
 from resolver.memory.outcomes import command_outcome
 from resolver.memory.text import marker_for, truncate_middle
 from resolver.memory.turns import Note, Turn
-from resolver.templates import render
 
 DIED = (
     "[no result: the run was interrupted while this was under way. It may have had effects: "

@@ -11,7 +11,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.surroundings import Picture
+from resolver.models.issue_context import Picture
 
 Note = a.Message | life.Warned | ObservationBase
 """What stands between two turns: the user's words, warnings, recalled knowledge."""

@@ -1,9 +1,9 @@
 """Whether GitHub checks what a run has made public."""
 
-from resolver.forge.base import Forge
-from resolver.forge.github.forge import ACTIONS_LOGIN
-from resolver.model import Publication
-from resolver.templates import render
+from resolver.config.templates import render
+from resolver.github.forge import Forge
+from resolver.github.github_forge import ACTIONS_LOGIN
+from resolver.models.run import Publication
 
 
 def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from resolver.forge.places import link_code_places
-from resolver.model import Trigger, TriggerKind
-from resolver.settings import Settings
-from resolver.workspace.workspace import Workspace
+from resolver.config.settings import Settings
+from resolver.git.workspace import Workspace
+from resolver.github.comments.code_links import link_code_places
+from resolver.models.run import Trigger, TriggerKind
 
 
 def code_linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:

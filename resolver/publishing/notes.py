@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from resolver.config.templates import render
 from resolver.controller.controller import Executor
 from resolver.errors import ResolverError
 from resolver.events.actions import FileEdit, FileRead, FileWrite
@@ -15,8 +16,7 @@ from resolver.events.observations import ErrorObservation, FileReadResult
 from resolver.events.stream import EventStream
 from resolver.memory.notes import NoteStore, without_known
 from resolver.memory.skills.reading import is_told_to_agents
-from resolver.model import Patch
-from resolver.templates import render
+from resolver.models.run import Patch
 
 NOTES_FILE = "AGENTS.md"
 END = "<!-- end of notes from earlier runs -->"

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from resolver.forge.report import Report
-from resolver.model import Continuation, Patch, Publication, Task, Trigger
-from resolver.runlog import RunLog
-from resolver.settings import Settings
-from resolver.workspace.git import Credential
+from resolver.config.settings import Settings
+from resolver.events.run_log import RunLog
+from resolver.git.git import Credential
+from resolver.github.comments.report import Report
+from resolver.models.run import Continuation, Patch, Publication, Task, Trigger
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from resolver.agents.reviewer import REVIEWER
+from resolver.config.settings import Settings
+from resolver.config.templates import render
 from resolver.errors import WorkspaceError
 from resolver.events import actions as a
 from resolver.events.log import Event
-from resolver.forge.base import Forge
-from resolver.forge.invisible import with_invisible_shown
-from resolver.forge.report import Report
-from resolver.forge.review_words import remark_body, review_body
-from resolver.model import Outcome
-from resolver.publishing.links import code_linker
-from resolver.publishing.remarks import as_in_diff, is_placed, remark_of
-from resolver.pull import (
+from resolver.events.run_log import RunLog
+from resolver.git.pull_request import MOST_MESSAGE
+from resolver.git.workspace import Workspace
+from resolver.github.comments.report import Report
+from resolver.github.comments.review_text import remark_body, review_body
+from resolver.github.forge import Forge
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.models.pull_request import (
     PublishedReview,
     PullRequestContext,
     Remark,
@@ -26,11 +28,9 @@ from resolver.pull import (
     ReviewThread,
     ReviewVerdict,
 )
-from resolver.runlog import RunLog
-from resolver.settings import Settings
-from resolver.templates import render
-from resolver.workspace.pull import MOST_MESSAGE
-from resolver.workspace.workspace import Workspace
+from resolver.models.run import Outcome
+from resolver.publishing.links import code_linker
+from resolver.publishing.review_comments import as_in_diff, is_placed, remark_of
 
 ALIKE = 0.5
 """Share of words that two comments on the same lines have in common when they say the same."""

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
-from resolver.sandbox.turns import FairLock
+from resolver.sandbox.fair_lock import FairLock
 
 T = TypeVar("T")
 

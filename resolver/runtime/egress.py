@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from resolver.allowed_hosts import AllowList
+from resolver.config.allowed_hosts import AllowList
 from resolver.events.lifecycle import Egress
 
 CONNECT_SECONDS: Final = 15.0

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from resolver.config.temporary_directory import PREFIX, lock_directory
 from resolver.errors import SandboxError
 from resolver.runtime import enter
 from resolver.runtime.base import Channel, SandboxSpec
@@ -28,7 +29,6 @@ from resolver.runtime.confined import open_below, remove_tree, unpack_below
 from resolver.runtime.disk import DiskWatch, bytes_below
 from resolver.runtime.processes import kill_tree
 from resolver.runtime.toolbox import SANDBOX_FOLDER
-from resolver.scratch import PREFIX, lock_directory
 
 PASSED_ON: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}

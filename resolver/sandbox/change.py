@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from . import generated, packing, prepared
+from . import change_bundle, generated, setup_files
 from .failure import ActionFailed
 from .spool import readable
 from .wire import ChangeResult, CheckoutResult, SettleResult
@@ -69,14 +69,14 @@ def checkout(
     """
     os.makedirs(root, exist_ok=True)
     kept, theirs = _kept(scratch), os.path.join(root, ".git")
-    is_prepared = prepared.is_settled(kept)
-    patterns = prepared.make_way(kept, root, _runner(root, scratch, git))
+    is_prepared = setup_files.is_settled(kept)
+    patterns = setup_files.make_way(kept, root, _runner(root, scratch, git))
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     try:
         # Links, not copies: git never writes into a pack that is there.
         shutil.copytree(git_dir, kept, copy_function=_link)
-        prepared.keep_out(kept, patterns)
+        setup_files.keep_out(kept, patterns)
         shutil.copytree(kept, theirs, copy_function=_link)
     except OSError as error:
         raise ActionFailed(f"the repository's git directory can't be taken: {error}") from error
@@ -92,7 +92,7 @@ def checkout(
 
 def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
     """Make what was done so far the starting point: see the wire's `settle`."""
-    return prepared.settle_files(_kept(scratch), root, base, _runner(root, scratch, git))
+    return setup_files.settle_files(_kept(scratch), root, base, _runner(root, scratch, git))
 
 
 def export_change(
@@ -153,8 +153,8 @@ def _export(
     names = [*paths(_CHANGED_FILES), *(name for name in new if name not in caches)]
     size = _size(root, names)
     is_whole = size < limit - limit // 16
-    large = packing.plain_files(root, names, run) if is_whole else []
-    packed = packing.pack_files(root, large, base, bundle, run)
+    large = change_bundle.plain_files(root, names, run) if is_whole else []
+    packed = change_bundle.pack_files(root, large, base, bundle, run)
     _enter(packed, run)
     run(["add", "--all", "--ignore-errors"], fine=(0, 1))
     left_out = _left_out(git, settings, root, scratch, place)
@@ -173,7 +173,7 @@ def _export(
         wanted = f"{commit}\n^{base}\n".encode()
         pack_objects = [*_PACK, "--window=0"] if is_whole else _PACK
         _run(git, pack_objects, root, scratch, place, stdin=wanted, stdout=pack)
-        packing.finish(bundle, packed.count, pack, base, commit)
+        change_bundle.finish(bundle, packed.count, pack, base, commit)
     path = os.path.join(scratch, f"change-{commit}.bundle")
     os.replace(bundle.name, path)
     size = os.path.getsize(path)
@@ -198,7 +198,7 @@ def _kept(scratch: str) -> str:
     return os.path.join(scratch, "repository.git")
 
 
-def _runner(root: str, scratch: str, git: str) -> prepared.Run:
+def _runner(root: str, scratch: str, git: str) -> setup_files.Run:
     return lambda args, place: _run(git, list(args), root, scratch, place)
 
 
@@ -240,7 +240,7 @@ def _size(root: str, names: Sequence[bytes]) -> int:
     return size
 
 
-def _enter(packed: packing.PackedFiles, run: packing.Run) -> None:
+def _enter(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
     """Put what is packed already into the index, and keep git from reading it again."""
     rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
     if rows:
@@ -249,7 +249,7 @@ def _enter(packed: packing.PackedFiles, run: packing.Run) -> None:
         run(["update-index", "-z", "--assume-unchanged", "--stdin"], names)
 
 
-def _unchanged(root: str, changed: bytes, packed: packing.PackedFiles) -> bytes:
+def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> bytes:
     """Index entries of `base` for files that have its very bytes. Git would write them anew where
     .gitattributes asks for other line ends than they were once committed with."""
     entries = []

@@ -9,7 +9,7 @@ from typing import Final
 
 from .failure import ActionFailed
 from .linting import broken_by
-from .nearmiss import nearest
+from .near_match import nearest
 from .textfile import (
     TextFile,
     content_digest,

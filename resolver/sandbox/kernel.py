@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import LSString, SList
 from traitlets.config import Config
 
-from . import editskills, installing, skills
+from . import edit_functions, file_functions, pip_magic
 
 MAX_IMAGES: Final = 4
 MAX_IMAGE: Final = 2 * 1024 * 1024
@@ -42,7 +42,7 @@ class Images:
         if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE:
             self.urls.append("data:image/png;base64," + data.replace("\n", ""))
         else:
-            skills.say("[A picture was left out: too many, or too large.]")
+            file_functions.say("[A picture was left out: too many, or too large.]")
 
     def add_figures(self) -> None:
         """The open figures of matplotlib, if the cell has used it; they are closed."""
@@ -65,7 +65,7 @@ class PlainHook(DisplayHook):  # type: ignore[misc]
         if "image/png" in format_dict:
             self.shell.images.add(format_dict["image/png"])
         else:
-            skills.say(format_dict["text/plain"])
+            file_functions.say(format_dict["text/plain"])
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]
@@ -75,7 +75,7 @@ class Publisher(DisplayPublisher):  # type: ignore[misc]
         if "image/png" in data:
             self.shell.images.add(data["image/png"])
         else:
-            skills.say(data.get("text/plain", ""))
+            file_functions.say(data.get("text/plain", ""))
 
 
 class Session(InteractiveShell):  # type: ignore[misc]
@@ -122,11 +122,11 @@ def _make_session(scratch: str) -> Session:
     os.environ["IPYTHONDIR"] = scratch
     session: Session = Session.instance(config=_config())
     for name in ("conda", "mamba", "micromamba", "uv"):
-        session.register_magic_function(lambda *_: skills.say(PACKAGES), "line", name)
+        session.register_magic_function(lambda *_: file_functions.say(PACKAGES), "line", name)
     packages = os.path.join(scratch, "packages")
-    session.register_magic_function(lambda line: installing.pip(line, packages), "line", "pip")
-    editskills.begin(os.getcwd(), os.path.dirname(scratch))
-    for module in (skills, editskills):
+    session.register_magic_function(lambda line: pip_magic.pip(line, packages), "line", "pip")
+    edit_functions.begin(os.getcwd(), os.path.dirname(scratch))
+    for module in (file_functions, edit_functions):
         session.user_ns.update({name: getattr(module, name) for name in module.__all__})
         session.user_ns_hidden.update(dict.fromkeys(module.__all__))
     session.events.register("post_run_cell", lambda _result: session.images.add_figures())
@@ -140,7 +140,7 @@ def _run(session: Session, code: str) -> dict[str, Any]:
         return {"error": not done.success, "images": session.images.urls}
     except KeyboardInterrupt:
         # IPython shows the interrupt of a cell; this one came a moment too late.
-        skills.say("KeyboardInterrupt")
+        file_functions.say("KeyboardInterrupt")
         return {"error": True, "images": []}
 
 

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from .actions import Actions
+from .fair_lock import FairLock
 from .processes import Family
 from .spool import readable
-from .turns import FairLock
 from .wire import (
     ACTION_FAILED,
     INTERNAL_ERROR,

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from resolver.events.log import Event
 from resolver.security.formats import find_credentials
-from resolver.security.minted import IssuedTokens
+from resolver.security.issued_tokens import IssuedTokens
 
 MARK = "[redacted]"
 """What stands in the place of a secret."""

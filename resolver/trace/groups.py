@@ -13,7 +13,7 @@ from rich.text import Text
 
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
-from resolver.model import RunState
+from resolver.models.run import RunState
 from resolver.trace.progress import TerminalProgress
 from resolver.trace.steps import is_step
 

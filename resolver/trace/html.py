@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from resolver.config.templates import render
 from resolver.events.log import Event
-from resolver.templates import render
+from resolver.trace.markdown_html import markdown_to_html
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
-from resolver.trace.words import markdown_to_html
 
 FOLD = 14
 """Outputs of more lines than this are folded."""

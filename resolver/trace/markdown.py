@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from resolver.config.templates import render
 from resolver.events.log import Event
-from resolver.model import RunState
-from resolver.templates import render
+from resolver.models.run import RunState
 from resolver.trace.plain import duration, money, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep

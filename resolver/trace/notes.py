@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from resolver.consent import RiskLevel
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
+from resolver.models.approval import RiskLevel
 from resolver.trace.plain import clean, duration, money, one_line, plural
 from resolver.trace.view import TraceNote
 

@@ -16,8 +16,8 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_logged_event
 from resolver.events.state import State
-from resolver.model import Completion, RunState
-from resolver.shell.places import relative_command
+from resolver.models.run import Completion, RunState
+from resolver.security.shell.places import relative_command
 from resolver.trace.costs import cost_parts
 from resolver.trace.notes import as_json, extras_of, note_of
 from resolver.trace.plain import clean, one_line, plural

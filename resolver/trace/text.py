@@ -10,7 +10,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.log import Event
-from resolver.model import RunState
+from resolver.models.run import RunState
 from resolver.trace.notes import note_of
 from resolver.trace.plain import duration, for_terminal, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view, inner_event, is_step, step_of

@@ -6,7 +6,7 @@ All texts in here are cleaned already (plain.py); the renderers only lay them ou
 from dataclasses import dataclass, field
 from typing import Literal
 
-from resolver.model import RunState, Tokens
+from resolver.models.run import RunState, Tokens
 from resolver.trace.plain import money
 
 Mood = Literal["good", "bad", "plain"]

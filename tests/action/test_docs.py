@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.settings import Settings, extra, variable_names
+from resolver.config.settings import Settings, extra, variable_names
 from tests.action.image import ROOT
 
 DOCS = (ROOT / "docs/action.md").read_text()

@@ -32,7 +32,7 @@ def test_an_event_that_asks_for_nothing_ends_at_once(scene: Scene) -> None:
     assert run.summary == ""
     assert "Nothing to do: the comment doesn't mention @agent." in run.logs
     imported = {line.rpartition("|")[2].strip() for line in run.logs.splitlines()}
-    assert "resolver.action" in imported
+    assert "resolver.entrypoints.action" in imported
     assert not imported & {"litellm", "docker", "dbos", "fastapi"}
     assert not scene.github.requests
     assert not scene.output.exists()

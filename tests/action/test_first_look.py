@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.commands.agent_workflow import Features, workflow_text
-from resolver.forge.markers import DASHBOARD
+from resolver.cli.agent_workflow import Features, workflow_text
+from resolver.github.comments.markers import DASHBOARD
 from tests.action.image import ROOT
 from tests.parts.events import Payload, example
 

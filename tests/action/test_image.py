@@ -14,7 +14,7 @@ MOST_BYTES = 500_000_000
 
 TOOLBOX = """
 import os
-from resolver.doors import host_of
+from resolver.runs.common import host_of
 from resolver.runtime.toolbox import Toolbox
 cache = host_of(os.environ).cache
 before = {path.name for path in cache.iterdir()}

@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from resolver.cli import COMMANDS
-from resolver.commands.sweep import command
+from resolver.cli.main import COMMANDS
+from resolver.cli.sweep import command
 from tests.action.image import ROOT
 
 TOOLS = Path(sys.executable).parent

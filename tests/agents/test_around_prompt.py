@@ -9,11 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.around_prompt import ROOM
+from resolver.agents.context_prompt import ROOM
 from resolver.agents.task_prompt import render_task
-from resolver.model import Task
-from resolver.pull import AuthoredText, LinkedIssue, PastReview, PullRequestContext, ReviewThread
-from resolver.surroundings import Annotation, FailedCheck, Form, FormField, Picture, Reference
+from resolver.models.issue_context import (
+    Annotation,
+    FailedCheck,
+    Form,
+    FormField,
+    Picture,
+    Reference,
+)
+from resolver.models.pull_request import (
+    AuthoredText,
+    LinkedIssue,
+    PastReview,
+    PullRequestContext,
+    ReviewThread,
+)
+from resolver.models.run import Task
 from tests.agents.test_prompts import NOW, comment, make_task, marker_of, rendered
 
 UNKNOWN = "not known to have write access"

@@ -1,7 +1,7 @@
 """The browser as the model is offered it, in both dialects."""
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of_call
@@ -9,7 +9,7 @@ from resolver.agents.tools import available_tools, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import RequestedToolCall
+from resolver.models.run import RequestedToolCall
 from resolver.sandbox.browser_code import FORMS
 
 CODE = "fill('12', 'a <b> & c')\nclick('15')"

@@ -19,7 +19,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion, RequestedToolCall
+from resolver.models.run import Completion, RequestedToolCall
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 PICTURE = "data:image/jpeg;base64,AAAA"

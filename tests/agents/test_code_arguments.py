@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tool_calls import action_of
 from resolver.events import actions as a
-from resolver.model import CodePlace
+from resolver.models.run import CodePlace
 
 WORDS = st.text(max_size=30).filter(lambda text: text.strip() == text)
 PLACES = st.builds(

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.dummy import DummyAgent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
@@ -20,7 +20,7 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import CodePlace, Completion, RequestedToolCall
+from resolver.models.run import CodePlace, Completion, RequestedToolCall
 
 
 class ListeningModel:

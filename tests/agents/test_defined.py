@@ -2,9 +2,9 @@
 
 import pytest
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import FOLDER, AgentDefinition, read_definition
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import (
     delegate_agents,
     is_answering_agent,
@@ -20,7 +20,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion, McpTool, RequestedToolCall
+from resolver.models.run import Completion, McpTool, RequestedToolCall
 
 
 def defined(head: str = "", body: str = "HOUSE-WORD {{ not_ours }}") -> AgentDefinition:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.errors import UsageError
@@ -13,7 +13,7 @@ from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import CodePlace, Completion, RequestedToolCall
+from resolver.models.run import CodePlace, Completion, RequestedToolCall
 
 LINES = {"src/a.py": 10, "empty.py": 0}
 

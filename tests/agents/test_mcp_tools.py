@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.mcp_tools import (
     MAX_NAME,
@@ -14,7 +15,6 @@ from resolver.agents.mcp_tools import (
     tool_signature,
     write_call,
 )
-from resolver.agents.offer import AvailableTools
 from resolver.agents.replies import has_more, next_action, read_reply
 from resolver.agents.tags import parse_tags
 from resolver.agents.tools import TOOL_NAMES
@@ -23,7 +23,7 @@ from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, McpTool, RequestedToolCall
+from resolver.models.run import Completion, McpTool, RequestedToolCall
 
 SEARCH = McpTool(
     server="docs",

@@ -12,9 +12,9 @@ from resolver.agents.system_prompt import system_text
 from resolver.agents.tags import TAG_NAMES, available_tags, parse_tags
 from resolver.agents.task_prompt import render_task
 from resolver.agents.tools import available_tools
+from resolver.config.templates import folder, render
 from resolver.events import actions as a
-from resolver.model import Actor, Comment, Task, Trigger, TriggerKind
-from resolver.templates import folder, render
+from resolver.models.run import Actor, Comment, Task, Trigger, TriggerKind
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 

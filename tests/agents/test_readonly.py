@@ -8,7 +8,7 @@ from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 
 def test_no_tool_that_edits_is_offered() -> None:

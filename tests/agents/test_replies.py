@@ -11,7 +11,7 @@ from resolver.events import actions as a
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.memory.conversation import Dialect
-from resolver.model import Completion, RequestedToolCall
+from resolver.models.run import Completion, RequestedToolCall
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.pull_prompt import MOST_THREADS, render_pull_request
+from resolver.agents.pull_request_prompt import MOST_THREADS, render_pull_request
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.reviewer import REVIEWER, ReviewerAgent
 from resolver.agents.tags import parse_tags, write_tags
@@ -17,9 +17,9 @@ from resolver.events.base import ActionBase
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import RequestedToolCall
-from resolver.pull import AuthoredText, PullRequestContext, ReviewThread
-from tests.forge.reports import WHEN
+from resolver.models.pull_request import AuthoredText, PullRequestContext, ReviewThread
+from resolver.models.run import RequestedToolCall
+from tests.github.reports import WHEN
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 

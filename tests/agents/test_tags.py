@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from resolver.agents.tags import GRAMMAR, parse_tags, write_tags
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.model import PlanItem
-from resolver.pull import ThreadAnswer
+from resolver.models.pull_request import ThreadAnswer
+from resolver.models.run import PlanItem
 
 text = st.text(max_size=80)
 path = st.text(min_size=1, max_size=40)

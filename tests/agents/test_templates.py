@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, meta
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import (
     FOLDER,
@@ -16,14 +17,13 @@ from resolver.agents.definitions import (
     MOST,
     AgentDefinition,
 )
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools import tool_specs
+from resolver.config.templates import folder
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.model import Extension, RunLimits
-from resolver.templates import folder
+from resolver.models.run import Extension, RunLimits
 
 MOST_OF_A_PROMPT = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""

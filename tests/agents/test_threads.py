@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.asked_prompt import MOST, render_requested_threads
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
 from resolver.agents.thread_arguments import LONGEST_ANSWER, correct_thread_answers
+from resolver.agents.threads_prompt import MOST, render_requested_threads
 from resolver.agents.tool_calls import action_of_call
 from resolver.agents.tools import tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
-from resolver.model import RequestedToolCall
-from resolver.pull import AskedThread, AuthoredText, ReviewThread, ThreadAnswer
-from tests.forge.reports import WHEN
+from resolver.models.pull_request import AskedThread, AuthoredText, ReviewThread, ThreadAnswer
+from resolver.models.run import RequestedToolCall
+from tests.github.reports import WHEN
 
 NO = "No: x."
 

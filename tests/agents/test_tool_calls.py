@@ -12,7 +12,7 @@ from resolver.agents.tools import tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line
-from resolver.model import PlanItem, RequestedToolCall
+from resolver.models.run import PlanItem, RequestedToolCall
 
 
 def call(tool: str, /, raw: str | None = None, **arguments: object) -> ActionBase:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from resolver.model import Trigger
-from resolver.server.deliveries import DeliveryRunner
-from resolver.triggers.parse import parse_github_event
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.github.events.parse import parse_github_event
+from resolver.models.run import Trigger
 from tests.attacks.canaries import leaks
 from tests.attacks.stage import Stage
 from tests.parts.git_http import token_of
@@ -22,7 +22,7 @@ from tests.parts.github_server.state import App, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import MODEL_KEY, bash, finish
 from tests.parts.waiting import until
-from tests.server.serving import Forge, Plans, Server, started
+from tests.webhook.serving import Forge, Plans, Server, started
 
 NAME, TWIN = "octo/calc", "evil/calc"
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}

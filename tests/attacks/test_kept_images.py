@@ -7,9 +7,9 @@ from pathlib import Path
 import docker
 import pytest
 
+from resolver.config.image_reference import PREPARED
 from resolver.events.actions import CmdRun
-from resolver.image_reference import PREPARED
-from resolver.setup.images import PREPARED_LABEL
+from resolver.runtime.environment.images import PREPARED_LABEL
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 

@@ -5,8 +5,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from resolver.cli import run
-from resolver.forge.github.app import EVENTS, PERMISSIONS
+from resolver.cli.main import run
+from resolver.github.client.app import EVENTS, PERMISSIONS
 
 
 def said(capsys: pytest.CaptureFixture[str], *args: str, **environment: str) -> str:

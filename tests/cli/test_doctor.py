@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from resolver.cli import run
+from resolver.cli.main import run
 from tests.parts.model_endpoint import ModelEndpoint, error, reply
 
 NO_ENGINE = {"DOCKER_HOST": "tcp://127.0.0.1:1", "PATH": os.environ["PATH"]}

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from resolver.cli import run
+from resolver.cli.main import run
 from tests.llm.conftest import service_account
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.parts.runs import RESOLVER

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from resolver.cli import run
-from resolver.commands.agent_workflow import Features, workflow_text
-from resolver.forge.github.app import EVENTS, PERMISSIONS
+from resolver.cli.agent_workflow import Features, workflow_text
+from resolver.cli.main import run
+from resolver.github.client.app import EVENTS, PERMISSIONS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
 

@@ -12,14 +12,18 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from resolver.runtime.cleaning import idle_containers
+from resolver.config.temporary_directory import (
+    abandoned_directories,
+    lock_directory,
+    temporary_directory,
+)
+from resolver.runtime.cleanup import idle_containers
 from resolver.runtime.engine import RUN_LABEL
-from resolver.scratch import abandoned_directories, lock_directory, temporary_directory
 
 RESOLVER = str(Path(sys.executable).with_name("resolver"))
 HOLD = """
 import sys
-from resolver.scratch import scratch_folder
+from resolver.config.temporary_directory import scratch_folder
 with scratch_folder() as folder:
     print(folder, flush=True)
     sys.stdin.read()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli import COMMANDS, run
-from resolver.doors import parse_target
+from resolver.cli.main import COMMANDS, run
 from resolver.errors import UsageError
+from resolver.runs.common import parse_target
 from tests.parts.runs import RESOLVER
 
 HEAVY = {"litellm", "docker", "github", "git", "pydantic", "fastapi", "dbos", "jinja2", "rich"}
@@ -16,7 +16,7 @@ HEAVY = {"litellm", "docker", "github", "git", "pydantic", "fastapi", "dbos", "j
 
 def test_the_first_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from resolver.cli import run; run(['--help'], {}); "
+        "import sys; from resolver.cli.main import run; run(['--help'], {}); "
         "print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.cli import run
-from resolver.commands.agent_workflow import Features, workflow_text
-from resolver.settings import load_settings
+from resolver.cli.agent_workflow import Features, workflow_text
+from resolver.cli.main import run
+from resolver.config.settings import load_settings
 
 TOOLS = Path(sys.executable).parent
 DOCS = Path(__file__).parents[2] / "docs"

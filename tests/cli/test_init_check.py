@@ -6,10 +6,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.cli import run
-from resolver.image_reference import PREPARED
-from resolver.setup.images import REPOSITORY_LABEL, derive_key
-from resolver.workspace.clone import repository_identity
+from resolver.cli.main import run
+from resolver.config.image_reference import PREPARED
+from resolver.git.clone import repository_identity
+from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
 from tests.parts.runs import git, make_checkout
 
 ACTION = ("--action", "octo/resolver@0123456789abcdef0123456789abcdef01234567")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.cli import run
+from resolver.cli.main import run
 
 ACTION = ("--action", "octo/resolver@0123456789abcdef0123456789abcdef01234567")
 FOLDER = ".github/workflows"

@@ -5,7 +5,7 @@ import sys
 
 CALL = """
 import atexit, sys
-from resolver.cli import main
+from resolver.cli.main import main
 atexit.register(print, "taken apart")
 sys.argv = ["resolver", *sys.argv[1:]]
 main()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli import run
+from resolver.cli.main import run
 from resolver.events.reading import read_log
 from resolver.events.schema import log_schema
 from resolver.events.sql import SqlStore

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.offer import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
@@ -23,10 +23,10 @@ from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
+from resolver.memory.condensers.registry import Condensing
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import Completion, Outcome, RequestedToolCall, RunLimits, RunState
+from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -17,9 +17,9 @@ from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
-from resolver.model import Completion, Outcome, RunLimits, RunState
+from resolver.memory.condensers.registry import Condensing
+from resolver.models.run import Completion, Outcome, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

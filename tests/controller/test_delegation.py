@@ -16,9 +16,9 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.making import Condensing
 from resolver.memory.condensers.noop import NoOp
-from resolver.model import Extension, RunLimits, RunState
+from resolver.memory.condensers.registry import Condensing
+from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, hand_on, reply
 
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from resolver.consent import RiskLevel
 from resolver.controller.judge import JudgingAnalyzer
 from resolver.errors import ModelError
 from resolver.events.actions import CmdRun, FileRead
 from resolver.events.lifecycle import Warned
 from resolver.llm.replay import ReplayModel
-from resolver.model import Completion
+from resolver.models.approval import RiskLevel
+from resolver.models.run import Completion
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk
 from tests.controller.scene import Scene

@@ -8,7 +8,7 @@ from resolver.controller.limits import check_limits, limit_warning
 from resolver.errors import LimitReached
 from resolver.events.lifecycle import LimitsExtended, ModelReplied
 from resolver.events.state import State
-from resolver.model import Completion, RunLimits
+from resolver.models.run import Completion, RunLimits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = RunLimits(max_iterations=10, max_budget=1.0, max_time=100)

@@ -4,7 +4,7 @@ import pytest
 
 from resolver.agents.dummy import DummyAgent
 from resolver.events import actions as a
-from resolver.model import Declined, RunState
+from resolver.models.run import Declined, RunState
 from tests.controller.test_controller import Run
 
 

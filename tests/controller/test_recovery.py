@@ -16,9 +16,9 @@ from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.window import ConversationWindow
-from resolver.model import Completion, PlanItem, RunLimits, RunState
+from resolver.models.run import Completion, PlanItem, RunLimits, RunState
 from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
 
 REPLIES: tuple[Completion, ...] = (

@@ -10,7 +10,7 @@ from resolver.events.observations import CmdOutput
 from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream, utc_now
-from resolver.model import Actor, RunLimits, Task, Trigger, TriggerKind
+from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.events.strategies import logs
 
 TRIGGER = Trigger(

@@ -12,7 +12,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.model import Extension, RunLimits, RunState
+from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, reply
 
 MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)

@@ -13,7 +13,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ModelReplied, Warned
 from resolver.events.state import State
-from resolver.model import Completion, RunState
+from resolver.models.run import Completion, RunState
 from tests.events.strategies import logs
 
 Pair = tuple[EventBase, EventBase]

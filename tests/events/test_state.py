@@ -20,7 +20,7 @@ from resolver.events.observations import (
     FileEditResult,
 )
 from resolver.events.state import State
-from resolver.model import Completion, PlanItem, RequestedToolCall, RunLimits, RunState, Tokens
+from resolver.models.run import Completion, PlanItem, RequestedToolCall, RunLimits, RunState, Tokens
 from tests.events.strategies import logs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

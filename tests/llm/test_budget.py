@@ -8,7 +8,7 @@ from resolver.errors import LimitReached
 from resolver.llm.budget import Counted, affordable_output, characters_of
 from resolver.llm.config import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.model import Tokens
+from resolver.models.run import Tokens
 from tests.parts.model_endpoint import ModelEndpoint, Usage, reply
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]

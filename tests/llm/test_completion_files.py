@@ -8,7 +8,7 @@ import pytest
 from resolver.errors import ReplayExhausted
 from resolver.llm.completion_files import FiledModel
 from resolver.llm.replay import ReplayModel
-from resolver.model import Completion, Tokens
+from resolver.models.run import Completion, Tokens
 
 SECRET = "canary-0a1b2c3d4e5f"
 

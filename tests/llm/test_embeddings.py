@@ -16,9 +16,9 @@ from resolver.errors import ModelError
 from resolver.events.actions import Recall
 from resolver.llm.config import ModelConfig
 from resolver.llm.embeddings import Embedder, cosine_similarity
-from resolver.memory.skills.meaning import REASON, Index, RecordedIndex
+from resolver.memory.skills.embedding_index import REASON, Index, RecordedIndex
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 WORDS = ("time", "clock", "database", "colour")
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.errors import ModelError
-from resolver.model import Completion
+from resolver.models.run import Completion
 from tests.llm.conftest import build
 from tests.parts.model_endpoint import ModelEndpoint, raw
 

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.llm.config import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.model import RequestedToolCall, Tokens
+from resolver.models.run import RequestedToolCall, Tokens
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
     ModelEndpoint,

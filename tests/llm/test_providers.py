@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from resolver.llm.base import THINKING
-from resolver.model import Completion, Tokens
+from resolver.models.run import Completion, Tokens
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
     Answer,

@@ -5,7 +5,7 @@ import pytest
 from resolver.errors import ReplayExhausted
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.model import Completion, Tokens
+from resolver.models.run import Completion, Tokens
 
 RECORDED = [
     Completion(model="gpt-4o", text=text, tokens=Tokens(input=10, output=2), cost=0.5, latency=3.0)

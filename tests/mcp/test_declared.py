@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.config.mcp_servers import MOST_INSIDE, ChosenServers, choose_servers
+from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
-from resolver.mcp_servers import MOST_INSIDE, ChosenServers, choose_servers
-from resolver.settings import Settings, load_settings
 
 DOCS = {"command": "docs-server", "env": {"TOKEN": "mcp-canary-1f2e3d"}}
 

@@ -5,8 +5,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.mcp.listing import MAX_DESCRIPTION, MOST_CHARACTERS, MOST_TOOLS, ToolListing, offered
 from resolver.mcp.schemas import DEEPEST, MAX_SCHEMA, reduce_schema
+from resolver.mcp.tool_listing import (
+    MAX_DESCRIPTION,
+    MOST_CHARACTERS,
+    MOST_TOOLS,
+    ToolListing,
+    offered,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -4,7 +4,7 @@ from resolver.events import actions as a
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
-from resolver.model import Completion, RequestedToolCall
+from resolver.models.run import Completion, RequestedToolCall
 
 
 class Log:

@@ -15,7 +15,7 @@ from resolver.events.base import EventBase, Source, ToolCall
 from resolver.events.lifecycle import Condensation, ModelReplied, Warned
 from resolver.events.state import State
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import Completion, RequestedToolCall, RunState
+from resolver.models.run import Completion, RequestedToolCall, RunState
 from resolver.sandbox.wire import MAX_TEXT
 from tests.events.strategies import logs
 from tests.memory.logs import Log, started, task

@@ -16,8 +16,8 @@ from resolver.memory.condensers.view import PICTURE
 from resolver.memory.condensers.view import AgentLog as CondenserLog
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.memory.pictures import MOST
-from resolver.model import Actor, RunLimits, Task, Trigger, TriggerKind
-from resolver.surroundings import Picture
+from resolver.models.issue_context import Picture
+from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.memory.logs import Log, task
 from tests.memory.test_pictures import looked, sent, url, words
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from resolver.retries import RetryPolicy
+from resolver.config.retries import RetryPolicy
 
 
 @dataclass

@@ -10,10 +10,10 @@ import docker
 import pytest
 
 from resolver.errors import SandboxError
+from resolver.git.clone import repository_identity
 from resolver.runtime.engine import connect_engine
+from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
 from resolver.runtime.toolbox import Toolbox
-from resolver.setup.images import REPOSITORY_LABEL, derive_key
-from resolver.workspace.clone import repository_identity
 
 PYTHON_IMAGE = "resolver-test/python:latest"
 """Debian 12 with Python 3.11, pip and git."""

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resolver.cli import run
+from resolver.cli.main import run
 from resolver.events.log import Event
 from resolver.events.store import JsonlStore
 
@@ -31,7 +31,7 @@ LOADED_ONCE = (
     "litellm.responses.mcp.chat_completions_handler",
     "litellm.proxy.openai_files_endpoints.common_utils",
     "openai.resources.chat",
-    "resolver.commands.resolve",
+    "resolver.cli.resolve",
 )
 """What a command line would load by itself, and what takes longest."""
 

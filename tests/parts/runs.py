@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resolver.cli import run
+from resolver.cli.main import run
 from resolver.events.log import Event
 from resolver.events.reading import read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call

@@ -2,8 +2,8 @@
 
 import pytest
 
-from resolver.publishing.making import co_authors, commit_identity
-from tests.forge import reports
+from resolver.publishing.commit_builder import co_authors, commit_identity
+from tests.github import reports
 
 
 @pytest.mark.parametrize(

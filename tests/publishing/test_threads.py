@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from resolver.publishing.threads import compose_replies
-from resolver.pull import AskedThread, ReviewThread, ThreadAnswer
-from tests.forge import reports
+from resolver.models.pull_request import AskedThread, ReviewThread, ThreadAnswer
+from resolver.publishing.thread_answers import compose_replies
+from tests.github import reports
 
 ASKED = tuple(
     AskedThread(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))

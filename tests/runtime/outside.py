@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from resolver.allowed_hosts import AllowList
+from resolver.config.allowed_hosts import AllowList
 from resolver.runtime.egress import EgressPolicy
 
 NAME = "mirror.test"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.allowed_hosts import NONE, PRESETS, WEB_PORTS, AllowList, is_address
-from resolver.commands.options import settings_options
+from resolver.cli.options import settings_options
+from resolver.config.allowed_hosts import NONE, PRESETS, WEB_PORTS, AllowList, is_address
+from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.lifecycle import Egress
 from resolver.runtime.egress import (
@@ -25,7 +26,6 @@ from resolver.runtime.egress import (
     system_resolve,
 )
 from resolver.runtime.first_bytes import MOST, check_first_bytes
-from resolver.settings import load_settings
 from tests.runtime.outside import let_out, names
 
 LIST = AllowList.parse([

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.cli import run
+from resolver.cli.main import run
 from resolver.errors import Refused, SandboxError, UsageError
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
@@ -28,7 +28,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN, SandboxRequest
 from resolver.runtime.runtime import Runtime
-from resolver.sandbox_service.bounds import ServiceBounds
+from resolver.runtime.service.bounds import ServiceBounds
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 from tests.parts.waiting import becomes_true, until
 

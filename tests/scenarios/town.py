@@ -9,7 +9,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository, Review
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.waiting import until
-from tests.server.serving import BOT, Forge, Server
+from tests.webhook.serving import BOT, Forge, Server
 
 NAME = "octo/calc"
 FILES = {

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resolver.errors import UsageError
-from resolver.image_reference import (
+from resolver.config.image_reference import (
     PREPARED,
     check_repository_image,
     could_be_id,
     parse_registry_reference,
 )
-from resolver.settings import load_settings, repository_settings
+from resolver.config.settings import load_settings, repository_settings
+from resolver.errors import UsageError
 
 DIGEST = "sha256:" + "395f0d19" * 8
 OWN = (

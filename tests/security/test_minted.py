@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from resolver.security.minted import IssuedTokens
+from resolver.security.issued_tokens import IssuedTokens
 from resolver.security.redaction import Redactor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

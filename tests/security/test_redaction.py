@@ -14,7 +14,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ToolCall
 from resolver.events.log import dump_line, parse_line, parse_logged_event
-from resolver.model import Completion, RequestedToolCall, RunState
+from resolver.models.run import Completion, RequestedToolCall, RunState
 from resolver.security.redaction import MARK, Redactor
 from resolver.trace.plain import clean
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from resolver.consent import RiskLevel
 from resolver.events import actions as a
 from resolver.events.base import ActionBase, Source
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import MOST_REASONS, Risk
 

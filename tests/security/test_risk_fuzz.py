@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.consent import RiskLevel
 from resolver.events.actions import BrowseInteractive, CmdRun, FileRead, IPythonRunCell
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import ORDER
-from resolver.shell.syntax import parse, word_end
+from resolver.security.shell.syntax import parse, word_end
 from tests.security.command_lists import commands
 
 ANALYZER = RuleAnalyzer()

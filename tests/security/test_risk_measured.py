@@ -2,8 +2,8 @@
 
 import pytest
 
-from resolver.consent import RiskLevel
 from resolver.events.actions import CmdRun
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
 from tests.security.command_lists import commands, is_held_back
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.shell.checks import MOST_READ, read_checks
+from resolver.security.shell.checks import MOST_READ, read_checks
 
 PASSES = [
     "pytest -q",

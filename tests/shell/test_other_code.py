@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.shell.other_code import cell_runs_other_code, runs_other_code
+from resolver.security.shell.other_code import cell_runs_other_code, runs_other_code
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.shell.code import written_in
-from resolver.shell.places import WrittenPaths
-from resolver.shell.writes import written_paths
+from resolver.security.shell.code import written_in
+from resolver.security.shell.places import WrittenPaths
+from resolver.security.shell.writes import written_paths
 from tests.shell.test_checks import PIECES
 
 NAMED = [

@@ -7,7 +7,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.log import parse_logged_event
-from resolver.model import Completion, PlanItem, RunLimits, RunState, Tokens
+from resolver.models.run import Completion, PlanItem, RunLimits, RunState, Tokens
 from tests.trace.sample import HOSTILE, started
 
 ATOMS = (

@@ -7,7 +7,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
-from resolver.model import (
+from resolver.models.run import (
     Actor,
     Completion,
     RunLimits,

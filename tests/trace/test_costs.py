@@ -2,7 +2,7 @@
 
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
-from resolver.model import Completion, Tokens
+from resolver.models.run import Completion, Tokens
 from resolver.trace.costs import cost_parts
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown

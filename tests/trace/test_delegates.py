@@ -6,7 +6,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.model import PlanItem, RunLimits, RunState
+from resolver.models.run import PlanItem, RunLimits, RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.notes import note_of

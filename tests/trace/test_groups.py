@@ -11,7 +11,7 @@ from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput
 from resolver.events.stream import utc_now
-from resolver.model import RunState
+from resolver.models.run import RunState
 from resolver.trace.groups import Groups
 
 OPENED = ["::group::Read the request, clone, start the sandbox"]

@@ -9,7 +9,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.log import parse_logged_event
 from resolver.events.state import State
-from resolver.model import RunState
+from resolver.models.run import RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.steps import build_view

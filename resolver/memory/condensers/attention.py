@@ -3,15 +3,15 @@
 import re
 from collections.abc import Sequence
 
+from resolver.config.templates import render
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.asking import Asker, text_lines
 from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
 from resolver.memory.condensers.importance import by_importance
+from resolver.memory.condensers.model_call import Asker, text_lines
+from resolver.memory.condensers.summaries import shown_to_model
 from resolver.memory.condensers.view import CondenserView
-from resolver.memory.condensers.writing import shown_to_model
 from resolver.memory.turns import Turn
-from resolver.templates import render
 
 _NUMBER = re.compile(r"\d+")
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from resolver.config.templates import render
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.view import CondenserView, forgotten_with
 from resolver.memory.facts import ROOM
 from resolver.memory.turns import Turn
-from resolver.templates import render
 
 LEAST_SHARE = 10
 """Unasked, a condensation is worth it only when it wins a tenth of the bound: each one costs a

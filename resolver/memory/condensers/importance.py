@@ -17,12 +17,12 @@ from resolver.memory.condensers.forgetting import (
     room_for_facts,
 )
 from resolver.memory.condensers.masking import mask, maskable
+from resolver.memory.condensers.summaries import Writer
 from resolver.memory.condensers.view import CondenserView
-from resolver.memory.condensers.writing import Writer
 from resolver.memory.outcomes import checks_in
 from resolver.memory.turns import Turn
-from resolver.shell.code import written_in
-from resolver.shell.writes import written_paths
+from resolver.security.shell.code import written_in
+from resolver.security.shell.writes import written_paths
 
 ORDINARY, FAILED, CHECKED, CHANGED = range(4)
 """Reading and looking; what went wrong; how the code did; what was changed, planned or decided."""

@@ -1,11 +1,11 @@
 """A window whose middle is summed up by a model, beside what the log says of it."""
 
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.asking import Asker
 from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
+from resolver.memory.condensers.model_call import Asker
+from resolver.memory.condensers.summaries import FieldNotes, FreeNotes, Writer
 from resolver.memory.condensers.view import CondenserView
-from resolver.memory.condensers.writing import FieldNotes, FreeNotes, Writer
 
 
 class LLMSummarizing:

@@ -14,7 +14,7 @@ from resolver.memory.facts import Facts
 from resolver.memory.pictures import images_of
 from resolver.memory.shown import masked_text, note_text, result_text
 from resolver.memory.turns import History, Note, Turn
-from resolver.model import Completion
+from resolver.models.run import Completion
 
 SERVICE = "condenser"
 """Who asks the model of condensers, as the log names it."""

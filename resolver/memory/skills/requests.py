@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from resolver.config.templates import render
 from resolver.errors import Refused
 from resolver.memory.skills.skill import Skill, SkillInput
-from resolver.templates import render
 
 MAX_VALUE = 2_000
 

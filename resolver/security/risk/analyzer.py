@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from resolver.consent import RiskLevel
 from resolver.events import actions as a
 from resolver.events.base import ActionBase, Source
+from resolver.models.approval import RiskLevel
 from resolver.security.risk.destruction import destruction_findings
 from resolver.security.risk.execution import execution_findings
 from resolver.security.risk.expansion import Flow

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
-from resolver.shell.syntax import part_end
+from resolver.security.shell.syntax import part_end
 
 OPAQUE = "$(…)"
 """Stands for the output of commands that is not known."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from resolver.consent import RiskLevel
+from resolver.models.approval import RiskLevel
 
 MOST_REASONS = 5
 """Reasons that are told of one action; the gravest come first."""

@@ -15,8 +15,8 @@ from posixpath import basename
 from resolver.security.risk.expansion import Expander, Flow
 from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.paths import Paths
-from resolver.shell.syntax import Pipeline, PipelineStage, Redirect, assignment, parse
-from resolver.shell.wrappers import unwrapped
+from resolver.security.shell.syntax import Pipeline, PipelineStage, Redirect, assignment, parse
+from resolver.security.shell.wrappers import unwrapped
 
 DEEPEST = 10
 """Scripts in each other that are followed."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from pydantic_core import from_json
 
-from resolver.condenser_names import parse_condenser
-from resolver.consent import PendingApproval, RiskLevel
+from resolver.config.condenser_names import parse_condenser
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase
@@ -13,11 +13,11 @@ from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, D
 from resolver.events.log import dump_line
 from resolver.events.state import State
 from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.making import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
 from resolver.memory.facts import ROOM, Facts
-from resolver.templates import render
+from resolver.models.approval import PendingApproval, RiskLevel
 from tests.events.strategies import logs
-from tests.forge.reports import WHEN
+from tests.github.reports import WHEN
 from tests.memory.logs import Log, started, task
 
 

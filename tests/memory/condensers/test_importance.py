@@ -6,11 +6,11 @@ from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.importance import CHANGED, ORDINARY, Importance, importance
-from resolver.memory.condensers.making import Condensing
+from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.summaries import FreeNotes
 from resolver.memory.condensers.view import AgentLog as Shown
-from resolver.memory.condensers.writing import FreeNotes
 from resolver.memory.conversation import ConversationMemory
-from resolver.model import PlanItem
+from resolver.models.run import PlanItem
 from tests.memory.condensers.scenes import (
     SMALL,
     Noting,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.condenser_names import NOTHING, PARAMETERS, parse_condenser
+from resolver.config.condenser_names import NOTHING, PARAMETERS, parse_condenser
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -18,9 +18,9 @@ from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
 from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.making import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.model import PlanItem
+from resolver.models.run import PlanItem
 from tests.events.strategies import logs
 from tests.memory.condensers.scenes import Noting, asker
 from tests.memory.logs import Log, task

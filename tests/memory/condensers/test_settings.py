@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.assembly.condensers import open_condensers
+from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -11,8 +11,8 @@ from resolver.events.state import State
 from resolver.events.store import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
-from resolver.model import Completion
-from resolver.settings import Settings, load_settings
+from resolver.models.run import Completion
+from resolver.runs.wiring.condensers import open_condensers
 from tests.memory.condensers.scenes import Noting
 from tests.memory.logs import Log, started
 

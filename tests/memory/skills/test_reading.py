@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.config.templates import folder
 from resolver.errors import WorkspaceError
 from resolver.memory.skills.reading import (
     ALWAYS,
@@ -16,7 +17,6 @@ from resolver.memory.skills.reading import (
     shipped,
 )
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.templates import folder
 
 
 def source(files: Mapping[str, str | bytes], origin: Origin = Origin.REPOSITORY) -> SkillSource:

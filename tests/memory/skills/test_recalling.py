@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -23,8 +24,7 @@ from resolver.memory.skills.recalling import (
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin, Skill
-from resolver.model import Actor, Comment, Completion, RunLimits, Task, Trigger, TriggerKind
-from resolver.templates import render
+from resolver.models.run import Actor, Comment, Completion, RunLimits, Task, Trigger, TriggerKind
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOOLS = ("execute_bash", "str_replace_editor", "finish")

@@ -1,0 +1,141 @@
+"""What the agent is told of what stands around the issue: its form, failed checks, pictures, other
+issues; and the room that all parts of a task share.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resolver.agents.pull_request_prompt import who
+from resolver.memory.text import truncate_middle
+from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
+from resolver.models.run import Task
+
+ROOM = 200_000
+"""Characters of a whole task, about: what matters most takes its part first."""
+
+LEAST = 400
+"""Characters that a part gets in any case: there are few parts."""
+
+MOST_OF_FORM = 6_000
+MOST_OF_FIELD = 400
+MOST_OF_CHECK = 12_000
+MOST_OF_REFERENCE = 3_000
+MOST_REFERENCES = 18_000
+MOST_LINE = 300
+
+
+@dataclass
+class PromptRoom:
+    """left: characters that are not taken yet."""
+
+    left: int = ROOM
+
+    def cut(self, text: str, most: int) -> str:
+        """The text, cut to `most` characters or to what is left."""
+        told = truncate_middle(text, min(most, max(self.left, LEAST)))
+        self.left -= len(told)
+        return told
+
+
+def fit_pull(pull: dict[str, Any] | None, room: PromptRoom) -> dict[str, Any] | None:
+    """The values of a pull request within the room: what it changes first, its commits last."""
+    if pull is None:
+        return None
+    fitted = {**pull, "diff": room.cut(pull["diff"], len(pull["diff"]))}
+    for name in ("threads", "closes", "reviews"):
+        fitted[name] = [
+            {**each, "body": room.cut(each["body"], len(each["body"]))} for each in pull[name]
+        ]
+    return {**fitted, "commits": room.cut(pull["commits"], len(pull["commits"]))}
+
+
+def render_failed_checks(checks: Sequence[FailedCheck], room: PromptRoom) -> list[dict[str, str]]:
+    """One block for each check that failed."""
+    return [
+        {"head": _check_head(check), "body": room.cut(_check_body(check), MOST_OF_CHECK)}
+        for check in checks
+    ]
+
+
+def _check_head(check: FailedCheck) -> str:
+    step = f", in its step {format_line(check.step)}" if check.step else ""
+    return f"failed check {format_line(check.name)}: {format_line(check.conclusion)}{step}"
+
+
+def _check_body(check: FailedCheck) -> str:
+    notes = "\n".join(
+        f"{format_line(note.path)}:{note.line}: {format_line(note.level)}: {note.message.strip()}"
+        for note in check.annotations
+    )
+    log = f"The end of its log:\n{check.log}" if check.log else ""
+    parts = (check.summary.strip(), notes, log)
+    return "\n\n".join(part for part in parts if part) or "(it says nothing)"
+
+
+def render_pictures(pictures: Sequence[Picture]) -> str:
+    """A line for each picture."""
+    return "\n".join(_picture(picture) for picture in pictures)
+
+
+def _picture(picture: Picture) -> str:
+    what = f"{picture.kind.upper()}, {picture.width} x {picture.height}"
+    if picture.why_not:
+        host = f" on {format_line(picture.host)}" if picture.host else ""
+        what = f"not fetched: {format_line(picture.why_not)}; it lies{host or ' nowhere'}"
+    alt = f". Its alternative text, not visible on the page: {format_line(picture.alt)}"
+    shown = alt if picture.alt else ""
+    return f"picture {picture.number}, {format_line(picture.where)}: {what}{shown}"
+
+
+def render_references(references: Sequence[Reference], room: PromptRoom) -> list[dict[str, str]]:
+    """One block for each issue or pull request that belongs here."""
+    part = PromptRoom(min(room.left, MOST_REFERENCES))
+    told = [
+        {"head": _reference_head(each), "body": part.cut(_reference_body(each), MOST_OF_REFERENCE)}
+        for each in references
+    ]
+    room.left -= min(room.left, MOST_REFERENCES) - part.left
+    return told
+
+
+def _reference_head(reference: Reference) -> str:
+    kind = "pull request" if reference.is_pull_request else "issue"
+    by = who(reference.author, reference.association)
+    known = f"{format_line(reference.relation)}, {format_line(reference.state)}"
+    return f"{kind} #{reference.number}, {known}, by {by}"
+
+
+def _reference_body(reference: Reference) -> str:
+    late = "(its text was edited after the request)" if reference.is_late else "(no text)"
+    return f"{reference.title}\n\n{reference.body.strip() or late}"
+
+
+def render_facts(task: Task) -> str:
+    """Labels, type, milestone and who is assigned, in one line each."""
+    facts = (
+        ("Labels", ", ".join(map(format_line, task.labels))),
+        ("Type", format_line(task.issue_type)),
+        ("Milestone", format_line(task.milestone)),
+        ("Assigned to", ", ".join(map(format_line, task.assignees))),
+    )
+    return "\n".join(f"{name}: {value}" for name, value in facts if value)
+
+
+def render_form(form: Form | None, room: PromptRoom) -> str:
+    """What the form asks for, a line each; "" where none is known."""
+    if form is None:
+        return ""
+    notes = {"given": "", "empty": " [left empty]", "missing": " [its heading is not there]"}
+    lines = [
+        f"- {format_line(each.label)}{notes[each.answer]}"
+        + (f" -- {truncate_middle(each.description, MOST_OF_FIELD)}" if each.description else "")
+        for each in form.fields
+    ]
+    head = f"{format_line(form.name)} ({format_line(form.path)})"
+    return room.cut("\n".join([head, *lines]), MOST_OF_FORM)
+
+
+def format_line(text: str) -> str:
+    """On one line, cut."""
+    return truncate_middle(" ".join(text.split()), MOST_LINE)

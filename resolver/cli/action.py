@@ -1,0 +1,39 @@
+"""`resolver action`: the door of the GitHub Action."""
+
+import sys
+from collections.abc import Mapping
+
+import click
+from rich.console import Console
+
+from resolver.cli.close import close
+from resolver.cli.sweep import sweep
+from resolver.entrypoints.action import annotated, read_event, run_action
+from resolver.errors import ResolverError
+from resolver.github.events.dispatch import asks_for_sweep
+
+
+@click.command()
+@click.pass_obj
+def command(environment: Mapping[str, str]) -> int:
+    """Run as a GitHub Action: reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH and INPUT_*.
+
+    A schedule, and a dispatch without any input, is a sweep of the repository. An event that asks
+    for nothing ends with exit code 0 and the output `state=ignored`, a dispatch that can't be
+    understood with exit code 2 and an error on the job's page. With INPUT_CLOSE=true it is
+    `resolver close`.
+    """
+    try:
+        return _done(environment)
+    except ResolverError as error:
+        said = f"{error.what}. {error.next_step}".removesuffix(". ")
+        click.echo(annotated("error", said))
+        raise
+
+
+def _done(environment: Mapping[str, str]) -> int:
+    if environment.get("INPUT_CLOSE", "") == "true":
+        return close(environment, Console(file=sys.stdout))
+    if asks_for_sweep(*read_event(environment)):
+        return sweep(environment, {}, environment.get("GITHUB_REPOSITORY", ""))
+    return run_action(environment, Console(file=sys.stdout))

@@ -1,0 +1,115 @@
+"""The workflow that `resolver init` writes: what each of its features adds to it, and whether what
+goes into it can stand there.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from resolver.config.templates import render
+from resolver.errors import UsageError
+from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
+
+WORKFLOW = f"{FOLDER}/agent.yml"
+
+EVERY_NIGHT = "17 3 * * *"
+"""When a sweep begins where nobody says when; by UTC."""
+
+GUESSED = "CI"
+"""Name of the workflow that runs tests, where none is found."""
+
+_LARGEST = 200_000
+"""Bytes of a workflow that is looked at."""
+
+_CRON = re.compile(
+    r"[\d*][\d*/,-]*(?: [\d*][\d*/,-]*){2} [\dA-Z*][\dA-Z*/,-]* [\dA-Z*][\dA-Z*/,-]*"
+)
+_NAME = re.compile(r"[^\x00-\x1f\x7f\"\\${}]{1,200}")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What starts work beside what people write, and what is kept up to date.
+
+    schedule: of a sweep, as cron has it; "" for none. fix_checks: whose failing checks start work,
+    as the setting `fix_failing_checks` has it; "" for nobody's. checked: names of the workflows
+    whose failures are listened to. dashboard: whether there is one.
+    """
+
+    schedule: str = ""
+    fix_checks: str = ""
+    checked: tuple[str, ...] = ()
+    dashboard: bool = False
+
+
+def workflow_text(
+    action: str, mention: str, label: str, *, installs: bool, features: Features | None = None
+) -> str:
+    """The workflow file. installs: whether the setup needs packages. Raises UsageError for what
+    can't stand in it."""
+    wanted = features or Features()
+    return render(
+        "init/workflow.yml.j2",
+        action=action,
+        mention=plain_yaml("mention", mention),
+        label=plain_yaml("label", label),
+        installs=installs,
+        schedule=_cron(wanted.schedule) if wanted.schedule else "",
+        fix_checks=wanted.fix_checks,
+        checked=[_name(each) for each in wanted.checked or (GUESSED,)],
+        dashboard=wanted.dashboard,
+    )
+
+
+def find_test_workflows(root: Path) -> tuple[str, ...]:
+    """Names of a checkout's workflows that run tests on a push or a pull request, the agent's own
+    left out."""
+    found = {workflow.path: workflow for workflow in _workflows(root)}
+    return tuple(
+        dict.fromkeys(
+            workflow.name
+            for workflow in found.values()
+            if workflow.on_changes
+            and not workflow.agents
+            and _NAME.fullmatch(workflow.name)
+            and any(found[path].tests for path in (workflow.path, *workflow.calls) if path in found)
+        )
+    )
+
+
+def _workflows(root: Path) -> Iterator[WorkflowFile]:
+    folder = root / FOLDER
+    for file in sorted(folder.glob("*.y*ml")) if folder.is_dir() else ():
+        if (
+            file == root / WORKFLOW
+            or file.is_symlink()
+            or not file.is_file()
+            or file.stat().st_size > _LARGEST
+        ):
+            continue
+        found = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
+        if found is not None:
+            yield found
+
+
+def plain_yaml(what: str, value: str) -> str:
+    """`value`, which goes into an expression and into YAML. Raises UsageError."""
+    if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
+        raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")
+    return value
+
+
+def _cron(value: str) -> str:
+    text = " ".join(value.split())
+    if not _CRON.fullmatch(text):
+        raise UsageError(
+            f"{value!r} is no schedule", 'give one as cron has it, like --schedule "0 6 * * 1"'
+        )
+    return text
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise UsageError(f"{value!r} can't be a workflow's name here", "give its file to it")
+    return value

@@ -1,0 +1,91 @@
+"""`resolver app`: what GitHub has to be told to make a GitHub App for `resolver serve`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import click
+
+from resolver.config.settings import load_settings
+from resolver.config.templates import render
+from resolver.errors import UsageError
+from resolver.github.client.app import EVENTS, PERMISSIONS
+
+PAGE = "https://docs.github.com/apps"
+"""The homepage that a form must have; of no use to the App."""
+
+
+@click.command()
+@click.argument("server", metavar="URL", required=False)
+@click.option("--owner", help="Organization that is to own the App; else it is you.")
+@click.option("--name", default="my-resolver", show_default=True, help="Its name on GitHub.")
+@click.option("--json", "as_json", is_flag=True, help="The manifest, in place of the steps.")
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    server: str | None,
+    owner: str | None,
+    name: str,
+    as_json: bool,
+) -> int:
+    """Say how to make the GitHub App, in a form of GitHub's that is filled in already.
+
+    URL is where `resolver serve` is reached from GitHub, like https://agent.example.org. Without
+    one the App gets no webhook, which is enough for the Action. Nothing is sent anywhere.
+    """
+    settings = load_settings({}, environment)
+    hook = _webhook(server) if server else ""
+    if as_json:
+        click.echo(json.dumps(manifest(name, hook), indent=2))
+        return 0
+    text = render(
+        "init/app.txt.j2", form=form(settings.github_server_url, owner, name, hook), hook=hook
+    )
+    click.echo(text, nl=False)
+    return 0
+
+
+def manifest(name: str, hook: str) -> dict[str, Any]:
+    """The App as a manifest. hook: address of its webhook, "" for none.
+
+    Source: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
+    """
+    return {
+        "name": name,
+        "url": PAGE,
+        "public": False,
+        "hook_attributes": {"url": hook or PAGE, "active": bool(hook)},
+        "default_permissions": dict(PERMISSIONS),
+        "default_events": list(EVENTS) if hook else [],
+    }
+
+
+def form(github: str, owner: str | None, name: str, hook: str) -> str:
+    """The address of the form in which all of it is filled in.
+
+    Source: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
+    """
+    fields = [
+        ("name", name),
+        ("url", PAGE),
+        ("public", "false"),
+        ("webhook_active", "true" if hook else "false"),
+        *((("webhook_url", hook),) if hook else ()),
+        *PERMISSIONS.items(),
+        *((("events[]", event) for event in EVENTS) if hook else ()),
+    ]
+    where = f"organizations/{owner}/settings" if owner else "settings"
+    return f"{github.rstrip('/')}/{where}/apps/new?{urlencode(fields)}"
+
+
+def _webhook(server: str) -> str:
+    """The webhook's address. Raises UsageError."""
+    parts = urlsplit(server)
+    if parts.scheme != "https" or not parts.hostname:
+        raise UsageError(
+            f"{server!r} is no https:// address", "give the one at which GitHub reaches the server"
+        )
+    path = parts.path.rstrip("/").removesuffix("/webhook")
+    return f"https://{parts.netloc}{path}/webhook"

@@ -1,0 +1,92 @@
+"""`resolver close`: the last step of a job of GitHub Actions, for a run that could not speak."""
+
+import sys
+from collections.abc import Mapping
+
+import click
+from rich.console import Console
+
+from resolver.config.settings import HEARING, Settings, load_settings
+from resolver.entrypoints.action import actions_run, read_event
+from resolver.events.stream import utc_now
+from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.common import (
+    app_login,
+    filtered_log,
+    github_forge,
+    open_host,
+    own_login,
+    trigger_for_target,
+)
+from resolver.runs.conversation.dispatch import conversation_for_dispatch
+from resolver.runs.wiring.sandbox import RunHost
+
+
+@click.command()
+@click.pass_obj
+def command(environment: Mapping[str, str]) -> int:
+    """Say on the thread that the run of this job died, where its comment still says that it works.
+
+    For a step of a GitHub Actions job after the Action's own, with `if: always()`: a run that was
+    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_REPOSITORY,
+    GITHUB_RUN_ID, GITHUB_JOB, RUNNER_NAME and INPUT_*, of which it needs what the Action's step
+    was given to understand the event by. Of a matrix each job speaks for itself alone. Where the
+    run has said how it ended, nothing is done.
+    """
+    return close(environment, Console(file=sys.stdout))
+
+
+def close(environment: Mapping[str, str], console: Console) -> int:
+    """The exit code: 0, also where there is nothing to do. Raises UsageError and ForgeError."""
+    host = open_host(environment)
+    # the run may have died of the other settings
+    settings = load_settings({}, environment, only=HEARING)
+    settings = load_settings(app_login(settings, host), environment, only=HEARING)
+    name, payload = read_event(environment)
+    with filtered_log(settings, host):
+        if asks_for_sweep(name, payload):
+            closed = _of_sweep(settings, environment, host)
+        else:
+            own = own_login(settings, name, payload, host)
+            arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
+            trigger = trigger_for_target(settings, name, payload, own, arrival)
+            closed = _of_request(trigger, settings, environment, host)
+    said = (
+        "The run of this job could not say how it ended; its comment says now what is known."
+        if closed
+        else "Nothing to close."
+    )
+    console.print(said, markup=False)
+    return 0
+
+
+def _of_request(
+    trigger: Trigger | IgnoredEvent,
+    settings: Settings,
+    environment: Mapping[str, str],
+    host: RunHost,
+) -> int:
+    """How many comments were closed."""
+    if isinstance(trigger, IgnoredEvent):
+        return 0
+    forge = github_forge(settings, trigger.repository, host)
+    number = trigger.number
+    if trigger.kind is TriggerKind.CHECK_FAILED:
+        number = conversation_for_dispatch(trigger, forge.check_places())
+    if number is None:
+        return 0
+    trigger = trigger.model_copy(update={"number": number})
+    return forge.run_comments.close_job(trigger, actions_run(environment), settings.mention)
+
+
+def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
+    """How many comments were closed: a sweep has one run at work at a time."""
+    forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
+    job = actions_run(environment)
+    for issue in forge.labelled(settings.label).oldest_first():
+        closed = forge.run_comments.close_left(issue.number, job, settings.mention)
+        if closed:
+            return closed
+    return 0

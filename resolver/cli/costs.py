@@ -1,0 +1,68 @@
+"""`resolver costs`: what the runs of a server have cost."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from resolver.config.settings import load_settings
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
+from resolver.entrypoints.webhook.database import database
+from resolver.errors import UsageError
+from resolver.events.stream import utc_now
+from resolver.trace.plain import for_terminal
+
+
+@click.command()
+@click.option("--repository", default="", help="Only this one, as OWNER/NAME.")
+@click.option("--month", default="", help="Only this one, as YYYY-MM.")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
+@click.pass_obj
+def command(environment: Mapping[str, str], /, repository: str, month: str, as_json: bool) -> int:
+    """Show what the server's runs have cost, by month and repository.
+
+    Reads the server's database (RESOLVER_DATABASE_URL); it may be running. A run counts for the
+    month, of UTC, in which it began. Replies of a model without a known price are counted, and are
+    not in the cost: set input_cost_per_token and output_cost_per_token for such a model.
+    """
+    if month and not re.fullmatch(r"\d{4}-\d{2}", month):
+        raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
+    settings = load_settings({}, environment)
+    totals = _totals(settings.database_url, repository, month)
+    if as_json:
+        click.echo(json.dumps([_row(each) for each in totals], indent=2))
+        return 0
+    bound = settings.max_monthly_budget
+    click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=bound)), nl=False)
+    return 0
+
+
+def _totals(address: str, repository: str, month: str) -> Sequence[SpendingTotal]:
+    url = database(address, to_write=False)
+    if not is_cost_recorded(url):
+        raise UsageError(
+            f"there is no database {url.database}",
+            "set RESOLVER_DATABASE_URL to the server's, or call it in the server's folder",
+        )
+    ledger = SpendingLedger(url)
+    try:
+        return ledger.totals(utc_now(), repository, month)
+    finally:
+        ledger.close()
+
+
+def _row(total: SpendingTotal) -> dict[str, Any]:
+    """`cost` is null when a price is not known; `priced` is then what the other replies cost."""
+    return {
+        "repository": total.repository,
+        "month": total.month,
+        "runs": total.runs,
+        "cost": None if total.unpriced else total.cost,
+        "priced": total.cost,
+        "unpriced_replies": total.unpriced,
+        "at_work": total.at_work,
+        "reserved": total.reserved,
+    }

@@ -1,0 +1,106 @@
+"""`resolver demo`: the main job on a bundled repository, with recorded replies or a live model."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from resolver.cli.options import settings_options
+from resolver.config.settings import Settings, load_settings
+from resolver.config.templates import render
+from resolver.demo.repository_maker import HERE, make_repository
+from resolver.errors import SandboxError, UsageError
+from resolver.events.base import ActionBase
+from resolver.events.reading import read_log
+from resolver.events.stream import utc_now
+from resolver.github.comments.report import failure_from_error
+from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.runs.common import filtered_log, open_host, require_model, run_id, stop_on_signals
+from resolver.runs.output import Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.result import print_result
+from resolver.runs.stages import RunRequest, RunResult
+from resolver.runtime.engine import has_image
+from resolver.trace.plain import one_line
+from resolver.trace.progress import TerminalProgress
+from resolver.trace.steps import step_of
+
+RECORDING = HERE / "recording.jsonl"
+
+
+@click.command()
+@click.option("--live", is_flag=True, help="Ask a live model (LLM_MODEL, LLM_API_KEY).")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("resolver-demo"),
+    show_default=True,
+    help="Where the demo's repository and output are put.",
+)
+@settings_options
+@click.pass_obj
+def command(environment: Mapping[str, str], /, live: bool, folder: Path, **options: Any) -> int:
+    """Resolve a bundled issue in a bundled repository, without a forge.
+
+    The model's replies come from a recording, everything else is real: each command is run, each
+    edit is made, the tests pass or they don't. With --live a real model does the work.
+    """
+    if not live:
+        options = {**options, "model": f"replay:{RECORDING}"}
+    settings = load_settings(options, environment)
+    require_model(settings)
+    if live and settings.api_key is None and settings.base_url is None:
+        raise UsageError("--live needs a model's key", "set LLM_API_KEY (and LLM_MODEL)")
+    now, host = utc_now(), open_host(environment)
+    if settings.runtime == "auto" and not has_image(host.environment, settings.image):
+        options = {**options, "runtime": "local"}
+    folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
+    repository, issue = make_repository(folder)
+    trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
+    console = Console()
+    console.print(_opening(settings, live, repository), markup=False, highlight=False)
+    request = RunRequest(
+        trigger=trigger,
+        run=run_id(trigger.key, now),
+        output=Output(folder / "output"),
+        load=lambda repository: load_settings(options, environment, repository),
+        host=host,
+        progress=TerminalProgress(console),
+    )
+    with stop_on_signals(), filtered_log(settings, request.host):
+        result = run_pipeline(request, LocalForge(issue, "main"))
+    failed = None if live else _failure_of_replay(result)
+    if failed is not None:
+        result = replace(result, failure=failure_from_error(failed), exit_code=failed.exit_code)
+    console.print()
+    print_result(result, console)
+    return result.exit_code
+
+
+def _failure_of_replay(result: RunResult) -> SandboxError | None:
+    """The error for actions that did not run as recorded; None where all did. Their output may
+    differ: other versions of Python word it otherwise."""
+    divergences = result.log.state.divergences if result.log else []
+    failed = [each for each in divergences if each.field != "content"]
+    if not failed:
+        return None
+    events = {event.id: event for event in read_log(RECORDING)}
+    first = failed[0]
+    recorded = events.get(first.recorded_id)
+    action = events.get(recorded.cause) if recorded and recorded.cause is not None else recorded
+    step = step_of(action, 0, None) if isinstance(action, ActionBase) else None
+    did = one_line(f"{step.verb} {step.subject}", 200) if step else f"event {first.recorded_id}"
+    return SandboxError(
+        f"{len(failed)} of the demo's actions did not run as recorded, first `{did}`: its "
+        f"{first.field} was {one_line(first.recorded, 100)!r} and is now "
+        f"{one_line(first.found, 200)!r}",
+        "the lines above show what failed on this machine; try --runtime docker",
+    )
+
+
+def _opening(settings: Settings, live: bool, repository: Path) -> str:
+    values = {"live": live, "model": settings.model, "repository": repository}
+    return render("run/demo.txt.j2", **values).rstrip()

@@ -1,0 +1,172 @@
+"""`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import click
+
+from resolver.agents.registry import AGENTS
+from resolver.cli.finding import DoctorFinding, check_finding
+from resolver.cli.options import settings_options_but
+from resolver.cli.repository_check import check_app, check_repository_for
+from resolver.config.settings import Settings, load_settings
+from resolver.events.lifecycle import AGENT
+from resolver.github.client.access import check_repository
+from resolver.llm.config import ModelConfig
+from resolver.llm.probe import probe
+from resolver.llm.registry import make_model
+from resolver.llm.router import parse_rule
+from resolver.runs.common import open_host, require_model
+from resolver.runs.wiring.models import REPLAY, SCRIPTED, SERVICES, model_config, service_config
+from resolver.runs.wiring.sandbox import RunHost, remote_access
+from resolver.runtime.engine import connect_engine, has_image
+from resolver.trace.plain import for_terminal
+
+CONFIGURED = "configured"
+"""What `--model` without a name stands for."""
+
+ASKING_SECONDS = 60.0
+"""How long the model may take for one word: a large one on a cold machine needs it."""
+
+
+@click.command()
+@click.argument("repository", required=False, metavar="[OWNER/NAME]")
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON, on stdout.")
+@click.option(
+    "--model",
+    is_flag=False,
+    flag_value=CONFIGURED,
+    metavar="[NAME]",
+    help="Make one tiny call to this model, or to those of the settings; costs a few tokens.",
+)
+@click.option("--ask", is_flag=True, help="The same as --model without a name.")
+@settings_options_but("model")
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    repository: str | None,
+    as_json: bool,
+    model: str | None,
+    ask: bool,
+    **options: Any,
+) -> int:
+    """Check that this machine and these settings can run Resolver. Changes nothing.
+
+    With OWNER/NAME also what the token or the App may do there, the repository's settings file, the
+    rules of its branches, and whether CI will look at what the agent pushes. Exit code 1 when
+    something is missing without which no run can start.
+    """
+    named = None if model == CONFIGURED else model
+    settings = load_settings({**options, "model": named}, environment)
+    if repository is not None:
+        check_repository(repository)
+    findings = list(_examine(settings, open_host(environment), repository))
+    if ask or model is not None:
+        configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
+        findings += _ask_all(configs)
+    if as_json:
+        click.echo(json.dumps([each.as_json() for each in findings], indent=2))
+    for finding in findings if not as_json else ():
+        click.echo(for_terminal(f"{finding.mark:7}  {finding.what}"))
+        if finding.advice:
+            click.echo(for_terminal(f"         -> {finding.advice}"))
+    return 1 if any(f.required and not f.good for f in findings) else 0
+
+
+def _examine(settings: Settings, host: RunHost, repository: str | None) -> Iterator[DoctorFinding]:
+    for program in ("git", "bash"):
+        yield DoctorFinding(
+            shutil.which(program) is not None, program, f"install it: apt-get install {program}"
+        )
+    yield from _sandbox(settings, host)
+    yield check_finding("model", lambda: _model(settings))
+    for name in settings.services:
+        if name not in (*SERVICES, *AGENTS):
+            yield DoctorFinding(
+                False, f"services: {name} is no service and no agent of Resolver's own",
+                f"the services are {', '.join(SERVICES)}, the agents {', '.join(AGENTS)}; it is "
+                "used where a repository defines an agent of this name", required=False,
+            )  # fmt: skip
+    has_key = settings.api_key is not None
+    yield DoctorFinding(
+        has_key, "key of the model (LLM_API_KEY)",
+        "set LLM_API_KEY, unless the provider's own variable is set", required=False,
+    )  # fmt: skip
+    if settings.has_app:
+        yield from check_app(settings, host)
+    token = settings.github_token is not None or settings.has_app
+    yield DoctorFinding(
+        token, "GitHub token or App",
+        "set GITHUB_TOKEN, or RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, to work on GitHub",
+        required=repository is not None,
+    )  # fmt: skip
+    if token and repository:
+        yield from check_repository_for(settings, host, repository)
+
+
+def _sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
+    if settings.runtime == "remote":
+        yield check_finding("remote runtime", lambda: _remote(settings))
+        return
+    engine = check_finding("Docker engine", lambda: _version(host.environment))
+    local = settings.runtime == "local"
+    yield DoctorFinding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
+    if engine.good and not local:
+        there = has_image(host.environment, settings.image)
+        yield DoctorFinding(
+            there, f"image {settings.image}", "it is pulled at the first run", required=False
+        )
+
+
+def _model(settings: Settings) -> str:
+    require_model(settings)
+    return settings.model
+
+
+def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
+    """Every model that the settings name, with words for it: of services, fallbacks and rules."""
+    yield "the model", model_config(settings)
+    ruled = (parse_rule(text).agent for text in settings.model_rules)
+    for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, ruled))):
+        agent = name not in SERVICES
+        config, others = service_config(settings, AGENT if agent else name, name if agent else "")
+        yield f"the model of {name}", config
+        for other in others.names:
+            yield f"{other} for {name}", others.beside(config, other)
+
+
+def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:
+    """One call to each model, once."""
+    done: list[ModelConfig] = []
+    for whose, config in configs.items():
+        live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
+        if live and config not in done:
+            done.append(config)
+            yield check_finding(f"asking {whose}", partial(_ask, config))
+
+
+def _ask(config: ModelConfig) -> str:
+    patient = config.model_copy(update={"retries": 0, "timeout": ASKING_SECONDS})
+    return probe(make_model(patient, on_retry=lambda *_: None, sleep=time.sleep), config.set_by)
+
+
+def _remote(settings: Settings) -> str:
+    access = remote_access(settings)
+    try:
+        given = access.limits()
+    finally:
+        access.close()
+    return f"{given.runtime}, {given.running} of {given.sandboxes} sandboxes are in use"
+
+
+def _version(environment: Any) -> str:
+    client = connect_engine(environment)
+    try:
+        return str(client.version()["Version"])
+    finally:
+        client.close()

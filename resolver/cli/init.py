@@ -1,0 +1,247 @@
+"""`resolver init`: writes the workflow and the settings file of a repository after a look at it."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import click
+
+from resolver.cli.agent_workflow import (
+    EVERY_NIGHT,
+    GUESSED,
+    WORKFLOW,
+    Features,
+    find_test_workflows,
+    workflow_text,
+)
+from resolver.cli.setup_check import try_setup
+from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
+from resolver.config.templates import render
+from resolver.errors import UsageError
+from resolver.memory.skills.reading import ALWAYS
+from resolver.runs.common import filtered_log, open_host
+from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
+from resolver.runtime.environment.survey import Read, Survey, folders_of, has_tests, survey
+from resolver.trace.plain import for_terminal
+
+_LARGEST = 1_000_000
+_REMOTE = re.compile(
+    r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+(?::\d+)?)[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
+)
+_ACTION = re.compile(r"[\w.-]+/[\w./-]+@[\w./-]+")
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """What git says of the folder. page: of the repository on its server, "" when not known."""
+
+    root: Path
+    branch: str
+    page: str
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option(
+    "--action", help="The Action to use, as OWNER/NAME@REF; where this was installed from."
+)
+@click.option("--mention", default="@agent", show_default=True, help="Word that asks for work.")
+@click.option("--label", default="agent", show_default=True, help="Label that asks for work.")
+@click.option("--sweep", is_flag=True, help="Resolve what is labelled, every night.")
+@click.option("--schedule", metavar="CRON", help='The same at these times (UTC): "0 6 * * 1".')
+@click.option(
+    "--fix-checks",
+    type=click.Choice(["own", "default-branch", "all"]),
+    help="Whose failing checks start work; see docs/triggers.md.",
+)
+@click.option(
+    "--check-workflow",
+    "checked",
+    multiple=True,
+    metavar="NAME",
+    help="Name of a workflow whose failures count; those that run tests, unless given.",
+)
+@click.option("--dashboard", is_flag=True, help="Keep an issue that shows runs and their cost.")
+@click.option("--force", is_flag=True, help="Write over files that are there already.")
+@click.option(
+    "--check", is_flag=True, help="Try the setup once in a sandbox, at the commit checked out."
+)
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    path: Path,
+    action: str | None,
+    mention: str,
+    label: str,
+    sweep: bool,
+    schedule: str | None,
+    fix_checks: str | None,
+    checked: tuple[str, ...],
+    dashboard: bool,
+    force: bool,
+    check: bool,
+) -> int:
+    """Write the workflow and the settings of the repository at PATH, and say what is left to do.
+
+    Files that are there are left alone. Nothing is committed or sent anywhere. Exit code 1 when
+    --check finds that the setup fails.
+    """
+    checkout = _checkout(path)
+    features = Features(
+        schedule=schedule or (EVERY_NIGHT if sweep else ""),
+        fix_checks=fix_checks or "",
+        checked=checked or find_test_workflows(checkout.root),
+        dashboard=dashboard,
+    )
+    names = [entry.name for entry in checkout.root.iterdir()]
+    paths = _paths(checkout.root)
+    found = survey(names, _reader(checkout.root), folders_of(paths))
+    proposed = propose_environment(found, _reader(checkout.root), partial(_exists, set(paths)))
+    files = {
+        WORKFLOW: workflow_text(
+            _action(action), mention, label, installs=proposed.installs, features=features
+        ),
+        REPOSITORY_FILE: render("init/settings.yml.j2", **asdict(proposed)),
+    }
+    written = list(_write(checkout.root, files, force))
+    tested = has_tests(paths, found.language)
+    told = _told(checkout, found, proposed, written, mention, features, tested=tested)
+    click.echo(told, nl=False)
+    return _check_setup(environment, checkout.root, proposed) if check else 0
+
+
+def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
+    """Try the setup of the settings file that is there now, with the network that the workflow
+    gives it; the exit code."""
+    click.echo("\nTrying the setup in a sandbox ...")
+    file = _reader(root)(REPOSITORY_FILE)
+    settings = load_settings({}, environment, repository_settings(file))
+    if proposed.installs and not settings.egress:
+        settings = settings.model_copy(update={"egress": ("packages",)})
+    host = open_host(environment)
+    with filtered_log(settings, host):
+        trial = try_setup(settings, host, root)
+    text = render("init/tried.txt.j2", trial=trial, settings_file=REPOSITORY_FILE)
+    click.echo(for_terminal(host.redactor(settings).redact_text(text)), nl=False)
+    return 0 if trial.ok else 1
+
+
+def _told(
+    checkout: Checkout,
+    found: Survey,
+    proposed: ProposedEnvironment,
+    files: list[tuple[str, str]],
+    mention: str,
+    features: Features,
+    *,
+    tested: bool,
+) -> str:
+    return render(
+        "init/told.txt.j2",
+        language=found.language,
+        others=found.others,
+        image=proposed.image,
+        skip_reasons=proposed.skip_reasons,
+        tests=found.tests if tested else "",
+        tested=tested,
+        files=files,
+        page=checkout.page,
+        branch=checkout.branch,
+        mention=mention,
+        instructed=next((name for name in ALWAYS if (checkout.root / name).is_file()), ""),
+        settings_file=REPOSITORY_FILE,
+        fix_checks=features.fix_checks,
+        checked=features.checked or (GUESSED,),
+        guessed=not features.checked,
+    )
+
+
+def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str, str]]:
+    for name, text in files.items():
+        target = root / name
+        if target.is_file() and target.read_text(errors="replace") == text:
+            yield name, "unchanged"
+        elif os.path.lexists(target) and not force:
+            yield name, "left alone (--force writes over it)"
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+            yield name, "wrote"
+
+
+def _checkout(path: Path) -> Checkout:
+    root = _git(path, "rev-parse", "--show-toplevel")
+    if not root:
+        raise UsageError(f"{path} is not in a git repository", "give the path of a checkout")
+    head = _git(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
+    branch = head or _git(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
+    found = _REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
+    return Checkout(Path(root), branch, f"https://{found[1]}/{found[2]}" if found else "")
+
+
+def _paths(root: Path) -> list[str]:
+    """Paths of the files that git has, or would add."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [path for path in listed.split("\0") if path]
+
+
+def _exists(paths: Collection[str], path: str) -> bool:
+    """Whether git has a file of the path, or a folder."""
+    return path in {".", *paths} or any(each.startswith(f"{path}/") for each in paths)
+
+
+def _git(path: Path, *arguments: str) -> str:
+    """What git prints, "" when it fails."""
+    try:
+        result = subprocess.run(
+            ["git", "-C", str(path), *arguments], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UsageError("git is not installed", "install it: apt-get install git") from None
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def _reader(root: Path) -> Read:
+    def read(name: str) -> bytes | None:
+        file = root / name
+        try:
+            return file.read_bytes() if file.stat().st_size <= _LARGEST else None
+        except OSError:
+            return None
+
+    return read
+
+
+def _action(given: str | None) -> str:
+    """The Action's address. Raises UsageError when it is not known."""
+    address = given or _installed_from()
+    if address is None:
+        raise UsageError(
+            "it is not known where the workflow finds Resolver's Action",
+            "give it: --action OWNER/resolver@REF, where OWNER/resolver is the repository of "
+            "Resolver that you use",
+        )
+    if not _ACTION.fullmatch(address):
+        raise UsageError(f"{address!r} is no OWNER/NAME@REF", "give --action OWNER/resolver@REF")
+    return address
+
+
+def _installed_from() -> str | None:
+    """The repository on GitHub and the commit that pip has installed this from.
+
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/
+    """
+    try:
+        origin = json.loads(distribution("resolver").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return None
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    found = _REMOTE.fullmatch(str(origin.get("url", "")))
+    return f"{found[2]}@{commit}" if commit and found else None

@@ -1,0 +1,136 @@
+"""The command line. Starts fast: a command's module is imported when the command is run."""
+
+import gc
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import click
+
+from resolver import __version__
+from resolver.errors import ResolverError, RunStopped
+from resolver.trace.plain import for_terminal
+
+COMMANDS = {
+    "resolve": "Resolve an issue: OWNER/NAME#N, its URL, or PATH with --issue FILE.md.",
+    "init": "Write the workflow and the settings of a repository after a look at it.",
+    "app": "Say how to make the GitHub App to work as.",
+    "action": "Run as a GitHub Action, on the event that started the job.",
+    "close": "Say on the thread that the run of this job died, if it did.",
+    "serve": "Serve the GitHub App's webhook and work on its deliveries.",
+    "sweep": "Resolve the issues of a repository that wear the label, oldest first.",
+    "costs": "Show what the server's runs have cost, by repository and month.",
+    "sandbox": "Serve sandboxes to runs on other machines.",
+    "publish": "Publish what a run has made, without a model and without a sandbox.",
+    "replay": "Do an event log's actions again, or go on from one of its events.",
+    "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",
+    "gc": "Remove what killed runs have left on the engine and on this machine.",
+    "toolbox": "Build what the sandbox brings with it into any image.",
+    "demo": "Resolve a bundled issue in a bundled repository.",
+    "doctor": "Check that this machine and these settings can run Resolver.",
+}
+"""Name of each command and its one line of help. Its code is `resolver.cli.<name>.command`."""
+
+
+class LazyCommands(click.Group):
+    """A group that knows its commands' names and imports them only when they run.
+
+    Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"resolver.cli.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="resolver")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """From a GitHub issue to a small, correct pull request, with proof and a readable trace.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
+    4 a limit was reached, 5 refused by permission or policy.
+    """
+    warn_of_unknown_variables(context.obj, as_annotation=context.invoked_subcommand == "action")
+
+
+def main() -> None:
+    """Entry point of the `resolver` script."""
+    # What is imported stays: with the default thresholds the collector looks through all of it
+    # again and again, for a quarter of the time that a run takes to start.
+    gc.set_threshold(50_000, 20, 50)
+    leave(run(sys.argv[1:], dict(os.environ)))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once, without taking apart everything that was imported, which takes
+    more than a second.
+
+    By now a command has closed its files and removed its containers and folders. Threads that
+    still run, such as those of litellm, have nothing to finish.
+    """
+    logging.shutdown()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # whoever reads has gone
+        code = code or 1
+    os._exit(code)
+
+
+def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run one command line; its exit code. Errors become two lines on stderr.
+
+    environment: the variables, which commands find as `ctx.obj`.
+    """
+    try:
+        code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
+    except (ResolverError, RunStopped) as error:
+        print_error(error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort:
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: bool) -> None:
+    """Print a warning for each `RESOLVER_*` variable that sets nothing: a typo there is silent.
+
+    as_annotation: as a workflow command, which GitHub shows on the job's page.
+    """
+    if not any(name.startswith("RESOLVER_") for name in environment):
+        return  # so that the settings are not imported for nothing
+    for told in importlib.import_module("resolver.config.unknown_variables").unknown_variables(
+        environment
+    ):
+        line = for_terminal(told)
+        if as_annotation:
+            click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")
+        else:
+            click.echo(f"resolver: warning: {line}", err=True)
+
+
+def print_error(error: ResolverError | RunStopped) -> None:
+    """What went wrong, and below it what to do."""
+    click.echo(for_terminal(f"resolver: {error.what}"), err=True)
+    if error.next_step:
+        click.echo(for_terminal(f"  -> {error.next_step}"), err=True)

@@ -1,0 +1,66 @@
+"""Command-line options made from the settings model, so that a knob is described once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from resolver.config.settings import Settings, extra
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def settings_options(function: F) -> F:
+    """Add an option for each knob that has one. Not given means None."""
+    return settings_options_but()(function)
+
+
+def settings_options_but(*names: str) -> Callable[[F], F]:
+    """As `settings_options`, without those that the command has in a form of its own."""
+
+    def add(function: F) -> F:
+        for name, field in reversed(Settings.model_fields.items()):
+            if extra(field)["option"] and name not in names:
+                function = _option(name, field)(function)
+        return function
+
+    return add
+
+
+def run_options(function: F) -> F:
+    """The settings' options, and where the output of a run goes."""
+    function = click.option(
+        "--no-publish", is_flag=True, help="Do everything but push, open and comment."
+    )(function)
+    function = click.option(
+        "--output",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html; "
+        "a folder of its own below ~/.local/state/resolver unless given.",
+    )(function)
+    return settings_options(function)
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
+    flag = f"--{name.replace('_', '-')}"
+    text = field.description or ""
+    if field.annotation is bool:
+        return click.option(f"{flag}/--no-{name.replace('_', '-')}", default=None, help=text)
+    if field.annotation == tuple[str, ...]:
+        text += " May be repeated."
+        return click.option(flag, multiple=True, callback=_listed, metavar="TEXT", help=text)
+    return click.option(flag, type=_click_type(field.annotation), default=None, help=text)
+
+
+def _listed(_context: click.Context, _option: click.Parameter, given: Any) -> Any:
+    """Repeated or with commas, as in the environment; not given is None."""
+    return tuple(part.strip() for text in given for part in text.split(",") if part.strip()) or None
+
+
+def _click_type(annotation: Any) -> Any:
+    if get_origin(annotation) is Literal:
+        return click.Choice([str(value) for value in get_args(annotation)])
+    plain = [t for t in (*get_args(annotation), annotation) if t in (int, float)]
+    return plain[0] if plain else str

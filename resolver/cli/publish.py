@@ -1,0 +1,76 @@
+"""`resolver publish`: makes public what a run has made, without a model and without a sandbox."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from resolver.cli.resolve import describe_result, open_forge, resumed_request
+from resolver.config.settings import load_settings
+from resolver.errors import UsageError
+from resolver.events.reading import read_log
+from resolver.events.run_log import DONE
+from resolver.events.state import State
+from resolver.runs.common import filtered_log, open_host, stop_on_signals
+from resolver.runs.output import Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.result import print_result
+from resolver.runs.stages import RunRequest
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import TerminalProgress
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--draft/--no-draft", default=None, help="Open the pull request as a draft, or not.")
+@click.pass_obj
+def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None) -> int:
+    """Publish what the run in the output folder FOLDER has made.
+
+    For a run whose publishing failed, and for one with --no-publish that was looked at and found
+    good. The change is checked as ever, and nothing that is public already is made twice.
+    """
+    options = {"draft": None if draft is None else "always" if draft else "never"}
+    settings = load_settings(options, environment)
+    output, request = resumed_request(folder)
+    console = Console(stderr=True)
+    if _is_published(output):
+        console.print(Text(for_terminal(describe_result(output))), soft_wrap=True)
+        return 0
+    _check_finished(output)
+    job = RunRequest(
+        trigger=request.trigger,
+        run=request.run,
+        output=output,
+        load=lambda repository: load_settings(options, environment, repository),
+        host=open_host(environment),
+        resume=True,
+        continuation=request.continuation,
+        issue=request.issue,
+        source=request.source,
+        progress=TerminalProgress(console),
+    )
+    with stop_on_signals(), filtered_log(settings, job.host):
+        result = run_pipeline(job, open_forge(request, settings, job.host))
+    print_result(result, console)
+    return result.exit_code
+
+
+def _is_published(output: Output) -> bool:
+    outcome = output.outcome or {}
+    return outcome.get("exit_code") == 0 and bool(outcome.get("branch"))
+
+
+def _check_finished(output: Output) -> None:
+    """Raises UsageError unless the run's work is over and its change is there."""
+    state = State.fold(read_log(output.log)) if output.has_events else State()
+    again = "go on with it: resolver resolve --resume"
+    if state.run_state not in DONE:
+        raise UsageError(f"the run in {output.folder} is not finished", again)
+    if output.change is None:
+        raise UsageError(
+            f"{output.folder} holds no change that can be published",
+            f"have it made again from the log: {again.partition(': ')[2]} {output.folder}",
+        )

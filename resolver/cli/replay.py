@@ -1,0 +1,246 @@
+"""`resolver replay`: a log's actions done again in a fresh sandbox, and forks of a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from resolver.cli.options import settings_options
+from resolver.config.settings import Settings, load_settings
+from resolver.config.templates import render
+from resolver.config.temporary_directory import temporary_directory
+from resolver.controller.control import Control
+from resolver.errors import UsageError
+from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
+from resolver.events.location import open_log
+from resolver.events.log import Event
+from resolver.events.run_log import RunLog, current_run, opening_of
+from resolver.events.stream import utc_now
+from resolver.git.clone import is_url
+from resolver.git.git import Credential
+from resolver.git.workspace import Workspace
+from resolver.github.forge import Forge
+from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.memory.text import truncate_middle
+from resolver.models.run import Continuation, Trigger
+from resolver.runs import execute
+from resolver.runs.common import (
+    command_line_trigger,
+    default_output,
+    filtered_log,
+    github_forge,
+    open_host,
+    read_login,
+    require_model,
+    run_id,
+    stop_on_signals,
+)
+from resolver.runs.output import Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.result import print_result
+from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
+from resolver.runs.stages import RunRequest
+from resolver.runs.wiring.sandbox import RunHost, runtime_kind
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import TerminalProgress
+
+MOST_SHOWN = 200
+"""Characters of an action that are shown."""
+
+BOUNDS = ("max_iterations", "max_budget", "max_time")
+
+
+@dataclass(frozen=True)
+class ReplayLog:
+    """A log that was read. source: where its repository is cloned from."""
+
+    events: Sequence[Event]
+    opening: RunStarted
+    source: str
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What the new run is to be. events: those it begins with."""
+
+    log: ReplayLog
+    events: Sequence[Event]
+    say: str
+    publish: bool
+    output: Path | None
+
+
+@click.command()
+@click.argument("log")
+@click.option("--source", help="Clone from this path or URL instead of the one in the log.")
+@click.option(
+    "--from",
+    "event",
+    type=click.IntRange(min=0),
+    help="Fork: keep the log up to this event, and let the agent go on from there.",
+)
+@click.option("--say", default="", help="Fork: what the agent is told before it goes on.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Fork: folder of the new run.",
+)
+@click.option("--publish", is_flag=True, help="Fork: publish the change as a run of its own.")
+@settings_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    log: str,
+    source: str | None,
+    event: int | None,
+    say: str,
+    output: Path | None,
+    publish: bool,
+    **options: Any,
+) -> int:
+    """Do the actions of the event log LOG again in a fresh sandbox; say where it goes otherwise.
+
+    LOG is an events.jsonl, or the output folder that holds one. No model is asked and nothing is
+    published. The exit code is 0 when everything came as recorded, 1 when something did not.
+
+    With --from ID a new run begins with the log up to the event ID: its sandbox is made again to
+    that point, and the agent goes on live, with --model and what --say tells it.
+    """
+    events = list(open_log(log))
+    opening = opening_of(events, Path(log))
+    read = ReplayLog(events, opening, _source(source or opening.task.source))
+    if event is not None:
+        kept = boundary(events, event)
+        if kept != event + 1:
+            click.echo(f"Event {event} ends no step: the fork keeps 0 to {kept - 1}.", err=True)
+        fork = Fork(read, events[:kept], say.strip(), publish, output)
+        return _go_on_from(fork, environment, options)
+    if say or output or publish:
+        raise UsageError("--say, --output and --publish belong to a fork", "add --from ID")
+    settings = load_settings(options, environment)
+    host = open_host(environment)
+    with stop_on_signals(), filtered_log(settings, host):
+        done = replay_log(read, settings, host)
+    click.echo(for_terminal(_told(read, done)).rstrip())
+    return 1 if done.differences else 0
+
+
+def boundary(events: Sequence[Event], event: int) -> int:
+    """How many events a fork keeps that was asked for up to `event`: the steps that had ended by
+    then, and what comes before the first step at least. Raises UsageError."""
+    if event >= len(events):
+        raise UsageError(
+            f"the log ends with event {len(events) - 1}", "give the id of one of its events"
+        )
+    if event == len(events) - 1:
+        return len(events)
+    replies = [e.id for e in events if isinstance(e, ModelReplied)] or [len(events)]
+    return max((id for id in replies if id <= event + 1), default=replies[0])
+
+
+def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution:
+    """Do the log's actions again in a fresh sandbox. Raises WorkspaceError and SandboxError."""
+    run = run_id(f"replay:{log.opening.run}", utc_now())
+    with temporary_directory() as folder:
+        redactor = host.redactor(settings)
+        workspace = Workspace.clone(
+            log.source,
+            folder / "clone.git",
+            commit=log.opening.base,
+            credential=_credential(log.source, settings, host),
+        )
+        job = execute.ExecutionRequest(
+            run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
+        )
+        kind = runtime_kind(settings, host)
+        with (
+            RunLog(folder / "events.jsonl", redactor, utc_now) as scratch,
+            execute.open_sandbox(job, kind, workspace, scratch) as opened,
+        ):
+            roots, runtime = roots_of(log.events), opened.runtime
+            executor = RelocatedExecutor(runtime, roots, runtime.root)
+            return reexecute(log.events, executor, (*roots, runtime.root), views=True)
+
+
+def _told(log: ReplayLog, done: Reexecution) -> str:
+    first = done.differences[0] if done.differences else None
+    action = first[0].action if first else None
+    names = ("command", "code", "path")
+    what = next((getattr(action, name) for name in names if hasattr(action, name)), "")
+    return render(
+        "run/replayed.txt.j2",
+        run=current_run(list(log.events)),
+        base=log.opening.base,
+        actions=done.actions,
+        differences=len(done.differences),
+        skipped=done.skipped,
+        recorded=first[0] if first else None,
+        kind=getattr(action, "kind", ""),
+        what=truncate_middle(what, MOST_SHOWN),
+        difference=first[1] if first else None,
+    )
+
+
+def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str, Any]) -> int:
+    """Start the new run on a copy of the log's beginning; its exit code."""
+    settings = load_settings(options, environment)
+    require_model(settings)
+    host = open_host(environment)
+    trigger, forge = _asked(fork, settings, host)
+    run = run_id(trigger.key, trigger.at)
+    output = Output(fork.output or default_output(environment, run))
+    output.begin_with(fork.events)
+    job = RunRequest(
+        trigger=trigger,
+        run=run,
+        output=output,
+        load=lambda repository: load_settings(options, environment, repository),
+        host=host,
+        publish=fork.publish,
+        continuation=Continuation(
+            run=current_run(list(fork.events)), words=fork.say, by=read_login()
+        ),
+        bounds={name: options[name] for name in BOUNDS if options[name] is not None},
+        source=fork.log.source,
+        progress=TerminalProgress(Console(stderr=True)),
+    )
+    with stop_on_signals(), filtered_log(settings, job.host):
+        result = run_pipeline(job, forge)
+    print_result(result, Console(stderr=True))
+    return result.exit_code
+
+
+def _asked(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
+    """A wish of its own: nothing that the run of the log has published is touched."""
+    before, now = fork.log.opening.task.trigger, utc_now()
+    if is_url(fork.log.source) and before.number is not None:
+        trigger = command_line_trigger(before.repository, before.number, now)
+        return trigger, github_forge(settings, before.repository, host)
+    path = Path(fork.log.source)
+    stamp = f"{now:%Y%m%d%H%M%S%f}"
+    trigger = local_trigger(path, run=stamp, login=read_login(), at=now)
+    return trigger, LocalForge(Path(), "", Workspace.branches(path))
+
+
+def _source(source: str) -> str:
+    if is_url(source):
+        return source
+    if not Path(source).is_dir():
+        raise UsageError(
+            f"the repository of the log is not at {source}",
+            "say where it is: --source PATH or --source URL",
+        )
+    return str(Path(source).resolve())
+
+
+def _credential(source: str, settings: Settings, host: RunHost) -> Credential | None:
+    """The forge's token, for the forge's own repositories alone. Raises ForgeError."""
+    server = f"{settings.github_server_url.rstrip('/')}/"
+    if not source.startswith(server):
+        return None
+    repository = source.removeprefix(server).rstrip("/").removesuffix(".git")
+    return host.tokens.credential(settings, repository)

@@ -1,0 +1,317 @@
+"""What `resolver doctor OWNER/NAME` looks at on GitHub: who we are there, what we may do, what the
+repository's settings and rules say, and whether CI looks at what the agent pushes.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from resolver.cli.finding import DoctorFinding, check_finding
+from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
+from resolver.errors import ResolverError
+from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
+from resolver.github.client.standing import RepositoryAccess
+from resolver.github.context.workflows import AgentJob, WorkflowFile
+from resolver.github.events.checks import CHECK_EVENTS
+from resolver.github.github_forge import ACTIONS_LOGIN
+from resolver.runs.common import github_forge
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.runs.wiring.tokens import access_of
+
+BRANCH = "agent/issue-1-doctor"
+"""Stands for the branches that are pushed."""
+
+NEEDED = ("contents", "issues", "pull_requests", "metadata")
+"""Permissions without which no run comes to its end; the others make runs better."""
+
+NEEDED_WRITE = ("contents", "issues", "pull-requests")
+READ_OF_CHECKS = ("checks", "statuses", "actions")
+"""Permissions of a job that does the work, and those to read the checks that fail."""
+
+_LEVELS = ("none", "read", "write", "admin")
+
+_RULES: Mapping[str, tuple[str, str, bool]] = {
+    "creation": ("a rule forbids to create branches like agent/...", "let us bypass it", True),
+    "update": ("a rule forbids to push to branches like agent/...", "let us bypass it", True),
+    "pull_request": (
+        "a rule wants a pull request for each push to branches like agent/...",
+        "leave `agent/**` out of the ruleset's branches",
+        True,
+    ),
+    "required_signatures": (
+        "a rule wants signed commits on branches like agent/...",
+        "set `signed_commits: true`: commits made by the API as an App are signed",
+        True,
+    ),
+    "required_linear_history": (
+        "a rule wants a linear history on branches like agent/...",
+        "merges of the base into the agent's branch will be refused there",
+        False,
+    ),
+    "deletion": (
+        "a rule forbids to delete branches like agent/...",
+        "what a cut-off attempt has pushed stays until a person removes it",
+        False,
+    ),
+}
+"""What a rule on the agent's branches means: what, what to do, whether no run can do without."""
+
+
+def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
+    """The GitHub App: that its key is good, what it may do, and what it is told of."""
+    try:
+        app = host.tokens.app(settings)
+        page = app.page()
+    except ResolverError as error:
+        yield DoctorFinding(False, f"GitHub App: {error.what}", error.next_step)
+        return
+    yield DoctorFinding(True, f"GitHub App: {page.login} (id {page.id})")
+    where = "on the App's page: Permissions & events; then its installations have to agree"
+    yield from _permissions("the App asks for", page.permissions, where)
+    missing = [event for event in EVENTS if event not in page.events]
+    yield DoctorFinding(
+        not missing,
+        f"events of the App: {'all' if not missing else 'not ' + ', '.join(missing)}",
+        f"for `resolver serve`, subscribe to them {where}",
+        required=False,
+    )
+    yield from _webhook(app)
+
+
+def _webhook(app: AppAccess) -> Iterator[DoctorFinding]:
+    try:
+        hook = app.webhook()
+    except ResolverError as error:
+        yield DoctorFinding(
+            False, f"webhook of the App: {error.what}", error.next_step, required=False
+        )
+        return
+    wrong = [
+        words
+        for is_wrong, words in (
+            (not hook.url, "it has no address"),
+            (hook.content_type != "json", "its content type is not application/json"),
+            (hook.insecure_ssl not in {"0", 0}, "it does not check the server's certificate"),
+            (hook.secret is None, "it has no secret"),
+        )
+        if is_wrong
+    ]
+    yield DoctorFinding(
+        not wrong,
+        f"webhook of the App: {'; '.join(wrong) if wrong else hook.url}",
+        "for `resolver serve`, correct it on the App's page; see docs/server.md",
+        required=False,
+    )
+
+
+def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[DoctorFinding]:
+    for required in (True, False):
+        lacking = [
+            f"{name}: {level}"
+            for name, level in PERMISSIONS.items()
+            if (name in NEEDED) is required
+            and _LEVELS.index(given.get(name, "none")) < _LEVELS.index(level)
+        ]
+        kind = "what every run needs" if required else "what some features need (docs/action.md)"
+        yield DoctorFinding(
+            not lacking,
+            f"{what} {kind}" + (f", but not {', '.join(lacking)}" if lacking else ""),
+            f"add it {where}",
+            required,
+        )
+
+
+def check_repository_for(
+    settings: Settings, host: RunHost, repository: str
+) -> Iterator[DoctorFinding]:
+    """Everything about one repository that a run on it depends on."""
+    try:
+        source = host.tokens.source(settings, repository)
+        assert source is not None
+        forge = github_forge(settings, repository, host)
+        login = forge.whoami()
+        standing = RepositoryAccess(access_of(settings, source), repository)
+        page = standing.page
+    except ResolverError as error:
+        yield DoctorFinding(False, f"{repository}: {error.what}", error.next_step)
+        return
+    yield DoctorFinding(True, f"account: {login}")
+    if page.get("archived"):
+        yield DoctorFinding(False, f"{repository} is archived", "unarchive it: it is read-only")
+    yield from _rights(settings, host, standing, repository)
+    yield _settings_file(standing)
+    yield from _rules(standing, settings)
+    yield from _ci(standing, login)
+
+
+def _rights(
+    settings: Settings, host: RunHost, standing: RepositoryAccess, repository: str
+) -> Iterator[DoctorFinding]:
+    """What the token may do, by the way in which a token of its kind can be asked."""
+    if settings.has_app:
+        try:
+            granted = host.tokens.app(settings).installation(repository).permissions
+        except ResolverError as error:
+            yield DoctorFinding(False, f"installation: {error.what}", error.next_step)
+            return
+        where = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
+        yield from _permissions(f"the installation on {repository} has", granted, where)
+        return
+    scopes = standing.scopes
+    if scopes is not None:
+        private = bool(standing.page.get("private"))
+        good = "repo" in scopes or (not private and "public_repo" in scopes)
+        yield DoctorFinding(
+            good,
+            f"scopes of the token: {', '.join(scopes) or 'none'}",
+            "give it `repo`, or better: use a fine-grained token or an App",
+        )
+    for permission, question in (
+        ("contents: write", standing.may_push),
+        ("pull-requests: write", standing.may_open_pulls),
+    ):
+        finding = check_finding(permission, lambda q=question: "allowed" if q() else None)  # type: ignore[misc]
+        fix = finding.next_step or (
+            f"give the token the permission `{permission}` on {repository}, and its account write "
+            "access there"
+        )
+        yield DoctorFinding(finding.good, finding.what, fix)
+
+
+def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
+    def read() -> str:
+        content = standing.file(REPOSITORY_FILE)
+        load_settings({}, {}, repository_settings(content))
+        return "good" if content is not None else "not there, so the defaults hold"
+
+    return check_finding(REPOSITORY_FILE, read)
+
+
+def _rules(standing: RepositoryAccess, settings: Settings) -> Iterator[DoctorFinding]:
+    try:
+        found = standing.rules(BRANCH)
+    except ResolverError as error:
+        yield DoctorFinding(False, f"rules: {error.what}", error.next_step, required=False)
+        return
+    if settings.signed_commits:
+        found -= {"required_signatures"}
+    hindering = sorted(found & set(_RULES))
+    if not hindering:
+        yield DoctorFinding(True, "rules: none is in the way of branches like agent/...")
+    for name in hindering:
+        what, fix, required = _RULES[name]
+        yield DoctorFinding(False, f"rules: {what}", fix, required)
+
+
+def _ci(standing: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
+    """Whether anything checks what the agent pushes, and the jobs in which it runs."""
+    try:
+        workflows = standing.workflows()
+    except ResolverError as error:
+        yield DoctorFinding(False, f"workflows: {error.what}", error.next_step, required=False)
+        return
+    checks = [w.path for w in workflows if w.checks_changes]
+    agents = [(w, job) for w in workflows for job in w.agents]
+    if login == ACTIONS_LOGIN:
+        yield _no_ci("this token is the job's own", checks)
+    elif not agents:
+        yield _seen(checks)
+    for workflow, job in agents:
+        yield from _agent_job(standing, workflow, job, checks)
+
+
+def _seen(checks: list[str]) -> DoctorFinding:
+    return DoctorFinding(
+        bool(checks),
+        f"CI on the agent's commits: {', '.join(checks) or 'no workflow starts on a pull request'}",
+        "a workflow with `on: pull_request` would check what the agent proposes",
+        required=False,
+    )
+
+
+def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
+    what = f"{why}, so GitHub starts no workflow on what the agent pushes"
+    return DoctorFinding(
+        not checks,
+        f"CI on the agent's commits: {what}" if checks else "CI: there is none to start",
+        "give the Action an App (app-id, app-private-key) or a personal token (github-token); or "
+        "close and reopen each pull request",
+        required=False,
+    )
+
+
+def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
+    """Whether the features that a job's settings switch on have what they need."""
+    fixes = job.given.get("fix_failing_checks") or "none"
+    unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
+    if not (job.own_token or job.given.get("args")):
+        yield DoctorFinding(
+            not unread,
+            f"checks that fail can be read by {named}"
+            + (f": not {', '.join(unread)}" * bool(unread)),
+            f"add to the job's `permissions:` {', '.join(unread)}",
+            required=False,
+        )
+    heard = workflow.events & CHECK_EVENTS
+    listens = all(e in job.condition for e in heard) if job.condition else True
+    if fixes != "none":
+        yield DoctorFinding(
+            bool(heard) and listens,
+            f"failing checks (`fix-failing-checks: {fixes}`) reach {named}: "
+            + ("yes" if heard and listens else "its `if:` stops them" if heard else "no event"),
+            f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
+            "job's `if:`",
+            required=False,
+        )
+    elif heard:
+        yield DoctorFinding(
+            False, f"failing checks start nothing: {named} has no `fix-failing-checks`",
+            "give the step `fix-failing-checks: own`, `default-branch` or `all`, or take "
+            f"{', '.join(sorted(heard))} out of `on:`", required=False,
+        )  # fmt: skip
+    if fixes in {"own", "all"} and not job.own_token:
+        yield DoctorFinding(
+            False, f"failing checks of its own pull requests never reach {named}: GitHub starts no "
+            "CI on what the job's own token pushes",
+            "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
+            required=False,
+        )  # fmt: skip
+    if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        ticks = workflow.edits and (not job.condition or "'edited'" in job.condition)
+        yield DoctorFinding(
+            ticks,
+            f"ticks on the dashboard reach {named}: {'yes' if ticks else 'no'}",
+            "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
+            "job's `if:`; without them the dashboard only shows",
+            required=False,
+        )
+
+
+def _agent_job(
+    standing: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
+) -> Iterator[DoctorFinding]:
+    named = f"job {job.name} of {workflow.path}"
+    closes = job.given.get("close") == "true"
+    if not closes:
+        yield from _features(workflow, job, named)
+    if job.own_token:
+        yield _seen(checks)
+        return
+    needed = [name for name in NEEDED_WRITE if not (closes and name == "contents")]
+    lacking = [f"{name}: write" for name in job.lacks("write", *needed)]
+    yield DoctorFinding(
+        not lacking,
+        f"permissions of {named}" + (f": not {', '.join(lacking)}" if lacking else ""),
+        "add them to the job's `permissions:`",
+    )
+    if closes:
+        return
+    yield _no_ci(f"{named} works with the job's own token", checks)
+
+    def may_open() -> str | None:
+        may = standing.actions_may_open_pulls()
+        return {True: "yes", False: None}.get(may, "unknown, only an administrator may ask")  # type: ignore[arg-type]
+
+    finding = check_finding("Actions may open pull requests", may_open)
+    fix = "tick it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
+        "pull requests"
+    )
+    yield DoctorFinding(finding.good, finding.what, finding.next_step or fix)

@@ -1,0 +1,245 @@
+"""`resolver resolve`: one issue, from GitHub or from a file beside a local checkout."""
+
+import shlex
+from collections.abc import Mapping
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from resolver.agents.readonly import READ_ONLY
+from resolver.agents.reviewer import REVIEWER
+from resolver.cli.options import run_options
+from resolver.config.settings import Settings, load_settings
+from resolver.errors import UsageError
+from resolver.events.reading import read_log
+from resolver.events.run_log import current_run, opening_of
+from resolver.events.stream import utc_now
+from resolver.git.workspace import Workspace
+from resolver.github.forge import Forge
+from resolver.github.local_forge import LocalForge, local_trigger, read_issue_file
+from resolver.models.run import Command, RunState, TriggerKind
+from resolver.runs.common import (
+    command_line_trigger,
+    default_output,
+    filtered_log,
+    github_forge,
+    open_host,
+    parse_target,
+    read_login,
+    require_model,
+    run_id,
+    stop_on_signals,
+)
+from resolver.runs.conversation.commands import watch_of
+from resolver.runs.conversation.watch import watch_comments
+from resolver.runs.output import EVENTS, REQUEST, Output, StoredRequest
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.result import print_result
+from resolver.runs.stages import RunRequest, RunResult
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import TerminalProgress
+
+ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
+"""What is asked for by choosing an agent; with any other it is work to be done."""
+
+BOUNDS = ("max_iterations", "max_budget", "max_time")
+"""Options that set a resumed run's limits anew; without them those of its log hold."""
+
+RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})
+"""States of a run that can go on as soon as somebody lets it."""
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option(
+    "--issue",
+    type=click.Path(path_type=Path),
+    help="Issue as a markdown file, for a local checkout: title on the first line.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Go on with the run in this output folder, which was killed or stopped. Needs no TARGET.",
+)
+@run_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    target: str | None,
+    issue: Path | None,
+    resume: Path | None,
+    output: Path | None,
+    no_publish: bool,
+    **options: Any,
+) -> int:
+    """Resolve the issue TARGET and open a pull request.
+
+    With --agent ReviewerAgent or ReadOnlyAgent, TARGET may be a pull request: it is reviewed, or
+    what it asks is answered.
+
+    TARGET is OWNER/NAME#N or the URL of a GitHub issue (GITHUB_TOKEN is used), or the PATH of a
+    local git checkout together with --issue FILE.md. On a local checkout the change becomes a new
+    branch `agent/...`; working tree, index, hooks and configuration are left alone.
+
+    With --resume DIR a run that was cut off goes on from its event log: nothing that it did is
+    asked of the model again or published twice. Its limits count over the whole run.
+    """
+    settings = load_settings(options, environment)
+    console = Console(stderr=True)
+    if resume is not None:
+        if target or issue or output:
+            raise UsageError(
+                "--resume goes on with the run in a folder, which says all else already",
+                f"give it alone: resolver resolve --resume {shlex.quote(str(resume))}",
+            )
+        folder, request = resumed_request(resume)
+        if is_done(folder):
+            console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
+            return 0
+        require_model(settings)
+    else:
+        request = new_request(target, issue, settings)
+        require_model(settings)
+        folder = Output(output or default_output(environment, request.run))
+    job = RunRequest(
+        trigger=request.trigger,
+        run=request.run,
+        output=folder,
+        load=lambda repository: load_settings(options, environment, repository),
+        host=open_host(environment),
+        publish=request.publish and not no_publish,
+        resume=resume is not None,
+        continuation=request.continuation,
+        bounds={name: options[name] for name in BOUNDS if options[name] is not None},
+        issue=request.issue,
+        source=request.source,
+        progress=TerminalProgress(console),
+    )
+    forge = open_forge(request, settings, job.host)
+    with (
+        stop_on_signals(),
+        filtered_log(settings, job.host),
+        watch_comments(watch_of(job, settings)),
+    ):
+        result = run_pipeline(job, forge)
+    print_result(result, console, resume_command(result, options))
+    return result.exit_code
+
+
+def new_request(target: str | None, issue: Path | None, settings: Settings) -> StoredRequest:
+    """What the command line asks for. Raises UsageError."""
+    now = utc_now()
+    if target is None:
+        raise UsageError(
+            "no issue is given", "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md"
+        )
+    if issue is not None:
+        path = _checkout(target)
+        trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=read_login(), at=now)
+        read_issue_file(issue, trigger, "")
+    else:
+        asked = ASKED.get(settings.agent, Command.FIX)
+        trigger = command_line_trigger(*_number(target, settings), now, asked)
+    run = run_id(trigger.key, trigger.at)
+    return StoredRequest(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
+
+
+def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
+    """The folder of an earlier run, and what that run was asked to do.
+
+    Raises UsageError when it holds no run or another process is at work in it, and LogError when
+    its log can't be gone on with.
+    """
+    if not any((folder / name).is_file() for name in (EVENTS, REQUEST)):
+        raise UsageError(f"{folder} holds no run", "give the output folder of an earlier run")
+    output = Output(folder, resume=True)
+    request = output.request
+    if output.has_events:
+        events = list(read_log(output.log))
+        opening = opening_of(events, output.log)
+        request = request or StoredRequest(run=current_run(events), trigger=opening.task.trigger)
+    if request is None:
+        raise UsageError(
+            f"the run in {folder} was cut off before it began, and was not asked for here",
+            "start a new one",
+        )
+    return output, request
+
+
+def resume_command(result: RunResult, options: Mapping[str, Any]) -> str:
+    """Return the command that goes on with a run that was cut off, "" for any other.
+
+    options: those of this command line, which the next one needs again. A limit that was reached
+    is doubled: it counts over the whole run.
+    """
+    if result.outcome_file.state not in RESUMABLE or result.publishable:
+        return ""
+    given = {name: value for name, value in options.items() if name not in BOUNDS}
+    state, outcome = result.log and result.log.state, result.outcome
+    if state and outcome and outcome.limit:
+        name = f"max_{outcome.limit}"
+        used = {
+            "iterations": state.iterations, "budget": state.priced, "time": outcome.seconds
+        }[outcome.limit]  # fmt: skip
+        raised = 2 * max(getattr(state.limits, name), used)
+        given[name] = f"{raised:g}" if outcome.limit == "budget" else str(ceil(raised))
+    words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
+    for name, value in given.items():
+        words += _as_option(name.replace("_", "-"), value)
+    return shlex.join(words)
+
+
+def _as_option(name: str, value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (f"--{name}", str(each))]
+
+
+def is_done(output: Output) -> bool:
+    """Whether the run has come to its end and nothing is left to publish."""
+    outcome = output.outcome
+    return outcome is not None and outcome.get("exit_code") in (0, 3)
+
+
+def describe_result(output: Output) -> str:
+    """That there is nothing left to do, with what came of it."""
+    outcome = output.outcome or {}
+    where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
+    came = where or outcome.get("reason") or outcome.get("state")
+    return f"The run {outcome.get('run')} is done already: {came}."
+
+
+def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
+    """Where what was asked for is read and told."""
+    if request.trigger.kind is not TriggerKind.LOCAL:
+        return github_forge(settings, request.trigger.repository, host)
+    branches = Workspace.branches(_checkout(request.trigger.repository))
+    return LocalForge(Path(request.issue), settings.base_branch, branches)
+
+
+def _checkout(target: str) -> Path:
+    if not Path(target).is_dir():
+        raise UsageError(f"{target} is not a folder", "give the path of a git checkout")
+    return Path(target).resolve()
+
+
+def _number(target: str, settings: Settings) -> tuple[str, int]:
+    found = parse_target(target, settings.github_server_url)
+    if found is None:
+        there = Path(target).is_dir()
+        raise UsageError(
+            f"{target} is a folder and no issue is given" if there else f"{target!r} is no issue",
+            f"add --issue FILE.md: resolver resolve {shlex.quote(target)} --issue FILE.md"
+            if there
+            else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",
+        )
+    return found

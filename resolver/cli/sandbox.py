@@ -1,0 +1,226 @@
+"""`resolver sandbox serve`: sandboxes for runs on other machines."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import signal
+import socket
+import ssl
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+import uvicorn
+from starlette.types import ASGIApp
+
+from resolver.cli.listening import address_of, listen, log_to_stderr, server_settings
+from resolver.entrypoints.webhook.data_folder import DataFolder
+from resolver.errors import UsageError
+from resolver.runs.common import environment_secrets, open_host
+from resolver.runtime.remote.protocol import SHORTEST_TOKEN
+from resolver.runtime.service.app import create_service_app
+from resolver.runtime.service.bounds import ServiceBounds, memory_bytes
+from resolver.runtime.service.machines import (
+    docker_machines,
+    local_machines,
+    remove_abandoned,
+    run_prefix,
+)
+from resolver.runtime.service.sandboxes import OpenMachine, Sandboxes
+from resolver.runtime.toolbox import Toolbox
+from resolver.security.redaction import Redactor
+
+logger = logging.getLogger("resolver.sandboxes")
+
+CONNECTIONS: Final = 16
+"""Open at a time for each sandbox that there may be."""
+
+DRAIN_SECONDS: Final = 3
+"""How long an answer under way may still take when the server is told to end."""
+
+REMOVE_SECONDS: Final = 25.0
+"""How long sandboxes may take to be removed then."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+
+@click.group()
+def command() -> None:
+    """Sandboxes for runs on other machines."""
+
+
+@command.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=8010,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one, which the first line says.",
+)
+@click.option("--tls-cert", help="Certificate chain, PEM; with --tls-key the server talks TLS.")
+@click.option("--tls-key", help="Private key of the certificate, PEM.")
+@click.option("--plain-http", is_flag=True, help="Listen beyond this machine without TLS.")
+@click.option(
+    "--runtime",
+    default="docker",
+    show_default=True,
+    type=click.Choice(["docker", "local"]),
+    help="What a sandbox is: a container, or a folder and processes of this machine.",
+)
+@click.option("--image", "images", multiple=True, default=["*"], show_default=True,
+              help="Pattern of images that may be asked for; may be given again.")  # fmt: skip
+@click.option("--max-memory", default="4g", show_default=True, help="Memory of one sandbox.")
+@click.option("--max-cpus", default=2.0, show_default=True, type=click.FloatRange(0.1, 1024),
+              help="Processors of one sandbox.")  # fmt: skip
+@click.option("--max-pids", default=1024, show_default=True,
+              type=click.IntRange(16, 1_000_000), help="Processes of one sandbox.")  # fmt: skip
+@click.option("--max-disk", default=10.0, show_default=True, type=click.FloatRange(0.01, 1e6),
+              help="Gigabytes that one sandbox may write.")  # fmt: skip
+@click.option("--max-sandboxes", default=4, show_default=True, type=click.IntRange(1, 200),
+              help="Sandboxes at a time.")  # fmt: skip
+@click.option("--idle", default=120.0, show_default=True, type=click.FloatRange(1, 86_400),
+              help="Seconds without a word of its run that a sandbox lives.")  # fmt: skip
+@click.option("--name", help="Name of this server on its engine; host name and port by default.")
+@click.pass_obj
+def serve(
+    environment: Mapping[str, str],
+    /,
+    host: str,
+    port: int,
+    tls_cert: str | None,
+    tls_key: str | None,
+    plain_http: bool,
+    runtime: str,
+    images: tuple[str, ...],
+    max_memory: str,
+    max_cpus: float,
+    max_pids: int,
+    max_disk: float,
+    max_sandboxes: int,
+    idle: float,
+    name: str | None,
+) -> int:
+    """Serve sandboxes to whoever has the token.
+
+    \b
+    Needs in the environment:
+      RESOLVER_SANDBOX_TOKEN  at least 16 characters; the runs have it as RESOLVER_REMOTE_TOKEN
+    Runs use it with:
+      resolver resolve ... --runtime remote, and RESOLVER_REMOTE_URL=https://HOST:PORT
+
+    Whoever has the token can run programs in sandboxes, within the bounds given here. SIGTERM
+    removes all sandboxes and ends the server. `GET /healthz` answers anybody while it lives.
+    """
+    memory_bytes(max_memory)
+    if name is not None and not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name", "--name takes up to 60 letters, digits, - and _")
+    disk = int(max_disk * 10**9)
+    bounds = ServiceBounds(
+        runtime, images, max_memory, max_cpus, max_pids, disk, max_sandboxes, idle
+    )
+    token = _token(environment)
+    _check_tls(host, tls_cert, tls_key, plain_http)
+    listening = listen(host, port)
+    name = name or _usual_name(listening)
+    log_to_stderr(Redactor((token, *environment_secrets(environment))))
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
+    # Local sandboxes of a server that was killed are then found, and removed, here.
+    tempfile.tempdir = str(_folder(environment, name).empty_scratch())
+    sandboxes = Sandboxes(bounds, _machines(runtime, environment, name), run_prefix(name))
+    scheme = "https" if tls_cert else "http"
+    logger.info("listening on %s://%s, as %s", scheme, address_of(listening), name)
+    app = create_service_app(sandboxes, bounds, token)
+    connections = CONNECTIONS * (max_sandboxes + 1)
+    _Server(_config(app, tls_cert, tls_key, connections), sandboxes).run(sockets=[listening])
+    return 0
+
+
+def _config(
+    app: ASGIApp, tls_cert: str | None, tls_key: str | None, connections: int
+) -> uvicorn.Config:
+    return server_settings(
+        app,
+        connections,
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Removes the sandboxes before it ends: that also ends the answers that wait for them."""
+
+    def __init__(self, config: uvicorn.Config, sandboxes: Sandboxes) -> None:
+        super().__init__(config)
+        self._sandboxes = sandboxes
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REMOVE_SECONDS):
+                await self._sandboxes.close()
+        await super().shutdown(sockets)
+
+
+def _token(environment: Mapping[str, str]) -> str:
+    token = environment.get("RESOLVER_SANDBOX_TOKEN", "").strip()
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise UsageError(
+            f"there is no token of at least {SHORTEST_TOKEN} plain characters",
+            "set RESOLVER_SANDBOX_TOKEN, for example to the output of `openssl rand -hex 32`",
+        )
+    return token
+
+
+def _check_tls(host: str, cert: str | None, key: str | None, plain_http: bool) -> None:
+    """Raise UsageError for a certificate that can't be used, and for a token that all could see."""
+    if (cert is None) != (key is None):
+        raise UsageError("a certificate and its key go together", "give --tls-cert and --tls-key")
+    if cert is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+        except OSError as error:
+            raise UsageError(
+                f"the certificate {cert} can't be used with its key: {error}",
+                "give both in PEM form, the key without a password",
+            ) from error
+    elif host not in ("127.0.0.1", "::1", "localhost") and not plain_http:
+        raise UsageError(
+            f"on {host} the token would travel unencrypted",
+            "give --tls-cert and --tls-key, or --plain-http behind a proxy that talks TLS",
+        )
+
+
+def _usual_name(listening: socket.socket) -> str:
+    port = listening.getsockname()[1]
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{socket.gethostname()[:50]}-{port}")
+
+
+def _folder(environment: Mapping[str, str], name: str) -> DataFolder:
+    """The server's own folder, which keeps a second one of its name out."""
+    home = environment.get("HOME", "/")
+    state = Path(environment.get("XDG_STATE_HOME") or f"{home}/.local/state") / "resolver"
+    return DataFolder(Path(environment.get("RESOLVER_DATA_DIR") or state) / f"sandboxes-{name}")
+
+
+def _machines(runtime: str, environment: Mapping[str, str], name: str) -> OpenMachine:
+    if runtime == "local":
+        return local_machines(environment)
+    removed = remove_abandoned(environment, run_prefix(name))
+    if removed:
+        logger.warning("removed %d sandboxes that an earlier server left", removed)
+    return docker_machines(environment, Toolbox(open_host(environment).cache))
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+    """End this process: the server has ended already, or not begun."""
+    logger.info("stopped by %s", signal.Signals(number).name)
+    logging.shutdown()
+    os._exit(0)

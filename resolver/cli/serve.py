@@ -1,0 +1,240 @@
+"""`resolver serve`: the GitHub App's webhook and its worker in one process."""
+
+import logging
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.engine import URL
+
+from resolver.cli.connections import ShortRequestConnection
+from resolver.cli.listening import (
+    address_of,
+    allow_open_files,
+    listen,
+    log_to_stderr,
+    server_settings,
+)
+from resolver.cli.options import settings_options
+from resolver.config.settings import Settings, load_settings
+from resolver.entrypoints.webhook.commands import CommentCommands
+from resolver.entrypoints.webhook.costs import SpendingLedger
+from resolver.entrypoints.webhook.data_folder import DataFolder, lock
+from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
+from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
+from resolver.entrypoints.webhook.pages import Pages
+from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
+from resolver.entrypoints.webhook.worker import Handlers, Worker
+from resolver.errors import ForgeError, UsageError
+from resolver.events.stream import utc_now
+from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
+from resolver.github.client.tokens import OneToken
+from resolver.github.events.dispatch import DispatchSource
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import needs_own_login
+from resolver.models.run import Trigger
+from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
+from resolver.runs.wiring.models import preload_models
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.runs.wiring.tokens import access_of
+from resolver.security.redaction import Redactor
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+MOST_CONNECTIONS = 4000
+"""Open at a time. Where half of them are, those without a complete request make room for new ones,
+so that only complete requests keep others out, who are then answered 503."""
+
+DRAIN_SECONDS = 3
+"""How long an answer under way may still take when the server is told to end."""
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one, which the first line says.",
+)
+@click.option(
+    "--concurrency",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Runs at a time; never two of one repository.",
+)
+@settings_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str], /, host: str, port: int, concurrency: int, **options: Any
+) -> int:
+    """Serve `POST /webhook` and work on its deliveries.
+
+    \b
+    Needs in the environment:
+      GITHUB_WEBHOOK_SECRET  the secret of the webhook (content type: application/json)
+      RESOLVER_APP_ID, RESOLVER_APP_PRIVATE_KEY (PEM text or file) of the GitHub App that
+                             reads issues, pushes branches and opens pull requests; or else
+      GITHUB_TOKEN           of an account that does
+      LLM_MODEL, LLM_API_KEY the model (or --model)
+    Keeps its data in:
+      RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
+      RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
+
+    The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
+    delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
+    server within seconds; what was not finished then, or at a crash, is done when it starts again.
+    One server works on a database at a time. `GET /healthz` says whether deliveries can be stored;
+    with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
+    """
+    settings = load_settings(options, environment)
+    secret = _check(settings)
+    url = database(settings.database_url)
+    folder = DataFolder(Path(settings.data_dir))
+    if url.get_backend_name() == "sqlite":
+        lock(Path(f"{url.database}.lock"))
+    listening = listen(host, port)
+    machine = open_host(environment)
+    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
+    log_to_stderr(Redactor(secrets, machine.tokens.minted))
+    options |= app_login(settings, machine)
+    settings = load_settings(options, environment)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, partial(_end, folder))
+    # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
+    tempfile.tempdir = str(folder.empty_scratch())
+    retry = timedelta(seconds=settings.outage_retry_seconds)
+    ledger, minted = SpendingLedger(url), machine.tokens.minted
+    runs = DeliveryRunner(
+        environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry
+    )
+    queue = SqlRequestQueue(url)
+    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
+    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
+
+    accept = _accepting(settings, machine, worker)
+    worker.start()
+    sources = partial(_delivery_sources, settings, machine, queue)
+    MissedDeliveries(url, sources, accept).start()
+    _announce(listening, url, folder)
+    preload_models(settings)  # runs are threads of this process: the first one finds it loaded
+    pages = Pages(folder.path, secret) if settings.public_url else None
+    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
+    return 0
+
+
+def _delivery_sources(
+    settings: Settings, machine: RunHost, queue: RequestQueue
+) -> Iterator[HookDeliveries]:
+    """The webhooks that deliver to this server: the App's; else, where the server's address is set,
+    those of the repositories from which it has had requests. Raises ForgeError."""
+    if settings.has_app:
+        yield machine.tokens.app(settings).deliveries()
+    elif settings.public_url and settings.github_token is not None:
+        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        for repository in queue.repositories():
+            try:
+                yield from repository_hooks(access, repository, f"{settings.public_url}/webhook")
+            except ForgeError as error:
+                if error.cause not in {"not_found", "permission"}:
+                    raise
+                logger.debug("%s", error.what)  # the token may not read webhooks there
+
+
+def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
+    """What the worker calls for each request."""
+    commands = CommentCommands(runs, runs.at_work, runs.threads)
+    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
+
+
+def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
+    """What is done with a delivery before it is answered."""
+    login = OwnLogin()
+
+    def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
+        if event == "ping":
+            return "pong"
+        # Each workflow that somebody starts is told to us, too: that is its own job's to do.
+        arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
+        own, presumed = settings.bot_login, ""
+        if not own and needs_own_login(event, payload):
+            own = login.get(lambda: own_login(settings, event, payload, machine))
+            presumed = "" if own else login_from_github(payload)
+        trigger = trigger_for_target(settings, event, payload, own, arrival)
+        if isinstance(trigger, IgnoredEvent) and presumed:
+            # GitHub delivers once: who does not know yet takes it for ours, and finds out later
+            trigger = trigger_for_target(settings, event, payload, presumed, arrival)
+            if isinstance(trigger, Trigger):
+                worker.enqueue_undecided(delivery, trigger, presumed)
+                logger.info("delivery %s asks something of %s", delivery, presumed)
+                return "stored"
+        if isinstance(trigger, IgnoredEvent):
+            return f"ignored: {trigger.reason}"
+        worker.enqueue(delivery, trigger)
+        logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)
+        return "stored"
+
+    return accept
+
+
+def _check(settings: Settings) -> str:
+    """The webhook's secret. Raises UsageError when anything a delivery needs is missing."""
+    require_model(settings)
+    if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
+        raise UsageError(
+            "there is no webhook secret, so nobody could be told from GitHub",
+            "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
+        )
+    has_token = settings.github_token is not None and settings.github_token.get_secret_value()
+    if not has_token and settings.app_id is None:
+        raise UsageError(
+            "there is no GitHub token",
+            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
+        )
+    return settings.webhook_secret.get_secret_value()
+
+
+def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
+    logger.info("listening on http://%s/webhook", address_of(listening))
+    logger.info("deliveries are kept in %s, runs in %s", url, folder.path)
+
+
+def _serve(app: FastAPI, listening: socket.socket) -> None:
+    """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
+    allow_open_files(2 * MOST_CONNECTIONS)
+    config = server_settings(
+        app,
+        MOST_CONNECTIONS,
+        ShortRequestConnection,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+    """End this process now, with whatever runs: the next start does that again.
+
+    Leaving in the usual way would wait for the threads of the runs, an hour perhaps.
+    """
+    logger.info(
+        "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name
+    )
+    folder.note_stop()
+    logging.shutdown()
+    os._exit(0)

@@ -1,0 +1,67 @@
+"""Tries the setup of a checkout once, in a sandbox as a run would have it."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from resolver.config.settings import Settings
+from resolver.config.temporary_directory import temporary_directory
+from resolver.events.observations import CmdOutput
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream, utc_now
+from resolver.git.workspace import Workspace
+from resolver.runs.common import run_id
+from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
+from resolver.runtime.environment.environment import set_up
+from resolver.runtime.environment.prepare import TAIL
+
+
+@dataclass(frozen=True)
+class SetupTrial:
+    """The result of a setup that was tried.
+
+    source: what was run, "" where there is none. kind: of the sandbox. commit: that was checked
+    out. output: the end of what it wrote. warnings: for a person.
+    """
+
+    ok: bool
+    source: str
+    image: str
+    kind: str
+    commit: str
+    seconds: float
+    output: str
+    warnings: tuple[str, ...]
+
+
+def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
+    """Run the setup at the commit that is checked out in `root`; nothing of it is kept.
+
+    Raises SandboxError where no sandbox of the image can be started, and WorkspaceError without a
+    commit.
+    """
+    wanted = settings.model_copy(update={"keep_setup": False})
+    state, stream = State(), EventStream(MemoryStore())
+    stream.subscribe("state", state.apply, essential=True)
+    kind = runtime_kind(wanted, host)
+    run = run_id(f"init:{root}", utc_now())
+    started = time.monotonic()
+    with temporary_directory() as folder:
+        workspace = Workspace.clone(str(root), folder / "clone.git")
+        environment = open_environment(wanted, kind, workspace, host)
+        with open_runtime(wanted, kind, run, host, environment.image) as runtime:
+            runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
+            limit = wanted.setup_timeout
+            made = set_up(environment, runtime, stream, state, workspace.base, limit)
+    written = [event.content for event in state.events if isinstance(event, CmdOutput)]
+    return SetupTrial(
+        ok=made.ok,
+        source=environment.plan.source if environment.plan else "",
+        image="" if kind == "local" else wanted.image,
+        kind=kind,
+        commit=workspace.base[:12],
+        seconds=time.monotonic() - started,
+        output=written[0][-TAIL:].strip() if written else "",
+        warnings=made.warnings,
+    )

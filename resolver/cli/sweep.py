@@ -1,0 +1,136 @@
+"""`resolver sweep`: the labelled issues of a repository that nobody has done, for a schedule."""
+
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from resolver.cli.options import settings_options
+from resolver.config.settings import load_settings
+from resolver.entrypoints.action import OUTPUT, actions_run, hand_over, output_in, write_outputs
+from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
+from resolver.errors import UsageError
+from resolver.events.stream import utc_now
+from resolver.github.client.access import check_repository
+from resolver.runs.common import (
+    default_output,
+    filtered_log,
+    github_forge,
+    open_host,
+    require_model,
+    stop_on_signals,
+)
+from resolver.runs.result import print_result
+from resolver.trace.plain import for_terminal
+from resolver.trace.progress import TerminalProgress
+
+
+@click.command()
+@click.argument("repository")
+@click.option(
+    "--max-issues",
+    type=click.IntRange(min=1),
+    help="Most runs that are begun; else as `sweep_issues` says, 5.",
+)
+@click.option(
+    "--max-total",
+    type=click.FloatRange(min=0, min_open=True, max=1e9),
+    help="Most US dollars that the runs may cost together; else as `sweep_total` says, 10.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder with a folder issue-N for each run; in a job of GitHub Actions resolver-output, "
+    "else a folder of its own below ~/.local/state/resolver unless given.",
+)
+@settings_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    repository: str,
+    max_issues: int | None,
+    max_total: float | None,
+    dry_run: bool,
+    output: Path | None,
+    **options: Any,
+) -> int:
+    """Resolve the open issues of REPOSITORY (OWNER/NAME) that wear the label, oldest first.
+
+    An issue is done as if its label had just been put on by whoever did that: with the words it
+    had then, and only when that person may start work. It is skipped when it has an open pull
+    request of ours, was answered already, or was edited after it was labelled.
+
+    The end is one line an issue, in a job of GitHub Actions also in the step's summary. Exit code
+    0 when no run failed, 1 when one did.
+    """
+    if max_total is not None and not isfinite(max_total):  # for which click's range is no bound
+        raise UsageError("--max-total is not an amount", "give US dollars, like 10")
+    given = {"sweep_issues": max_issues, "sweep_total": max_total}
+    return sweep(environment, {**options, **given}, repository, dry_run, output)
+
+
+def sweep(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    repository: str,
+    dry_run: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Do a sweep and tell of it; the exit code. options, environment: the settings, as ever."""
+    settings = load_settings(options, environment)
+    check_repository(repository)
+    if not dry_run:
+        require_model(settings)
+    console = Console(stderr=True)
+    host = open_host(environment)
+    forge = github_forge(settings, repository, host)
+    workspace = _workspace(environment) if output is None else None
+    now = f"{utc_now():%Y%m%d-%H%M%S}"
+    folder = output or default_output(environment, f"sweep-{now}")
+    if workspace is not None and not dry_run:
+        folder = output_in(workspace).folder
+    run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
+    with stop_on_signals() as stopping, filtered_log(settings, host):
+        doing = Sweep(
+            repository=repository,
+            forge=forge,
+            settings=settings,
+            load=lambda found: load_settings(options, environment, found),
+            host=host,
+            bounds=SweepBounds(settings.sweep_issues, settings.sweep_total),
+            folder=folder,
+            dry=dry_run,
+            progress=TerminalProgress(console),
+            actions_run=actions_run(environment),
+            log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
+            stopping=stopping,
+            ended=lambda result: print_result(result, console),
+        )
+        rows = doing.run()
+    for line in render_sweep(doing, "sweep.txt.j2", "").strip().splitlines():
+        click.echo(for_terminal(line))
+    _write_summary(environment, render_sweep(doing, "sweep.md.j2", settings.github_server_url))
+    failed = doing.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
+    if workspace is not None and not dry_run:
+        state = "error" if failed else "finished"
+        write_outputs(environment, {"state": state, "cost": f"{doing.spent:.4f}", "output": OUTPUT})
+        hand_over(folder, workspace)
+    return int(failed)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path | None:
+    """That of the job of GitHub Actions; None outside of one."""
+    found = environment.get("GITHUB_WORKSPACE", "")
+    return Path(found) if found and environment.get("GITHUB_ACTIONS") == "true" else None
+
+
+def _write_summary(environment: Mapping[str, str], text: str) -> None:
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)

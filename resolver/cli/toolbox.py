@@ -1,0 +1,45 @@
+"""`resolver toolbox`: what the sandbox brings with it into any image."""
+
+import time
+from collections.abc import Mapping
+
+import click
+
+from resolver.cli.options import settings_options
+from resolver.config.settings import load_settings
+from resolver.runs.common import open_host
+from resolver.runtime.engine import connect_engine, image_settings
+from resolver.runtime.toolbox import Toolbox
+from resolver.runtime.volume import fill_volume, volume_name
+
+
+@click.group()
+def command() -> None:
+    """Make the toolbox: Python, IPython, bash and git that run in any Linux image."""
+
+
+@command.command()
+@click.option("--engine", is_flag=True, help="Put it on the Docker engine as well.")
+@settings_options
+@click.pass_obj
+def build(environment: Mapping[str, str], /, engine: bool, **options: object) -> int:
+    """Build the toolbox from this machine's programs, where it is not cached.
+
+    A run does this by itself when it has to; done before, the first run starts sooner.
+    """
+    started = time.monotonic()
+    toolbox = Toolbox(open_host(environment).cache)
+    archive = toolbox.archive()
+    size = archive.stat().st_size / 1e6
+    click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - started:.1f} s)")
+    if engine:
+        started = time.monotonic()
+        client = connect_engine(environment)
+        try:
+            image = load_settings(options, environment).image
+            image_settings(client, image)
+            fill_volume(client, toolbox, image)
+        finally:
+            client.close()
+        click.echo(f"volume {volume_name(toolbox)} ({time.monotonic() - started:.1f} s)")
+    return 0

@@ -1,0 +1,71 @@
+"""`resolver trace`: an event log for a person, its schema for a program, and its repair."""
+
+import json
+from pathlib import Path
+
+import click
+
+from resolver.config.templates import render
+from resolver.errors import UsageError
+from resolver.events.location import log_file, open_log
+from resolver.events.repair import repair_log
+from resolver.events.schema import log_schema
+from resolver.trace.html import render_html
+from resolver.trace.json_view import render_json
+from resolver.trace.markdown import render_markdown
+from resolver.trace.plain import for_terminal
+from resolver.trace.text import render_text
+
+RENDERERS = {
+    "markdown": render_markdown,
+    "html": render_html,
+    "text": render_text,
+    "json": render_json,
+}
+
+LISTED = 50
+"""Damages that are told one by one."""
+
+
+@click.command()
+@click.argument("log", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(RENDERERS)),
+    default="text",
+    show_default=True,
+    help="How to show it.",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON schema of a log's lines instead.")
+@click.option("--repair", is_flag=True, help="Save what can be saved of a damaged log instead.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="New file for --repair; LOG with .repaired.jsonl at its end unless given.",
+)
+def command(log: str | None, form: str, schema: bool, repair: bool, output: Path | None) -> int:
+    """Show the event log LOG: an events.jsonl, or the output folder that holds one, or a run in a
+    database (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN)."""
+    if schema:
+        click.echo(json.dumps(log_schema(), indent=2))
+        return 0
+    if log is None:
+        raise UsageError("no log is given", "give an events.jsonl, or the folder of a run")
+    if repair:
+        _repair(log, output)
+        return 0
+    if output is not None:
+        raise UsageError("--output goes with --repair", "redirect the output: resolver trace LOG >")
+    click.echo(RENDERERS[form](list(open_log(log))).rstrip("\n"))
+    return 0
+
+
+def _repair(log: str, output: Path | None) -> None:
+    if "://" in log:
+        raise UsageError("only a file can be repaired", "give an events.jsonl")
+    path = log_file(log)
+    target = output or path.with_suffix(".repaired.jsonl")
+    repaired = repair_log(path, target)
+    words = render("trace/repaired.txt.j2", log=path, output=target, done=repaired, listed=LISTED)
+    click.echo(for_terminal(words).rstrip("\n"))

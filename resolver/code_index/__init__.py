@@ -1,0 +1,1 @@
+"""Code index: the definitions, references and words of a commit, searched by LocAgent."""

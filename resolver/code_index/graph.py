@@ -1,0 +1,173 @@
+"""The graph over a repository: folders, files, classes, functions and methods; what contains,
+imports, calls and inherits what.
+"""
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from resolver.code_index.resolving import ImportResolver
+from resolver.code_index.source import Entity, SourceCall, SourceFile
+
+EdgeKind = Literal["contains", "imports", "calls", "inherits"]
+
+ROOT = "/"
+"""Id of the repository's own folder."""
+
+MOST_GUESSES = 3
+"""Definitions of one name up to which a call may mean each of them; with more it says nothing."""
+
+MOST_FOLDERS = 40
+"""Folders inside each other that are nodes; what lies deeper belongs to the deepest of them."""
+
+_SELF = frozenset({"self", "this", "cls", "@"})
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From a node to another by their ids. `guessed`: the name alone says so."""
+
+    start: str
+    end: str
+    kind: EdgeKind
+    guessed: bool = False
+
+
+class Graph:
+    """Nodes by id (a path, or path::Name) and the edges at each."""
+
+    def __init__(self, entities: dict[str, Entity], edges: Sequence[Edge]) -> None:
+        self.entities = entities
+        self._out: dict[str, list[Edge]] = defaultdict(list)
+        self._in: dict[str, list[Edge]] = defaultdict(list)
+        for edge in edges:
+            self._out[edge.start].append(edge)
+            self._in[edge.end].append(edge)
+
+    def downstream(self, node: str) -> Sequence[Edge]:
+        """What it contains, imports, calls, inherits from."""
+        return self._out.get(node, ())
+
+    def upstream(self, node: str) -> Sequence[Edge]:
+        """What contains, imports, calls it, inherits from it."""
+        return self._in.get(node, ())
+
+
+def build_graph(sources: Sequence[SourceFile]) -> Graph:
+    """The graph of all sources."""
+    return _Builder(sources).build()
+
+
+class _Builder:
+    def __init__(self, sources: Sequence[SourceFile]) -> None:
+        self._sources = sources
+        self._nodes: dict[str, Entity] = {ROOT: Entity(ROOT, "", "directory", 1, 1)}
+        self._named: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
+        """By short name, then by file."""
+        self._imports: dict[str, frozenset[str]] = {}
+        self._edges: dict[Edge, None] = {}
+        self._anywhere: dict[tuple[str, bool], list[Entity]] = {}
+
+    def build(self) -> Graph:
+        for source in self._sources:
+            self._add_nodes(source)
+        resolver = ImportResolver(source.path for source in self._sources)
+        for source in self._sources:
+            found = (resolver.files(source.path, source.language, w) for w in source.imports)
+            files = tuple(dict.fromkeys(path for paths in found for path in paths))
+            self._imports[source.path] = frozenset(files)
+            for other in files:
+                self._join(source.path, other, "imports")
+        for source in self._sources:
+            for entity in source.entities:
+                self._inherit(entity)
+            for call in source.calls:
+                self._call(source.path, call)
+        return Graph(self._nodes, tuple(self._edges))
+
+    def _add_nodes(self, source: SourceFile) -> None:
+        self._nodes[source.path] = Entity(source.path, "", "file", 1, max(1, source.lines))
+        self._join(self._folder(posixpath.dirname(source.path)), source.path, "contains")
+        for entity in source.entities:
+            self._nodes[entity.id] = entity
+            self._named[entity.short_name].setdefault(entity.path, []).append(entity)
+            outer = f"{entity.path}::{entity.name.rpartition('.')[0]}"
+            self._join(outer if outer in self._nodes else source.path, entity.id, "contains")
+
+    def _folder(self, path: str) -> str:
+        """The node of that folder, and those of all above it."""
+        above = ROOT
+        parts = path.split("/")[:MOST_FOLDERS] if path else []
+        for count in range(1, len(parts) + 1):
+            node = "/".join(parts[:count]) + "/"
+            if node not in self._nodes:
+                self._nodes[node] = Entity(node, "", "directory", 1, 1)
+                self._join(above, node, "contains")
+            above = node
+        return above
+
+    def _join(self, start: str, end: str, kind: EdgeKind, guessed: bool = False) -> None:
+        if start != end:
+            self._edges[Edge(start, end, kind, guessed)] = None
+
+    def _inherit(self, entity: Entity) -> None:
+        for base in entity.bases:
+            found, guessed = self._nearest(entity.path, base, classes=True)
+            for other in found:
+                self._join(entity.id, other.id, "inherits", guessed)
+
+    def _call(self, path: str, call: SourceCall) -> None:
+        caller = call.within if call.within in self._nodes else path
+        own = self._own_class(call)
+        if own in self._nodes:
+            self._join(caller, own, "calls")
+            return
+        found, guessed = self._nearest(path, call.name)
+        # A receiver's type is not known: a method is a guess wherever it is defined.
+        for other in found:
+            unsure = guessed or (bool(call.receiver) and other.kind == "method")
+            self._join(caller, other.id, "calls", unsure)
+
+    @staticmethod
+    def _own_class(call: SourceCall) -> str:
+        """Id of the method that a call on the object itself means."""
+        path, _, name = call.within.partition("::")
+        owner = name.rpartition(".")[0]
+        if not owner or (call.receiver and call.receiver not in _SELF):
+            return ""
+        return f"{path}::{owner}.{call.name}"
+
+    def _nearest(
+        self, path: str, name: str, classes: bool = False
+    ) -> tuple[Sequence[Entity], bool]:
+        """Those in the same file, else in imported ones, else anywhere; whether it is a guess."""
+        by_file = self._named.get(name)
+        if by_file is None:
+            return (), True
+        for files in ((path,), self._imported(path, by_file)):
+            near = _some(e for f in files for e in by_file.get(f, ()) if _fits(e, classes))
+            if near:
+                return near[:MOST_GUESSES], len(near) > 1
+        if (name, classes) not in self._anywhere:
+            every = (e for found in by_file.values() for e in found if _fits(e, classes))
+            self._anywhere[name, classes] = _some(every)
+        anywhere = self._anywhere[name, classes]
+        return (anywhere, True) if len(anywhere) <= MOST_GUESSES else ((), True)
+
+    def _imported(self, path: str, by_file: dict[str, list[Entity]]) -> Iterator[str]:
+        """Imported files with that name, found from the side that has fewer."""
+        imported = self._imports[path]
+        if len(imported) < len(by_file):
+            return (file for file in sorted(imported) if file in by_file)
+        return (file for file in by_file if file in imported)
+
+
+def _some(found: Iterator[Entity]) -> list[Entity]:
+    """The first ones, one more than are told."""
+    return [entity for entity, _ in zip(found, range(MOST_GUESSES + 1), strict=False)]
+
+
+def _fits(entity: Entity, classes: bool) -> bool:
+    return entity.kind == "class" if classes else entity.kind != "variable"

@@ -1,0 +1,96 @@
+"""The process that reads a repository's code: bounded, narrow, without secrets. One JSON object a
+line comes in, some followed by a file's bytes; one a line goes out.
+"""
+
+import gc
+import json
+import mmap
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from resolver.code_index.answers import MARK
+from resolver.code_index.codebase import CodeBase
+from resolver.code_index.confinement import confine_process, limit_resources
+from resolver.code_index.grammars import load_grammars
+from resolver.code_index.languages import language_of
+
+_CPU_SECONDS = 900
+_SHARE = 0.5
+"""Of the memory, that files may fill; the rest is for what is made of them."""
+
+
+def run_worker() -> None:
+    """Answer until there are no more questions.
+
+    The first line says {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
+    descriptor}, the seconds in processor time; it is answered when the process is ready. In the
+    descriptor's memory stands which file is being read, counted from 1: who finds this process
+    dead knows what it died of.
+    """
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    bounds = json.loads(source.readline())
+    load_grammars()
+    limit_resources(bounds["memory"], _CPU_SECONDS)
+    gc.disable()  # what is kept holds no circles, and looking for them costs more than all else
+    code = CodeBase()
+    mark = mmap.mmap(bounds["mark"], MARK.size)
+    os.close(bounds["mark"])  # the memory has its own
+    files = 0
+    memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
+    filtered = confine_process()
+    _answer(sink, {"filtered": filtered})
+    room = int(bounds["memory"] * _SHARE)
+    is_over = processor_time_past(bounds["seconds"])
+    while line := source.readline():
+        asked: dict[str, Any] = json.loads(line)
+        if "file" in asked:
+            content = source.read(asked["size"])
+            files += 1
+            MARK.pack_into(mark, 0, files)
+            if is_over() or _used(memory) > room:
+                code.leave_out(int(bool(language_of(asked["file"]))))
+            else:
+                code.add(asked["file"], content, processor_time_past(bounds["file_seconds"]))
+            MARK.pack_into(mark, 0, 0)
+        elif "left_out" in asked:
+            code.leave_out(asked["left_out"])
+        elif "search" in asked:
+            found = code.search(asked["search"], asked["below"])
+            _answer(sink, [asdict(term) for term in found])
+        elif "explore" in asked:
+            walks = code.explore(
+                asked["explore"], asked["directions"], asked["depth"], asked["kinds"]
+            )
+            _answer(sink, [asdict(walk) for walk in walks])
+        else:
+            _answer(sink, asdict(code.build(filtered)))
+
+
+def _used(memory: RawIOBase) -> int:
+    """Bytes of address space of this process. (What getrusage knows of memory counts the host's
+    own from before this process was another program.)"""
+    memory.seek(0)
+    pages = (memory.read(100) or b"0").split()[0]
+    return int(pages) * mmap.PAGESIZE
+
+
+def processor_time_past(seconds: float) -> Callable[[], bool]:
+    """Return what says whether this process has used so many more seconds of processor time. Time
+    in which a busy machine does not let it run does not count."""
+    end = time.process_time() + seconds
+    return lambda: time.process_time() > end
+
+
+def _answer(sink: BinaryIO, data: object) -> None:
+    sink.write(json.dumps(data).encode() + b"\n")
+    sink.flush()
+
+
+if __name__ == "__main__":
+    run_worker()

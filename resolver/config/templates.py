@@ -1,0 +1,36 @@
+"""Renders the templates in prompts/: every word for a model or a person lives there.
+
+A missing variable is an error, not an empty string. Templates whose name ends in `.html.j2`
+are escaped; all others are text or markdown, and the caller escapes what others wrote.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+
+def folder() -> Path:
+    """Where prompts/ is: inside the installed package, or at the top of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "prompts"
+    return installed if installed.is_dir() else package.parent / "prompts"
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(folder()),
+        undefined=StrictUndefined,
+        # Markdown and prompts are not HTML; pages are escaped.
+        autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(name: str, **values: Any) -> str:
+    """The template `prompts/<name>` with `values` filled in."""
+    return _environment().get_template(name).render(**values)

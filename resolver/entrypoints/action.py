@@ -1,0 +1,311 @@
+"""The door of the GitHub Action: the event that started the job, and the runner's files.
+
+Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+"""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from resolver.config.settings import HEARING, Settings, load_settings
+from resolver.config.templates import render
+from resolver.config.temporary_directory import temporary_directory
+from resolver.errors import ResolverError, UsageError
+from resolver.events.stream import utc_now
+from resolver.github.comments.comment_text import comment_body
+from resolver.github.events.dispatch import DispatchSource
+from resolver.github.events.ignored import IgnoredEvent, MalformedEvent
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.common import (
+    app_login,
+    filtered_log,
+    github_forge,
+    open_host,
+    own_login,
+    run_id,
+    stop_on_signals,
+    trigger_for_target,
+)
+from resolver.runs.conversation.commands import (
+    answer_in_job,
+    archive,
+    continue_from_archive,
+    issue_of_command,
+    watch_of,
+)
+from resolver.runs.conversation.control import STARTS
+from resolver.runs.conversation.dispatch import locate_dispatch
+from resolver.runs.conversation.final_comment import abandon_run
+from resolver.runs.conversation.watch import watch_comments
+from resolver.runs.output import EVENTS, OUTCOME, Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.result import print_result
+from resolver.runs.stages import RunRequest, RunResult
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.trace.groups import Groups
+from resolver.trace.plain import for_terminal
+
+logger = logging.getLogger("resolver.entrypoints.action")
+
+OUTPUT = "resolver-output"
+"""Folder in the job's workspace; a later step can upload it."""
+
+
+def run_action(environment: Mapping[str, str], console: Console) -> int:
+    """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up, of
+    which whoever asked is told on the thread before."""
+    host = open_host(environment)
+    try:
+        return _run(environment, console, host)
+    except UsageError as error:
+        try:
+            _tell_of_set_up(environment, host, error)
+        except ResolverError as untold:
+            logger.warning("the thread could not be told: %s", untold.what)
+            write_outputs(environment, {"state": "error"})
+        raise
+
+
+def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int:
+    options = app_login(load_settings({}, environment), host)
+    settings = load_settings(options, environment)
+    trigger = event_from_environment(settings, environment, host)
+    if isinstance(trigger, MalformedEvent):
+        raise UsageError(trigger.reason, "give `issue`, a number; without any input it is a sweep")
+    if isinstance(trigger, IgnoredEvent):
+        console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
+        write_outputs(environment, {"state": "ignored"})
+        return 0
+    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
+    if workspace.resolve() == Path.cwd():
+        workspace = Path()  # so that the log names the files as later steps do
+    forge = github_forge(settings, trigger.repository, host)
+    run = run_id(trigger.key, trigger.at)
+    asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
+    console.print(Text(for_terminal(asked)), soft_wrap=True)
+    if trigger.command not in STARTS:
+        with stop_on_signals(), filtered_log(settings, host):
+            trigger = issue_of_command(trigger, forge)
+            answered = answer_in_job(trigger, run, forge, settings, host)
+        if answered is not None:
+            console.print(Text(for_terminal(answered.said)), soft_wrap=True)
+            write_outputs(environment, {"state": answered.state})
+            return answered.exit_code
+    groups = Groups(console)
+    job = RunRequest(
+        trigger=trigger,
+        run=run,
+        output=output_in(workspace),
+        load=lambda repository: load_settings(options, environment, repository),
+        host=host,
+        progress=groups,
+        log_url=job_url(environment, trigger),
+        actions_run=actions_run(environment),
+        continues=settings.keep_log,
+    )
+    with stop_on_signals(), filtered_log(settings, host), groups.during():
+        job = continue_from_archive(job, settings)
+        with watch_comments(watch_of(job, settings)):
+            result = run_pipeline(job, forge)
+        archive(result, settings)
+    print_result(result, console)
+    console.print(Text(annotation(result)), soft_wrap=True)
+    write_outputs(environment, outputs_of(result))
+    write_summary(environment, result)
+    hand_over(workspace / OUTPUT, workspace)
+    return result.exit_code
+
+
+def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
+    """Say on the thread what is wrong with the settings or the workspace, where somebody who may
+    has asked for work; with what is set for hearing them, whatever else is wrong."""
+    settings = load_settings({}, environment, only=HEARING)
+    settings = load_settings(app_login(settings, host), environment, only=HEARING)
+    trigger = event_from_environment(settings, environment, host)
+    if isinstance(trigger, IgnoredEvent):
+        write_outputs(environment, {"state": "error"})
+        return
+    forge = github_forge(settings, trigger.repository, host)
+    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
+    with filtered_log(settings, host), temporary_directory() as elsewhere:
+        try:
+            output = output_in(workspace)
+        except UsageError:
+            output = Output(elsewhere / OUTPUT)
+        job = RunRequest(
+            trigger=trigger,
+            run=run_id(trigger.key, trigger.at),
+            output=output,
+            load=lambda _: settings,
+            host=host,
+            log_url=job_url(environment, trigger),
+            actions_run=actions_run(environment),
+        )
+        result = abandon_run(job, settings, forge, error)
+        left = {}
+        if output.folder == elsewhere / OUTPUT:
+            left = {"output": "", "outcome": "", "events": ""}
+        else:
+            hand_over(output.folder, workspace)
+        write_outputs(environment, {**outputs_of(result), **left})
+        write_summary(environment, result)
+
+
+def event_from_environment(
+    settings: Settings, environment: Mapping[str, str], host: RunHost
+) -> Trigger | IgnoredEvent:
+    """What the job's event asks for, and where. Raises UsageError and ForgeError."""
+    name, payload = read_event(environment)
+    arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
+    own = own_login(settings, name, payload, host)
+    trigger = trigger_for_target(settings, name, payload, own, arrival)
+    if isinstance(trigger, IgnoredEvent):
+        return trigger
+    with filtered_log(settings, host):
+        forge = github_forge(settings, trigger.repository, host)
+        trigger = _as_asked(trigger, forge, arrival.id)
+        again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
+        found = locate_dispatch(trigger, forge, settings, again)
+        # Each comment of a review, each check of a commit starts a job. One of them does the run,
+        # whatever it came to; who wants it done again runs that job again.
+        one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
+        if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
+            return IgnoredEvent("another event has asked for the same already")
+        return found
+
+
+def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
+    """A dispatch as of the moment it was made. Its job may have waited for others for hours, and
+    what is written meanwhile was not asked for."""
+    if trigger.kind is not TriggerKind.DISPATCHED:
+        return trigger
+    asked = forge.asked_at(run)
+    at = trigger.at if asked is None else min(asked, trigger.at)
+    return trigger.model_copy(update={"at": at})
+
+
+def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
+    """Name and payload of the event. Raises UsageError outside of a GitHub Actions job."""
+    name, path = environment.get("GITHUB_EVENT_NAME", ""), environment.get("GITHUB_EVENT_PATH", "")
+    if not name or not path:
+        raise UsageError(
+            "GITHUB_EVENT_NAME and GITHUB_EVENT_PATH are not set",
+            "run this in a GitHub Actions job, or use `resolver resolve OWNER/NAME#N`",
+        )
+    try:
+        payload = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"the event {path} can't be read: {error}", "check the workflow") from None
+    if not isinstance(payload, dict):
+        raise UsageError(f"the event {path} is not a JSON object", "check the workflow")
+    return name, payload
+
+
+def job_url(environment: Mapping[str, str], trigger: Trigger) -> str:
+    """The page of the job's run, "" when it is not known."""
+    server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
+    return f"{server}/{trigger.repository}/actions/runs/{run}" if server and run else ""
+
+
+def actions_run(environment: Mapping[str, str]) -> str:
+    """The run of GitHub Actions, its attempt and, as digests, job and runner, as `AtWork` has it;
+    "" when it is not known."""
+    run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
+    if not (run.isdecimal() and attempt.isdecimal()):
+        return ""
+    names = [environment.get(name, "") for name in ("GITHUB_JOB", "RUNNER_NAME")]
+    told = [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names]
+    return ".".join([run, attempt, *(told if all(names) else [])])
+
+
+def outputs_of(result: RunResult) -> dict[str, str]:
+    """The Action's outputs, as action.yml names them."""
+    publication, outcome = result.publication, result.outcome
+    pull = publication.pull_request
+    return {
+        # where the thread could not be told, the job `close` is to see to it
+        "state": "" if result.comment_failed else result.outcome_file.state.value,
+        "branch": publication.branch or "",
+        "pull-request-number": str(pull.number) if pull and pull.number else "",
+        "pull-request-url": (pull.url or "") if pull else "",
+        "cost": f"{outcome.cost:.4f}" if outcome and outcome.cost is not None else "",
+        "iterations": str(outcome.iterations if outcome else 0),
+        "output": OUTPUT,
+        "outcome": f"{OUTPUT}/{OUTCOME}",
+        "events": f"{OUTPUT}/{EVENTS}" if result.log else "",
+    }
+
+
+def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    """Append to the runner's GITHUB_OUTPUT. A value is one line: a line break would add outputs."""
+    path = environment.get("GITHUB_OUTPUT")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"{n}={' '.join(v.split())}\n" for n, v in outputs.items())
+
+
+def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
+    """Append what the issue was told to the runner's GITHUB_STEP_SUMMARY, which takes 1 MiB."""
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if path:
+        # Without the link to the job's page: there the summary stands.
+        told = comment_body(result.report.model_copy(update={"log_url": ""}))
+        text = render(
+            "run/summary.md.j2",
+            trigger=result.request.trigger,
+            server=environment.get("GITHUB_SERVER_URL", ""),
+            state=result.outcome_file.state.value,
+            publication=result.publication,
+            told=told,
+        )
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def annotation(result: RunResult) -> str:
+    """The workflow command that says on the job's page, in one line, how it ended."""
+    told = render(
+        "run/annotation.j2",
+        failure=result.failure,
+        publication=result.publication,
+        outcome=result.outcome,
+        exit_code=result.exit_code,
+        untold=result.comment_failed,
+    )
+    return annotated("error" if result.exit_code else "notice", told)
+
+
+def annotated(level: str, told: str) -> str:
+    """The workflow command that says it on the job's page, in one line."""
+    line = for_terminal(" ".join(told.split())).replace("%", "%25")
+    return f"::{level} title=Resolver::{line}"
+
+
+def output_in(workspace: Path) -> Output:
+    """OUTPUT in the workspace. Raises UsageError where the checkout has put a link in its place:
+    what is written there would land elsewhere."""
+    folder = workspace / OUTPUT
+    for path in (folder, *folder.glob("*")):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link", f"remove {OUTPUT} from the checkout")
+    return Output(folder)
+
+
+def hand_over(folder: Path, workspace: Path) -> None:
+    """Give the files to the workspace's owner: the Action is root in its container, the runner
+    that reads them and cleans up after the job is not."""
+    owner = workspace.stat()
+    if owner.st_uid == os.geteuid():
+        return
+    with suppress(PermissionError):  # not root: the files stay ours
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -1,0 +1,145 @@
+"""What is done with a comment that is a command: it goes to the run at work at once, past the
+queue; where none is, it is remembered, becomes a run of its own, or is answered.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.issue_history import IssueHistories
+from resolver.entrypoints.webhook.worker import Unfinished
+from resolver.errors import ForgeError, WorkspaceError
+from resolver.github.github_forge import GitHubForge
+from resolver.models.known_failures import OUTAGES
+from resolver.models.run import Command, Trigger
+from resolver.runs.common import github_forge, run_id
+from resolver.runs.conversation.commands import (
+    GOES_ON,
+    about_kept,
+    issue_of_command,
+    ledger_for_trigger,
+    refusal,
+    report_no_active_run,
+    report_refused_command,
+)
+from resolver.runs.conversation.dispatch import locate_dispatch
+from resolver.runs.conversation.help import post_help
+from resolver.runs.conversation.ticks import apply_dashboard_tick
+from resolver.runs.wiring.sandbox import RunHost
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+class ConfiguredRepository(Protocol):
+    """Where the settings come from, and what is known of earlier runs."""
+
+    def settings(self) -> Settings:
+        """As they are now."""
+        ...
+
+    def host(self) -> RunHost:
+        """This machine, with tokens for one request."""
+        ...
+
+    def is_meant(self, trigger: Trigger) -> bool:
+        """Whether the thread's last run has left what the command is about."""
+        ...
+
+
+@dataclass(frozen=True)
+class CommentCommands:
+    """Obeys stored commands, in any thread."""
+
+    configured: ConfiguredRepository
+    at_work: ActiveRuns
+    threads: IssueHistories
+
+    def obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
+        """Do what a comment asks of a run. The trigger of a new run, where it asks for one.
+
+        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
+        """
+        what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        try:
+            return self._obey(trigger, find_unfinished)
+        except (ForgeError, WorkspaceError) as error:
+            if error.cause in OUTAGES:
+                raise
+            logger.error("%s: %s", what, error.what)
+        return None
+
+    def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
+        settings = self.configured.settings()
+        forge = github_forge(settings, trigger.repository, self.configured.host())
+        there = locate_dispatch(trigger, forge, settings)
+        trigger = there if isinstance(there, Trigger) else trigger
+        issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
+        trigger = issue_of_command(trigger, forge, issue)
+        what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        unfinished = find_unfinished(trigger)
+        if trigger.ticked is not None:
+            return self._ticked(trigger, forge, settings)
+        refused = refusal(trigger, self._older(trigger, unfinished), forge, settings)
+        if refused is not None:
+            logger.info("%s: %s", what, refused.what)
+            if trigger.command in GOES_ON:
+                return trigger  # as any request for a run, it is refused on the way
+            report_refused_command(
+                trigger, run_id(trigger.key, trigger.at), refused, forge, settings
+            )
+            return None
+        if trigger.command is Command.HELP:
+            post_help(trigger, forge, settings)
+            return None
+        if forge.is_confirmed(trigger):
+            logger.info("%s was done before", what)
+            return None
+        if trigger.command is Command.STOP:
+            self.threads.stopped(trigger)
+        publishes = trigger.command is Command.PUBLISH
+        if publishes and self._older(trigger, unfinished) is not None:
+            return trigger  # once what is at work has ended
+        steered = not publishes and self.at_work.steer(trigger)
+        if steered or self._stops_waiting(trigger, unfinished):
+            logger.info("%s has reached its run", what)
+            forge.confirm(trigger)
+            return None
+        goes_on = trigger.command in GOES_ON
+        if about_kept(trigger):
+            goes_on = self.configured.is_meant(trigger)
+        if goes_on:
+            return trigger
+        report_no_active_run(trigger, forge, settings)
+        logger.info("%s finds nothing at work", what)
+        return None
+
+    def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:
+        """A box of the dashboard: the trigger of a run, where it asks for one."""
+        run = run_id(trigger.key, trigger.at)
+        keep = ledger_for_trigger(trigger, settings, self.configured.host())
+        said = apply_dashboard_tick(trigger, run, forge, settings, keep)
+        logger.info("box of run %s: %s", run, said or "goes on")
+        return None if said else trigger
+
+    def _older(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
+        """What asked for the run that is at work, or waits. Another person's, where there is one: a
+        stop is for all of them, so that whoever has only asked for the last may not say it."""
+        at_work = self.at_work.started_by(trigger)
+        waiting = [each for each in unfinished if _precedes(each, trigger)]
+        older = [*([at_work] if at_work else []), *waiting]
+        asker = trigger.actor.login.casefold()
+        others = (each for each in older if each.actor.login.casefold() != asker)
+        return next(others, older[0] if older else None)
+
+    @staticmethod
+    def _stops_waiting(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:
+        stops = trigger.command is Command.STOP
+        return stops and any(_precedes(each, trigger) for each in unfinished)
+
+
+def _precedes(run: Trigger, asking: Trigger) -> bool:
+    same = run.repository.casefold() == asking.repository.casefold()
+    return same and run.subject == asking.subject and asking.came_after(run)

@@ -1,0 +1,231 @@
+"""What runs have cost, by repository and month, in the server's database: one row a run.
+
+Money is set aside when a run begins and given back when it ends, so that runs at the same time
+don't pass a bound together. Days and months are those of UTC, in which the run began.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    case,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+
+from resolver.entrypoints.webhook.database import ServerDatabase
+from resolver.errors import OverBudget
+
+SPENDING = Table(
+    "resolver_spending",
+    MetaData(),
+    Column("run", String(200), primary_key=True),
+    Column("repository", String(300), nullable=False, index=True),
+    Column("day", String(10), nullable=False, index=True),
+    Column("cost", Float, nullable=False),
+    Column("unpriced", Integer, nullable=False),
+    Column("reserved", Float, nullable=False),
+    Column("until", Float, nullable=False),
+)
+"""cost: US dollars of the replies whose price is known, unpriced: how many have none. reserved: set
+aside for the run until the time `until` (seconds since 1970); 0 when it has ended."""
+
+LEAST = 0.01
+"""US dollars without which a run is not begun: it could ask nothing."""
+
+
+@dataclass(frozen=True)
+class SpendingBounds:
+    """US dollars that may be spent; None is no bound. monthly: by each repository. daily: by all
+    together."""
+
+    monthly: float | None = None
+    daily: float | None = None
+
+
+@dataclass(frozen=True)
+class SpendingTotal:
+    """What the runs of a repository cost in a month (YYYY-MM).
+
+    cost: US dollars of the replies whose price is known; unpriced: how many replies have none.
+    reserved: set aside for the runs at work, which are `at_work` of the runs.
+    """
+
+    repository: str
+    month: str
+    runs: int
+    cost: float
+    unpriced: int
+    reserved: float
+    at_work: int
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What counts against a bound."""
+
+    spent: float
+    aside: float
+    unpriced: int
+
+    def left(self, bound: float | None) -> float:
+        return float("inf") if bound is None else bound - self.spent - self.aside
+
+
+class SpendingLedger:
+    """The table, made when it is not there. Safe to use from several threads and processes.
+
+    url: of SQLite or PostgreSQL, as `server.worker.database` gives it. Raises UsageError when it
+    can't be used; ResolverError when that is so later. Its password is in no error.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._database = ServerDatabase(url, SPENDING)
+
+    def reserve(
+        self,
+        run: str,
+        repository: str,
+        wanted: float,
+        bounds: SpendingBounds,
+        now: datetime,
+        hours: float,
+    ) -> float:
+        """Set `wanted` dollars aside for the run, or what is left; gives all that is left, from
+        which the run's own earlier cost is not taken off. Doing it again replaces it.
+
+        hours: after which it is forgotten, should the run never end. Raises OverBudget.
+        """
+        repository = repository.lower()
+        day = f"{now:%Y-%m-%d}"
+        others = SPENDING.c.run != run
+        with self._database.writing() as connection:
+            _lock(connection)
+            known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
+            month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
+            used = _used(connection, now, others, month, SPENDING.c.repository == repository)
+            today = _used(connection, now, others, SPENDING.c.day == day)
+            left = min(used.left(bounds.monthly), today.left(bounds.daily))
+            if left < LEAST:
+                raise _over(repository, used, today, bounds, now)
+            values = {
+                "repository": repository,
+                "day": known or day,
+                "reserved": min(wanted, left),
+                "until": (now + timedelta(hours=hours)).timestamp(),
+            }
+            _write(connection, run, known is not None, values)
+        return left
+
+    def settle(self, run: str, repository: str, cost: float, unpriced: int, now: datetime) -> None:
+        """Note what the run has cost in all. Nothing is set aside for it any more."""
+        values = {
+            "repository": repository.lower(),
+            "cost": cost,
+            "unpriced": unpriced,
+            "reserved": 0.0,
+            "until": 0.0,
+        }
+        with self._database.writing() as connection:
+            _lock(connection)
+            known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
+            if known is None and not cost and not unpriced:
+                return  # it was refused before it could begin
+            _write(connection, run, known is not None, {"day": f"{now:%Y-%m-%d}"} | values)
+
+    def totals(
+        self, now: datetime, repository: str = "", month: str = ""
+    ) -> tuple[SpendingTotal, ...]:
+        """By month, the newest first, and by repository. repository, month: only these."""
+        table = SPENDING.c
+        months = func.substr(table.day, 1, 7).label("month")
+        at_work = table.until > now.timestamp()
+        found = (
+            select(
+                table.repository,
+                months,
+                func.count(),
+                func.sum(table.cost),
+                func.sum(table.unpriced),
+                func.sum(case((at_work, table.reserved), else_=0.0)),
+                func.sum(case((at_work, 1), else_=0)),
+            )
+            .group_by(table.repository, months)
+            .order_by(months.desc(), table.repository)
+        )
+        if repository:
+            found = found.where(table.repository == repository.lower())
+        if month:
+            found = found.where(table.day.like(f"{month}-%"))
+        with self._database.reading() as connection:
+            return tuple(SpendingTotal(*row) for row in connection.execute(found).all())
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+
+def is_cost_recorded(url: URL) -> bool:
+    """Whether the database is there: a file of SQLite that is not is not made by looking."""
+    return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
+
+
+def _lock(connection: Connection) -> None:
+    """Nobody else writes until the transaction ends. SQLite's own transactions do that."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {SPENDING.name} IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _used(connection: Connection, now: datetime, *which: Any) -> _Use:
+    table = SPENDING.c
+    more = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
+    aside = case((table.until > now.timestamp(), more), else_=0.0)
+    sums = (func.sum(table.cost), func.sum(aside), func.sum(table.unpriced))
+    cost, set_aside, unpriced = connection.execute(select(*sums).where(*which)).one()
+    return _Use(cost or 0.0, set_aside or 0.0, unpriced or 0)
+
+
+def _write(connection: Connection, run: str, known: bool, values: dict[str, Any]) -> None:
+    if known:
+        changed = {name: value for name, value in values.items() if name != "day"}
+        connection.execute(update(SPENDING).where(SPENDING.c.run == run).values(changed))
+    else:
+        row = {"run": run, "cost": 0.0, "unpriced": 0} | values
+        connection.execute(insert(SPENDING), row)
+
+
+def _over(
+    repository: str, used: _Use, today: _Use, bounds: SpendingBounds, now: datetime
+) -> OverBudget:
+    """What is used up, and when it is free again."""
+    if today.left(bounds.daily) < used.left(bounds.monthly):
+        use, bound, knob = today, bounds.daily, "max_daily_budget"
+        whose, span = "today's runs on this server", "a day"
+        free = (now + timedelta(days=1)).strftime("%Y-%m-%d")
+    else:
+        use, bound, knob = used, bounds.monthly, "max_monthly_budget"
+        whose, span = f"the runs of {repository} in {now:%Y-%m}", "a month"
+        free = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
+    aside = f" (${use.aside:.2f} more is set aside for runs at work)" if use.aside else ""
+    more = f"; {use.unpriced} replies of unknown price are not in it" if use.unpriced else ""
+    what = (
+        f"{whose} have cost ${use.spent:.2f}{aside} of the ${bound:.2f} that {span} may cost{more}"
+    )
+    sooner = ", or when the runs at work have ended" if use.aside else ""
+    return OverBudget(
+        what,
+        f"Ask again from {free} on (00:00 UTC){sooner}; the operator can raise `{knob}`.",
+    )

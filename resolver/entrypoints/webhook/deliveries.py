@@ -1,0 +1,335 @@
+"""What is done with a delivery: read it for what it asks, and later run it down the same pipeline
+as every other door does.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from resolver.config.settings import Settings, load_settings
+from resolver.controller.control import Control
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.cancelled import write_cancelled_outcome
+from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
+from resolver.entrypoints.webhook.issue_history import IssueHistories
+from resolver.entrypoints.webhook.outages import retry_end
+from resolver.entrypoints.webhook.own_login import is_own_login
+from resolver.entrypoints.webhook.pages import page_url
+from resolver.entrypoints.webhook.queue_notices import QueueNotices
+from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, RequestsAhead, StartedRequest
+from resolver.entrypoints.webhook.worker import LEFT
+from resolver.errors import ResolverError
+from resolver.events.base import ObservationBase
+from resolver.events.reading import read_log
+from resolver.events.run_log import is_resumable, spent_by
+from resolver.events.stream import Clock, utc_now
+from resolver.git.clone_cache import CLONES
+from resolver.github.comments.report import Report, RunFailure
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.permission import authorize
+from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
+from resolver.models.known_failures import OUTAGES
+from resolver.models.run import Trigger
+from resolver.runs.common import github_forge, open_host, run_id
+from resolver.runs.conversation.commands import (
+    TAKES_UP,
+    about_kept,
+    continued,
+    is_meant,
+    newest_of,
+    report_no_active_run,
+    without_log,
+)
+from resolver.runs.conversation.dispatch import locate_dispatch
+from resolver.runs.output import EVENTS, OUTCOME, Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.resuming.continuation import EarlierRun
+from resolver.runs.stages import RunRequest, unlimited_budget
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.runs.wiring.tokens import ForgeTokens
+from resolver.security.issued_tokens import IssuedTokens
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+@dataclass(frozen=True)
+class DeliveryRunner:
+    """Does the work of stored deliveries.
+
+    environment, options: the settings of each run are loaded from them.
+    folder: below it each run has its own, which is named like the run.
+    at_work: where comments find a run while it is at work.
+    ledger: what runs have cost; None keeps no totals, and the money of a month is not bounded.
+    minted: learns the tokens that runs are given, for the server's log.
+    outage_retry: for how long a run is tried again in an outage.
+    """
+
+    environment: Mapping[str, str]
+    options: Mapping[str, Any]
+    folder: Path
+    at_work: ActiveRuns = field(default_factory=ActiveRuns)
+    ledger: SpendingLedger | None = None
+    minted: IssuedTokens = field(default_factory=IssuedTokens)
+    waiting: QueueNotices = field(default_factory=QueueNotices)
+    now: Clock = utc_now
+    outage_retry: timedelta = timedelta(0)
+
+    @property
+    def threads(self) -> IssueHistories:
+        """What is remembered of each thread."""
+        return IssueHistories(self.folder)
+
+    def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
+        """Say on its thread that a run waits. Never raises."""
+        self.waiting.announce(trigger, ahead, self.settings(), self.host(), self.now())
+
+    def is_for_us(self, trigger: Trigger, login: str) -> bool:
+        """Whether what is asked of this account is asked of us; may take hours to know."""
+
+        def ask() -> str:
+            return github_forge(self.settings(), trigger.repository, self.host()).whoami()
+
+        return is_own_login(login, ask)
+
+    def settings(self) -> Settings:
+        """The operator's."""
+        return self._load({})
+
+    def host(self) -> RunHost:
+        """This machine, for one run: with tokens of its own."""
+        tokens = ForgeTokens(self.minted, self.now)
+        notes = self.folder / "notes"
+        machine = open_host(self.environment)
+        return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
+
+    def work_on(self, started: StartedRequest) -> dict[str, Any]:
+        """Do one request; the result, as JSON. Doing it again finds what was done before.
+
+        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
+
+        The run's id and folder are derived from the event, so that a run which was cut off goes on
+        under its own name and from its own log. A log that is damaged is kept beside, and the run
+        starts anew.
+        """
+        trigger = started.request.trigger
+        self.waiting.begins(trigger)
+        settings = self._load({})
+        run = run_id(trigger.key, trigger.at)
+        host = self.host()
+        forge = github_forge(settings, trigger.repository, host)
+        found = _with_place(trigger, forge, settings, started.attempt)
+        if isinstance(found, IgnoredEvent):
+            logger.info("run %s is not begun: %s", run, found.reason)
+            return {"run": run, "exit_code": 0, "state": "ignored"}
+        trigger = found
+        what = f"{trigger.repository}#{trigger.number}"
+        logger.info("run %s starts for %s, attempt %d", run, what, started.attempt)
+        if self._is_done(trigger, run, forge):
+            logger.info("run %s was done before", run)
+            self._settle(trigger, run)
+            return {"run": run, "exit_code": 0, "state": "repeated"}
+        if self._decides_about_nothing(trigger, run):
+            report_no_active_run(trigger, forge, settings)
+            return {"run": run, "exit_code": 0, "state": "nothing"}
+        report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
+        control = Control()
+        self.at_work.enter(trigger, control)
+        try:
+            # A stop is noted before it looks for the run at work: one of the two finds the other.
+            by = self.threads.stop_after(trigger)
+            if by is not None:
+                return self._cancel(report, by, forge, started.outages > 0)
+            done = self._begin(report, started, settings, forge, control, host)
+        finally:
+            late = self.at_work.leave(trigger)
+            self._settle(trigger, run)
+        return {**done, LEFT: [each.model_dump_json() for each in late]}
+
+    def _begin(
+        self,
+        report: Report,
+        started: StartedRequest,
+        settings: Settings,
+        forge: Forge,
+        control: Control,
+        host: RunHost,
+    ) -> dict[str, Any]:
+        """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
+        trigger, run = report.trigger, report.run
+        if started.crashes >= MAX_CRASHES:
+            what = (
+                f"the server crashed {started.crashes} times while it worked on this run, which "
+                "made no progress in between"
+            )
+            return self._give_up(report, what, forge)
+        try:
+            output = Output(self.folder / run, resume=True)
+            self.threads.started(trigger, run)
+            request = self._job(trigger, run, output, settings, host)
+        except (ResolverError, OSError) as error:
+            logger.error("run %s can't be recorded: %s", run, error)
+            return self._give_up(report, "the server could not open the log of this run", forge)
+        end = retry_end(started, self.outage_retry, self.now())
+        request = replace(
+            request,
+            control=control,
+            continues=True,
+            retry_until=end if end > self.now() else None,
+        )
+        result = run_pipeline(request, forge)
+        pull = result.publication.pull_request
+        if pull is not None and pull.number is not None:
+            self.threads.opened(trigger, pull.number)
+        if result.outage and request.retry_until is not None:
+            what = result.failure.what if result.failure else "the model's provider did not answer"
+            raise ResolverError(f"run {run}: {what}", cause=result.outage)
+        logger.info("run %s ended with exit code %d", run, result.exit_code)
+        return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
+
+    def _job(
+        self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
+    ) -> RunRequest:
+        """The job: cut off and to go on, or new, or to go on from the thread's last run."""
+
+        def purse(settings: Settings) -> float:
+            return self._reserve(trigger, run, settings)
+
+        page = _page_of(settings, run)
+        job = RunRequest(trigger, run, output, self._load, host, budget=purse, page=page)
+        begun, goes_on = output.request, trigger.command in TAKES_UP
+        # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
+        if is_resumable(output.log) and (begun is not None or not goes_on):
+            return replace(job, resume=True, continuation=begun.continuation if begun else None)
+        output.set_earlier_aside()
+        if not goes_on:
+            return job
+        trigger, earlier = self._last_run(trigger, run)
+        continuation, notices = continued(trigger, earlier, settings, output.log)
+        about = trigger if continuation else without_log(trigger)
+        return replace(job, trigger=about, continuation=continuation, notices=notices)
+
+    def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
+        """Whether it is about something that an earlier run has left, and that is not there any
+        more: an action that waits, a change that is not public."""
+        if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
+            return False
+        return not self.is_meant(trigger)
+
+    def is_meant(self, trigger: Trigger) -> bool:
+        """Whether a run of the thread has left what such a command is about."""
+        return is_meant(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
+
+    def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
+        """Set money aside for the run; what is left for it. Raises OverBudget."""
+        if self.ledger is None:
+            return unlimited_budget(settings)
+        bounds = SpendingBounds(settings.max_monthly_budget, settings.max_daily_budget)
+        return self.ledger.reserve(
+            run,
+            trigger.repository,
+            settings.max_budget,
+            bounds,
+            self.now(),
+            settings.longest_run / timedelta(hours=1),
+        )
+
+    def _settle(self, trigger: Trigger, run: str) -> None:
+        """Note what the run has cost so far, however it ended. What fails here fails no run."""
+        if self.ledger is None:
+            return
+        log = self.folder / run / EVENTS
+        try:
+            begun = log.exists() and log.stat().st_size > 0
+            cost, unpriced = spent_by(list(read_log(log)), run) if begun else (0.0, 0)
+            self.ledger.settle(run, trigger.repository, cost, unpriced, self.now())
+        except (ResolverError, OSError) as error:
+            logger.error("what run %s has cost is not noted: %s", run, error)
+
+    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
+        """As `newest_of` has it, of the runs before this one."""
+        return newest_of(trigger, lambda asked: self._runs_before(asked, run))
+
+    def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
+        """Those that a run can go on from, newest first."""
+        for each in reversed(self.threads.runs(trigger)):
+            folder = self.folder / each
+            if each < run and is_resumable(folder / EVENTS):
+                yield EarlierRun(each, folder / EVENTS, folder / OUTCOME)
+
+    def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
+        """Somebody has said stop before the run could begin, or go on after a crash.
+
+        deferred: an outage had ended it, so that its comment says that it is tried again.
+        """
+        logger.info("run %s is not begun: %s said stop", report.run, by)
+        folder = self.folder / report.run
+        if deferred or not (folder / OUTCOME).exists():
+            failure = RunFailure(kind="stopped", what=f"{by} said stop before it could go on")
+            kept = is_resumable(folder / EVENTS)
+            report = report.model_copy(update={"failure": failure, "continues": kept})
+            self._tell(report, forge)
+            write_cancelled_outcome(folder, report)
+        return {"run": report.run, "exit_code": 1, "state": "stopped"}
+
+    def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
+        """Whether the run has ended here and on the forge: then its folder stays as it is."""
+        if not (self.folder / run / OUTCOME).exists():
+            return False
+        try:
+            found = forge.find_publication(trigger)
+        except ResolverError:
+            return False  # the run meets the same trouble, and tells of it
+        return found is not None and found.comment_url is not None
+
+    def _load(self, repository: Mapping[str, Any]) -> Settings:
+        return load_settings(self.options, self.environment, repository)
+
+    def _give_up(self, report: Report, what: str, forge: Forge) -> dict[str, Any]:
+        """Tell the issue that there will be no run, unless an earlier attempt has published."""
+        logger.error("run %s is given up: %s", report.run, what)
+        failure = RunFailure(
+            kind="error", what=what, next_step="the operator's log says more; then ask again"
+        )
+        report = report.model_copy(update={"failure": failure})
+        self._tell(report, forge)
+        write_cancelled_outcome(self.folder / report.run, report)
+        return {"run": report.run, "exit_code": 1, "state": "error"}
+
+    def _tell(self, report: Report, forge: Forge) -> None:
+        try:
+            authorize(report.trigger, forge, self._load({}).who_may)
+            if forge.find_publication(report.trigger) is None:
+                forge.comment(report)
+        except ResolverError as error:
+            logger.error("run %s could not be told: %s", report.run, error.what)
+
+
+def _with_place(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
+) -> Trigger | IgnoredEvent:
+    """With its place; what can't be placed is not begun, and nobody waits for it. Raises
+    ResolverError in an outage."""
+    try:
+        return locate_dispatch(trigger, forge, settings, again=attempt > 1)
+    except ResolverError as error:
+        if error.cause in OUTAGES:
+            raise
+        return IgnoredEvent(error.what)
+
+
+def _page_of(settings: Settings, run: str) -> str:
+    secret = settings.webhook_secret
+    return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
+
+
+def measure_progress(folder: Path, trigger: Trigger) -> int:
+    """Return how many actions of the request's run have ended, by its log. folder: of all runs."""
+    try:
+        events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
+    except ResolverError:
+        return 0
+    return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)

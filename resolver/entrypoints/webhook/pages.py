@@ -1,0 +1,199 @@
+"""`GET /runs/RUN?key=...`: a run's log as a page, while the run goes on and after it.
+
+Whoever has the link may read it; the key in it is made from the webhook's secret and the run's id,
+so nothing is stored, and no other run's link follows from it.
+"""
+
+import hashlib
+import hmac
+import re
+import stat
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import HTMLResponse
+
+from resolver.config.templates import render
+from resolver.errors import LogError
+from resolver.events.log import Event, parse_line
+from resolver.events.reading import open_log_file
+from resolver.runs.output import EVENTS, OUTCOME
+from resolver.trace.html import content_policy, render_html
+
+REFRESH = 10
+"""Seconds after which a browser asks again for the page of a run at work."""
+
+MOST_BYTES = 1_000_000
+"""Bytes of a log that are shown: the newest, and the event that it begins with."""
+
+LONGEST_FIRST = 500_000
+"""Bytes of the first event of a long log; it is left out where it has more."""
+
+AT_A_TIME = 2
+"""Pages that are made at a time, in threads of their own: deliveries come first."""
+
+MOST_WAITING = 20
+"""Requests that wait for one; what comes beyond is told to come later."""
+
+MOST_KEPT = 4
+"""Pages that are kept in memory for those who look at the same."""
+
+_RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+_KEY_OF = b"resolver: pages of runs"
+
+
+def page_key(secret: str, run: str) -> str:
+    """What lets its bearer read the page of `run`: 64 hexadecimal digits. secret: the webhook's."""
+    own = hmac.digest(secret.encode(), _KEY_OF, hashlib.sha256)
+    return hmac.new(own, run.encode(errors="replace"), hashlib.sha256).hexdigest()
+
+
+def page_url(public_url: str, secret: str, run: str) -> str:
+    """Address of the page of `run`; "" without a public URL."""
+    return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
+
+
+@dataclass(frozen=True)
+class _Stamp:
+    """Of what a page was made: with the same there is nothing new to show."""
+
+    size: int
+    changed: int
+    ended: bool
+
+
+class Pages:
+    """The pages of the runs whose folders are below `folder`."""
+
+    def __init__(self, folder: Path, secret: str) -> None:
+        self._folder = folder
+        self._secret = secret
+        self._kept: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
+        self._lock = Lock()
+
+    def opens(self, run: str, key: str) -> bool:
+        """Whether `run` has the form of a run's id, and `key` is the one of its page."""
+        given, right = key.encode(errors="replace"), page_key(self._secret, run).encode()
+        return hmac.compare_digest(given, right) and _RUN.fullmatch(run) is not None
+
+    def page(self, run: str) -> str | None:
+        """The page as it is now; None where there is no such run. run: one that `opens`."""
+        folder = self._folder / run
+        try:
+            if not stat.S_ISDIR(folder.lstat().st_mode):
+                return None
+            stamp = self._stamp(folder)
+        except OSError:
+            return None
+        with self._lock:
+            kept = self._kept.get(run)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        html = _render(folder / EVENTS, stamp)
+        with self._lock:
+            self._kept[run] = (stamp, html)
+            self._kept.move_to_end(run)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return html
+
+    @staticmethod
+    def _stamp(folder: Path) -> _Stamp:
+        ended = (folder / OUTCOME).exists()
+        try:
+            log = (folder / EVENTS).lstat()
+        except FileNotFoundError:
+            return _Stamp(0, 0, ended)
+        return _Stamp(log.st_size, log.st_mtime_ns, ended)
+
+
+def add_pages(app: FastAPI, pages: Pages) -> None:
+    """Have `app` answer for them. A wrong key, none, and a run that is not there are the same."""
+    limiter = CapacityLimiter(AT_A_TIME)
+    headers = {
+        "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'",
+        "X-Robots-Tag": "noindex, nofollow",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    waiting = 0
+
+    @app.get("/runs/{run}")
+    async def page(run: str, key: str = "") -> HTMLResponse:
+        nonlocal waiting
+        if not pages.opens(run, key):
+            raise HTTPException(404)
+        if waiting >= MOST_WAITING:
+            raise HTTPException(503, "too many ask at once", {"Retry-After": str(REFRESH)})
+        waiting += 1
+        try:
+            html = await run_sync(pages.page, run, limiter=limiter)
+        finally:
+            waiting -= 1
+        if html is None:
+            raise HTTPException(404)
+        return HTMLResponse(html, headers=headers)
+
+
+def _render(log: Path, stamp: _Stamp) -> str:
+    lines = _Lines()
+    try:
+        events = list(lines.events(log)) if stamp.size else []
+    except (LogError, OSError):
+        events = []
+    notices = render(
+        "trace/live.txt.j2",
+        at_work=not stamp.ended,
+        events=bool(events),
+        seconds=REFRESH,
+        skipped=f"{lines.skipped / 1e6:,.1f} MB" if lines.skipped else "",
+        unread=lines.unread,
+    )
+    refresh = 0 if stamp.ended else REFRESH
+    return render_html(events, refresh, [line for line in notices.splitlines() if line])
+
+
+class _Lines:
+    """Reads a log as far as it is shown. skipped: bytes, and unread: lines that are left out."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        self.unread = 0
+
+    def events(self, log: Path) -> Iterator[Event]:
+        """Its events. Raises LogError where it is no file that can be read, and OSError."""
+        with open_log_file(log) as file:
+            end = file.seek(0, 2)
+            file.seek(0)
+            if end > MOST_BYTES:
+                first = file.readline(LONGEST_FIRST)
+                yield from self._parsed([first])
+                begin = len(first) if first.endswith(b"\n") else 0
+                file.seek(max(begin, end - MOST_BYTES) - 1)
+                # the rest of a line that is cut here
+                file.readline(MOST_BYTES)
+                self.skipped = file.tell() - begin
+            yield from self._parsed(_up_to(file, end))
+
+    def _parsed(self, lines: Iterable[bytes]) -> Iterator[Event]:
+        for line in lines:
+            if not line.endswith(b"\n"):
+                continue  # it is being written
+            try:
+                yield parse_line(line)
+            except LogError:
+                self.unread += 1
+
+
+def _up_to(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """The lines that begin before `end`: what is written meanwhile is for the next time."""
+    while (left := end - file.tell()) > 0 and (line := file.readline(left)):
+        yield line

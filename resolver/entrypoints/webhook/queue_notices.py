@@ -1,0 +1,97 @@
+"""What is told of a run that waits behind another one: its comment, before it can begin."""
+
+import logging
+import threading
+from datetime import datetime, timedelta
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.request_queue import MAX_LISTED, RequestsAhead
+from resolver.errors import Refused, ResolverError
+from resolver.github.comments.progress import RunProgress
+from resolver.github.events.permission import authorize
+from resolver.models.run import Trigger
+from resolver.runs.common import github_forge, run_id
+from resolver.runs.wiring.sandbox import RunHost
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+LONGEST = timedelta(days=2)
+"""A run that has waited so long was lost with the server that knew of it."""
+
+MOST_BEGUN = 10_000
+"""Runs that are remembered as begun; what was announced so long ago has been said."""
+
+
+class QueueNotices:
+    """Says of each request that waits that it does. Safe to use from several threads.
+
+    A run that has begun is never spoken of: from then on its comment is its own.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._begun: dict[str, None] = {}
+        self._written: set[str] = set()
+
+    def begins(self, trigger: Trigger) -> None:
+        """From now on nothing is written for it here. Returns when nothing is being written."""
+        with self._changed:
+            self._begun[trigger.key] = None
+            while len(self._begun) > MOST_BEGUN:
+                del self._begun[next(iter(self._begun))]
+            self._changed.wait_for(lambda: trigger.key not in self._written)
+
+    def announce(
+        self,
+        trigger: Trigger,
+        ahead: RequestsAhead,
+        settings: Settings,
+        host: RunHost,
+        now: datetime,
+    ) -> None:
+        """Say that it waits for the runs before it, of its repository or of others: by a comment,
+        and where the settings want none, by the reaction alone. Never raises."""
+        if trigger.number is None:
+            return
+        with self._changed:
+            if trigger.key in self._begun:
+                return
+            self._written.add(trigger.key)
+        try:
+            _announce(trigger, ahead, settings, host, now)
+        finally:
+            with self._changed:
+                self._written.discard(trigger.key)
+                self._changed.notify_all()
+
+
+def _announce(
+    trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
+) -> None:
+    progress = RunProgress(
+        trigger=trigger,
+        run=run_id(trigger.key, trigger.at),
+        since=now,
+        until=now + LONGEST,
+        mention=settings.mention,
+        waits=_why(ahead),
+    )
+    try:
+        forge = github_forge(settings, trigger.repository, host)
+        authorize(trigger, forge, settings.who_may)
+        forge.acknowledge(trigger)
+        # a question in a conversation on lines is answered there, and in no second place
+        if settings.progress_comments and not trigger.in_thread:
+            forge.apart().begin(progress)
+    except Refused:
+        return  # the run is refused, and says so
+    except ResolverError as error:
+        logger.warning("that a run waits could not be told: %s", error.what)
+
+
+def _why(ahead: RequestsAhead) -> str:
+    limited = ahead.count >= MAX_LISTED
+    return render(
+        "run/waits.md.j2", numbers=ahead.numbers, count=ahead.count, limited=limited
+    ).strip()

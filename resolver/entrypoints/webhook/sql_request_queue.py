@@ -1,0 +1,334 @@
+"""The queue of requests in SQLite or PostgreSQL: one table, with an index for each look-up."""
+
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    case,
+    select,
+    text,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from resolver.entrypoints.webhook.database import ServerDatabase
+from resolver.entrypoints.webhook.request_queue import (
+    ISOLATED_AFTER,
+    MAX_LISTED,
+    MeasureProgress,
+    NewRequest,
+    QueuedRequest,
+    RequestKind,
+    RequestsAhead,
+    RequestState,
+    StartedRequest,
+)
+from resolver.entrypoints.webhook.request_table import (
+    ALL_REPOSITORIES,
+    FIRST_OF_EACH_REPOSITORY,
+    REQUESTS,
+)
+from resolver.models.run import Trigger
+
+FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
+"""For a run that has the server to itself because of crashes; twice as long after each more."""
+
+
+@dataclass
+class _Insertion:
+    """A request on its way into the table; done: whether it was stored. error: why it was not."""
+
+    values: dict[str, Any]
+    done: bool = False
+    is_new: bool = False
+    error: BaseException | None = None
+
+
+class SqlRequestQueue:
+    """The table, made when it is not there.
+
+    url: as `worker.database` gives it. Raises UsageError when it can't be used.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._database = ServerDatabase(url, REQUESTS)
+        insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
+        new = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
+        self._insertion = new.execution_options(preserve_rowcount=True)
+        self._pending: list[_Insertion] = []
+        self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
+
+    def add(self, request: NewRequest) -> bool:
+        """As the protocol has it.
+
+        Requests that come at the same time share one transaction: the thread that gets the lock
+        stores those of all that wait for it. A slow disk then bounds how long a request takes, but
+        not how many are stored in a second.
+        """
+        insertion = _Insertion(_values_of(request))
+        with self._pending_lock:
+            self._pending.append(insertion)
+        with self._insert_lock:
+            if not insertion.done:
+                with self._pending_lock:
+                    batch, self._pending = self._pending, []
+                self._insert(batch)
+        if insertion.error is not None:
+            raise insertion.error
+        return insertion.is_new
+
+    def _insert(self, batch: list[_Insertion]) -> None:
+        error: BaseException | None = None
+        try:
+            with self._database.writing() as connection:
+                for each in batch:
+                    each.is_new = connection.execute(self._insertion, each.values).rowcount == 1
+        except BaseException as failed:
+            error = failed
+            raise
+        finally:
+            for each in batch:
+                each.done, each.error = True, error
+
+    def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
+        """As the protocol has it."""
+        table = REQUESTS.c
+        is_kind = table.kind == kind
+        of_working = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
+        with self._database.reading() as connection:  # most looks find nothing to claim
+            is_full = len(connection.execute(of_working).all()) >= limit
+            if is_full or not connection.execute(_startable(kind, now)).first():
+                return []
+        with self._database.writing() as connection:
+            _lock_table(connection)
+            connection.execute(
+                update(REQUESTS)
+                .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
+                .values(state=RequestState.WAITING)
+            )
+            crashes_of_working = list(connection.scalars(of_working))
+            free = limit - len(crashes_of_working)
+            if free <= 0 or any(each >= ISOLATED_AFTER for each in crashes_of_working):
+                return []
+            if kind is RequestKind.RUN:
+                found = connection.execute(FIRST_OF_EACH_REPOSITORY, {"limit": free})
+                positions = list(found.scalars())
+            else:
+                waits = select(table.position).where(table.state == RequestState.WAITING, is_kind)
+                positions = list(connection.scalars(waits.order_by(table.position).limit(free)))
+            rows = _rows(connection, positions)
+            chosen = _until_isolated(rows, bool(crashes_of_working))
+            connection.execute(
+                update(REQUESTS)
+                .where(table.position.in_([row.position for row in chosen]))
+                .values(state=RequestState.WORKING, claim=table.claim + 1, begun=False)
+            )
+            return [_queued(row, row.claim + 1) for row in chosen]
+
+    def start(self, id: str, claim: int) -> StartedRequest | None:
+        """As the protocol has it."""
+        with self._database.writing() as connection:
+            begun = connection.execute(
+                _claimed(id, claim).values(begun=True, attempts=REQUESTS.c.attempts + 1)
+            )
+            if begun.rowcount == 0:
+                return None
+            row = connection.execute(select(REQUESTS).where(REQUESTS.c.id == id)).one()
+        began = datetime.fromtimestamp(row.outage_began, UTC) if row.outage_began else None
+        return StartedRequest(_queued(row, claim), row.attempts, row.crashes, row.outages, began)
+
+    def finish(self, id: str, claim: int) -> None:
+        """As the protocol has it."""
+        with self._database.writing() as connection:
+            connection.execute(_claimed(id, claim).values(state=RequestState.DONE, trigger=""))
+
+    def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
+        """As the protocol has it."""
+        table = REQUESTS.c
+        values: dict[str, Any] = {
+            "state": RequestState.DEFERRED,
+            "not_before": until.timestamp(),
+        }
+        if outage is not None:
+            began = case((table.outages > 0, table.outage_began), else_=outage.timestamp())
+            values |= {"outages": table.outages + 1, "outage_began": began}
+        with self._database.writing() as connection:
+            connection.execute(_claimed(id, claim).values(**values))
+
+    def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
+        """As the protocol has it.
+
+        A crash counts against a run that has made no progress since it was started. Which one of
+        several caused it is not known at first; from the second crash on such a run is alone.
+        """
+        table = REQUESTS.c
+        with self._database.writing() as connection:
+            _lock_table(connection)
+            claimed = select(REQUESTS).where(table.state == RequestState.WORKING)
+            rows = connection.execute(claimed).all()
+            begun = [row for row in rows if row.begun and row.kind == RequestKind.RUN]
+            for row in rows:
+                values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
+                if row in begun and not stopped:
+                    values |= _after_crash(row, progress(_trigger_of(row)), len(begun) == 1, now)
+                connection.execute(
+                    update(REQUESTS).where(table.position == row.position).values(**values)
+                )
+
+    def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
+        """As the protocol has it. Several events of one request count once."""
+        table = REQUESTS.c
+        mine = (
+            table.kind == RequestKind.RUN,
+            table.repository == request.trigger.repository.lower(),
+            table.key != request.trigger.key,
+        )
+        columns = select(table.position, table.number, table.key)
+        working = columns.where(table.state == RequestState.WORKING, *mine)
+        waiting = (
+            columns.where(
+                table.state == RequestState.WAITING, table.position < request.position, *mine
+            )
+            .order_by(table.position)
+            .limit(MAX_LISTED)
+            .subquery()
+        )
+        with self._database.reading() as connection:
+            first = connection.execute(working.limit(MAX_LISTED)).all()
+            rows = [*first, *connection.execute(select(waiting)).all()][:MAX_LISTED]
+        numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
+        return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
+
+    def unannounced(self, limit: int) -> list[QueuedRequest]:
+        """As the protocol has it."""
+        table = REQUESTS.c
+        found = (
+            select(REQUESTS)
+            .where(table.state == RequestState.WAITING, table.kind == RequestKind.RUN)
+            .where(table.announced.is_(False))
+            .order_by(table.position)
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return [_queued(row, row.claim) for row in connection.execute(found).all()]
+
+    def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
+        """As the protocol has it."""
+        positions = [each.position for each in requests]
+        with self._database.writing() as connection:
+            connection.execute(
+                update(REQUESTS).where(REQUESTS.c.position.in_(positions)).values(announced=True)
+            )
+
+    def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
+        """As the protocol has it."""
+        table = REQUESTS.c
+        thread = (
+            select(REQUESTS)
+            .where(table.repository == repository.lower(), table.subject == subject)
+            .where(table.state.in_([s for s in RequestState if s is not RequestState.DONE]))
+            .where(table.kind == RequestKind.RUN)
+            .order_by(table.position)
+            .limit(MAX_LISTED)
+        )
+        with self._database.reading() as connection:
+            return [_trigger_of(row) for row in connection.execute(thread).all()]
+
+    def repositories(self) -> list[str]:
+        """As the protocol has it."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
+
+    def check(self) -> None:
+        """As the protocol has it."""
+        self._database.check(REQUESTS)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+
+def _values_of(request: NewRequest) -> dict[str, Any]:
+    trigger = request.trigger
+    return {
+        "id": request.id,
+        "kind": request.kind.value,
+        "repository": trigger.repository.lower(),
+        "number": trigger.number,
+        "subject": trigger.subject,
+        "key": trigger.key,
+        "trigger": trigger.model_dump_json(),
+        "login": request.login,
+        "state": RequestState.WAITING.value,
+    }
+
+
+def _trigger_of(row: Any) -> Trigger:
+    return Trigger.model_validate_json(row.trigger)
+
+
+def _queued(row: Any, claim: int) -> QueuedRequest:
+    kind = RequestKind(row.kind)
+    return QueuedRequest(row.id, kind, _trigger_of(row), row.login, row.position, claim)
+
+
+def _rows(connection: Connection, positions: list[int]) -> list[Any]:
+    table = REQUESTS.c
+    found = select(REQUESTS).where(table.position.in_(positions)).order_by(table.position)
+    return list(connection.execute(found).all()) if positions else []
+
+
+def _startable(kind: RequestKind, now: datetime) -> Any:
+    """Selects a row where there is anything to claim or to put back."""
+    table = REQUESTS.c
+    waiting = select(table.position).where(table.state == RequestState.WAITING, table.kind == kind)
+    due = select(table.position).where(
+        table.state == RequestState.DEFERRED, table.not_before <= now.timestamp()
+    )
+    both = (each.limit(1).subquery() for each in (waiting, due))
+    return union_all(*(select(each.c.position) for each in both))
+
+
+def _claimed(id: str, claim: int) -> Any:
+    """Updates the request while that claim holds."""
+    table = REQUESTS.c
+    return update(REQUESTS).where(
+        table.id == id, table.claim == claim, table.state == RequestState.WORKING
+    )
+
+
+def _until_isolated(rows: list[Any], others_work: bool) -> list[Any]:
+    """The first of them. One that must have the server to itself waits until nothing else works."""
+    chosen: list[Any] = []
+    for row in rows:
+        if row.crashes >= ISOLATED_AFTER:
+            return chosen if chosen or others_work else [row]
+        chosen.append(row)
+    return chosen
+
+
+def _after_crash(row: Any, progress: int, alone: bool, now: datetime) -> dict[str, Any]:
+    """What becomes of a run that was at work when the server crashed."""
+    if progress > row.progress:
+        return {"progress": progress, "crashes": 0}
+    crashes = row.crashes + (1 if alone or row.crashes < ISOLATED_AFTER else 0)
+    if crashes < ISOLATED_AFTER:
+        return {"crashes": crashes}
+    wait = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER)
+    return {
+        "crashes": crashes,
+        "state": RequestState.DEFERRED,
+        "not_before": (now + wait).timestamp(),
+    }
+
+
+def _lock_table(connection: Connection) -> None:
+    """Let nobody else claim until the transaction ends. SQLite's own transactions do that."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {REQUESTS.name} IN SHARE ROW EXCLUSIVE MODE"))

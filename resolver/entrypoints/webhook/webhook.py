@@ -1,0 +1,175 @@
+"""`POST /webhook`: checks the signature, hands the delivery on to be stored, answers; nothing else.
+
+Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import re
+from collections.abc import Callable
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+
+from resolver.entrypoints.webhook.pages import Pages, add_pages
+from resolver.errors import ResolverError
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+MAX_BODY = 25 * 1024 * 1024
+"""GitHub sends no payload above 25 MB."""
+
+ANSWER_SECONDS = 9.0
+"""GitHub waits 10 seconds for an answer."""
+
+HEALTH_SECONDS = 5.0
+"""How long the database may take to answer when the server's health is asked for."""
+
+_IN_MEMORY = 128 * 1024
+"""What is longer and not yet known to be GitHub's waits in a file."""
+
+_SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
+_DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EVENT = re.compile(r"[a-z][a-z0-9_]{0,59}")
+_LENGTH = re.compile(r"[0-9]{1,12}")
+
+_HANG_UP = {"Connection": "close"}
+"""Without it the server would go on reading, and throw away, whatever more is sent."""
+
+Accept = Callable[[str, str, dict[str, Any]], str]
+"""(delivery id, event name, payload) -> what was done with it, for the answer."""
+
+Check = Callable[[], None]
+
+
+def webhook_signature(secret: str, body: bytes) -> str:
+    """The `X-Hub-Signature-256` of `body`."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def create_webhook_app(
+    secret: str,
+    accept: Accept,
+    seconds: float = ANSWER_SECONDS,
+    pages: Pages | None = None,
+    check: Check | None = None,
+) -> FastAPI:
+    """The web application.
+
+    accept: must be durable when it returns, and idempotent; called in a thread. Raises
+    ResolverError where the delivery can't be stored.
+    seconds: for reading a body, and again for storing a delivery. pages: of runs, where there are
+    any to look at. check: raises ResolverError where no delivery could be stored.
+    """
+    app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
+
+    add_health(app, check)
+
+    @app.post("/webhook")
+    async def webhook(request: Request) -> JSONResponse:
+        body = await _signed_body(request, secret, seconds)
+        event = request.headers.get("x-github-event", "")
+        delivery = request.headers.get("x-github-delivery", "")
+        if not is_identified(delivery, event):
+            raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
+
+        def take() -> str | None:
+            payload = parse_payload(body)
+            return None if payload is None else accept(delivery, event, payload)
+
+        try:
+            async with asyncio.timeout(seconds):
+                done = await run_sync(take, abandon_on_cancel=True)
+        except ResolverError as error:
+            logger.error("delivery %s could not be stored: %s", delivery, error.what)
+            raise HTTPException(503, "the delivery could not be stored; send it again") from None
+        except TimeoutError:
+            logger.error("delivery %s could not be stored in time", delivery)
+            raise HTTPException(503, "the delivery could not be stored in time") from None
+        if done is None:
+            raise HTTPException(400, "the body is not a JSON object: is the content type JSON?")
+        return JSONResponse({"message": done}, status_code=202)
+
+    if pages is not None:
+        add_pages(app, pages)
+    return app
+
+
+def add_health(app: FastAPI, check: Check | None) -> None:
+    """Have `app` answer `GET /healthz`. check: raises ResolverError where no delivery could be
+    stored; one runs at a time."""
+    checking = CapacityLimiter(1)
+
+    @app.get("/healthz")
+    async def healthz() -> JSONResponse:
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                if check is not None:
+                    await run_sync(check, abandon_on_cancel=True, limiter=checking)
+        except TimeoutError:
+            return JSONResponse({"status": "the database does not answer"}, status_code=503)
+        except ResolverError as error:
+            logger.error("unhealthy: %s", error.what)
+            return JSONResponse({"status": "the database can't be used"}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+
+def is_identified(delivery: str, event: str) -> bool:
+    """Whether a delivery's id and the name of its event look like those of GitHub."""
+    return bool(_EVENT.fullmatch(event) and _DELIVERY.fullmatch(delivery))
+
+
+def parse_payload(body: bytes) -> dict[str, Any] | None:
+    """The payload, or None when the body is not a JSON object, or nested beyond all reason."""
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
+    """The body, once its signature is known to be right. Raises HTTPException.
+
+    Until then it is hashed as it comes and never held in memory whole: anybody can send it.
+    """
+    given = request.headers.get("x-hub-signature-256", "")
+    if not _SIGNATURE.fullmatch(given):
+        raise HTTPException(401, "X-Hub-Signature-256 is missing or odd")
+    length = request.headers.get("content-length", "0")
+    if not _LENGTH.fullmatch(length) or int(length) > MAX_BODY:
+        raise _too_large()
+    digest = hmac.new(secret.encode(), digestmod=hashlib.sha256)
+    with SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        size = 0
+        try:
+            async with asyncio.timeout(seconds):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        raise _too_large()
+                    digest.update(chunk)
+                    spool.write(chunk)
+        except TimeoutError:
+            raise HTTPException(408, "the body came too slowly", _HANG_UP) from None
+        except OSError as error:
+            logger.error("a body could not be kept until it was whole: %s", error)
+            raise HTTPException(503, "the server has no room for the body", _HANG_UP) from None
+        except ClientDisconnect:
+            raise HTTPException(400, "the body did not come whole") from None
+        if not hmac.compare_digest(f"sha256={digest.hexdigest()}", given):
+            raise HTTPException(401, "the signature is wrong")
+        spool.seek(0)
+        return spool.read()
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(413, "the body is larger than any delivery of GitHub's", _HANG_UP)

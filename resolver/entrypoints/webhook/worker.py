@@ -1,0 +1,321 @@
+"""Works on the queue of requests: hands over what can start to DBOS, which runs it.
+
+A dispatcher thread claims requests and enqueues a DBOS workflow for each; no more of them than can
+run at once, so that the cost of DBOS's own queue does not grow with what waits. After a crash all
+claims are taken back: the workflows that DBOS recovers find their claim ended and do nothing.
+Source: https://docs.dbos.dev/python/reference/contexts
+"""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos import error as dbos_error
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.outages import next_try
+from resolver.entrypoints.webhook.request_queue import (
+    NewRequest,
+    QueuedRequest,
+    RequestKind,
+    RequestQueue,
+    RequestsAhead,
+    StartedRequest,
+)
+from resolver.errors import ResolverError, UsageError
+from resolver.events.stream import Clock, utc_now
+from resolver.models.known_failures import OUTAGES
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.conversation.control import STARTS
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+QUEUE = "requests"
+
+EARLIER_QUEUES = ("runs", "commands", "undecided")
+"""DBOS queues of earlier releases, which kept waiting requests there."""
+
+AT_A_TIME: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
+"""How many are worked on at a time; of runs the operator says it. The undecided only wait for
+GitHub."""
+
+EXECUTOR = "resolver"
+"""One server process, one executor: what it left unfinished is its own to go on with."""
+
+STORED_FORM = "1"
+"""What DBOS calls the application's version: it takes up stored work of the same one only. A new
+release must go on with the requests of the last, so this changes with their stored form alone."""
+
+POLL_SECONDS = 0.25
+"""Between two looks at DBOS's queue: the person who asked waits for a sign."""
+
+EARLIER_POLL_SECONDS = 5.0
+"""Between two looks at the queues of earlier releases."""
+
+DISPATCH_SECONDS = 1.0
+"""Between two looks for requests whose time has come; new ones are looked for at once."""
+
+PAUSE_SECONDS = 0.1
+"""Before a look for new requests: those that come close together are found by one."""
+
+RETRY_SECONDS = 5.0
+"""Before a database that could not be used is tried again."""
+
+ANNOUNCED_AT_A_TIME = 4
+
+LEFT = "left"
+"""Field of a run's result: triggers, as JSON, that are to be done after it."""
+
+Work = Callable[[StartedRequest], dict[str, Any]]
+"""Does a run and returns its result, as JSON. Must be idempotent. An error with one of the causes
+`OUTAGES` lets the request wait, and be done again later."""
+
+Unfinished = Callable[[Trigger], Collection[Trigger]]
+"""Returns what the runs are for that wait or are at work on the same issue or pull request."""
+
+Announce = Callable[[Trigger, RequestsAhead], None]
+"""Says that a run waits. Must be idempotent and never raise."""
+
+Obey = Callable[[Trigger, Unfinished], Trigger | None]
+"""Obeys a command; returns the run that it asks for, if any. Errors are as those of `Work`."""
+
+Ours = Callable[[Trigger, str], bool]
+"""(request, login) -> whether that is our own login, however long it takes to know."""
+
+
+_Stored = TypeVar("_Stored")
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the worker calls. outage_retry: for how long a request is tried again in an outage."""
+
+    work: Work
+    obey: Obey
+    announce: Announce
+    ours: Ours
+    outage_retry: timedelta = timedelta(0)
+
+
+class Worker:
+    """Owns the DBOS instance of the process.
+
+    url: as `database` gives it. concurrency: runs at a time over all repositories.
+    """
+
+    def __init__(
+        self,
+        url: URL,
+        queue: RequestQueue,
+        handlers: Handlers,
+        concurrency: int = 2,
+        now: Clock = utc_now,
+    ) -> None:
+        self._url, self._queue, self._handlers, self._now = url, queue, handlers, now
+        self._limits = {**AT_A_TIME, RequestKind.RUN: concurrency}
+        self._wake = threading.Event()
+        self._announcing: set[int] = set()
+        self._announcers = ThreadPoolExecutor(ANNOUNCED_AT_A_TIME, "announce")
+        # DBOS adds a handler of its own where there is none, past the one that redacts.
+        logging.getLogger("dbos").addHandler(logging.NullHandler())
+        config: DBOSConfig = {
+            "name": "resolver",
+            "system_database_url": url.render_as_string(hide_password=False),
+            "executor_id": EXECUTOR,
+            "application_version": STORED_FORM,
+            "log_level": "CRITICAL",  # a failing launch is told by `start`
+        }
+        DBOS(config=config)
+
+        @DBOS.step(name="process")
+        def processed(id: str, claim: int) -> None:
+            self._process(id, claim)
+
+        @DBOS.workflow(name="request", max_recovery_attempts=None)
+        def request(id: str, claim: int) -> None:
+            processed(id, claim)
+
+        self._request = request
+        self._register_earlier_workflows()
+
+    def _register_earlier_workflows(self) -> None:
+        """Those of earlier releases: they move their request into the queue."""
+
+        @DBOS.workflow(name="delivery", max_recovery_attempts=None)
+        def deliver(trigger: str) -> None:
+            self._add(str(DBOS.workflow_id), RequestKind.RUN, trigger)
+
+        @DBOS.workflow(name="command", max_recovery_attempts=None)
+        def command(trigger: str) -> None:
+            self._add(str(DBOS.workflow_id), RequestKind.COMMAND, trigger)
+
+        @DBOS.workflow(name="announce", max_recovery_attempts=None)
+        def announce(trigger: str) -> None:
+            """Requests in the queue are announced anyway."""
+
+        @DBOS.workflow(name="undecided", max_recovery_attempts=None)
+        def undecided(id: str, trigger: str, login: str) -> None:
+            self._add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)
+
+    def start(self) -> None:
+        """Take what waits, and new requests. The queue's claims have been taken back before.
+
+        Raises UsageError when the database can't be used.
+        """
+        try:
+            DBOS.launch()
+            DBOS.register_queue(QUEUE, polling_interval_sec=POLL_SECONDS)
+            for name in EARLIER_QUEUES:
+                DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
+        except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
+            reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
+            raise UsageError(
+                f"the database {self._url} can't be used: {reason}",
+                "check RESOLVER_DATABASE_URL, and that the database runs",
+            ) from error
+        logging.getLogger("dbos").setLevel(logging.WARNING)
+        self._wake.set()
+        threading.Thread(target=self._dispatch, name="dispatcher", daemon=True).start()
+
+    def enqueue(self, delivery: str, trigger: Trigger) -> None:
+        """Store the delivery. Durable when it returns; a known delivery id changes nothing, and
+        neither does another event of what is one request by its nature. Raises DatabaseError."""
+        kind = RequestKind.RUN if trigger.command in STARTS else RequestKind.COMMAND
+        self._queue.add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
+        self._wake.set()
+
+    def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
+        """As `enqueue`, of a request to start work that is for us if the login is ours."""
+        kind = RequestKind.UNDECIDED
+        self._queue.add(NewRequest(f"{delivery}.ours", kind, trigger, login))
+        self._wake.set()
+
+    def _add(self, id: str, kind: RequestKind, trigger: str, login: str = "") -> None:
+        self._queue.add(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
+        self._wake.set()
+
+    def _dispatch(self) -> None:
+        failing = False
+        while True:
+            self._wake.wait(DISPATCH_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+            self._wake.clear()
+            try:
+                self._hand_over()
+                self._announce_waiting()
+                failing = False
+            except (DatabaseError, SQLAlchemyError, dbos_error.DBOSException) as error:
+                if not failing:
+                    logger.error("waiting requests can't be started for now: %s", _said(error))
+                failing = True
+                time.sleep(RETRY_SECONDS)
+
+    def _hand_over(self) -> None:
+        """Enqueue a workflow for each request that can start."""
+        for kind, limit in self._limits.items():
+            for request in self._queue.claim(kind, limit, self._now()):
+                try:
+                    with SetWorkflowID(f"{request.id}#{request.claim}"):
+                        DBOS.enqueue_workflow(QUEUE, self._request, request.id, request.claim)
+                except (SQLAlchemyError, dbos_error.DBOSException):
+                    self._persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
+                    raise
+
+    def _announce_waiting(self) -> None:
+        """Have those told that they wait whose run could not be started at once."""
+        free = 2 * ANNOUNCED_AT_A_TIME - len(self._announcing)
+        if free <= 0:
+            return
+        for request in self._queue.unannounced(2 * ANNOUNCED_AT_A_TIME):
+            if request.position not in self._announcing:
+                self._announcing.add(request.position)
+                self._announcers.submit(self._announce, request)
+
+    def _announce(self, request: QueuedRequest) -> None:
+        try:
+            ahead = self._queue.requests_ahead(request)
+            self._handlers.announce(request.trigger, ahead)
+            self._queue.mark_announced([request])
+        except DatabaseError as error:
+            logger.error("that a run waits could not be told: %s", error.what)
+        finally:
+            self._announcing.discard(request.position)
+            self._wake.set()
+
+    def _process(self, id: str, claim: int) -> None:
+        """Do what a claimed request asks for, unless the claim has ended."""
+        started = self._persist(partial(self._queue.start, id, claim))
+        if started is None:
+            return
+        request = started.request
+        settle = partial(self._queue.finish, id, claim)
+        # By the moment of the start, as the run itself decides whether people are told of a retry.
+        wait = next_try(started, self._handlers.outage_retry, self._now())
+        try:
+            self._do(started)
+        except ResolverError as error:
+            what = f"{request.kind.value} {request.id}"
+            if isinstance(error, DatabaseError):
+                settle = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
+            elif error.cause in OUTAGES and wait is not None:
+                logger.warning("%s is tried again in %s: %s", what, wait, error.what)
+                settle = partial(self._defer, request, wait, True)
+            else:
+                logger.error("%s is given up: %s", what, error.what)
+        finally:
+            self._persist(settle)
+            self._wake.set()
+
+    def _do(self, started: StartedRequest) -> None:
+        request, handlers = started.request, self._handlers
+        if request.kind is RequestKind.RUN:
+            for number, left in enumerate(handlers.work(started).get(LEFT, [])):
+                self._persist(partial(self._add, f"{request.id}.{number}", RequestKind.RUN, left))
+        elif request.kind is RequestKind.COMMAND:
+            run = handlers.obey(request.trigger, self._unfinished)
+            if run is not None:
+                self._queue.add(NewRequest(f"{request.id}.run", RequestKind.RUN, run))
+        elif handlers.ours(request.trigger, request.login):
+            id = request.id.removesuffix(".ours")
+            self._queue.add(NewRequest(id, RequestKind.RUN, request.trigger))
+
+    def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:
+        return self._queue.unfinished_runs(trigger.repository, trigger.subject)
+
+    def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
+        now = self._now()
+        self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
+
+    @staticmethod
+    def _persist(change: Callable[[], _Stored]) -> _Stored:
+        """Make the change, however long the database is gone: nobody else would."""
+        while True:
+            try:
+                return change()
+            except DatabaseError as error:
+                logger.error("the state of a request can't be stored for now: %s", error.what)
+                time.sleep(RETRY_SECONDS)
+
+
+def _said(error: Exception) -> str:
+    said = error.what if isinstance(error, ResolverError) else str(error)
+    return (said.strip().splitlines() or [type(error).__name__])[0]
+
+
+def _id_of_request(trigger: Trigger) -> str:
+    """The same for all events of a submitted review, and of the checks of one commit; "" for what
+    has one event only. Whoever wants one of those done again asks again."""
+    if trigger.review_id is None and trigger.kind is not TriggerKind.CHECK_FAILED:
+        return ""
+    named = f"{trigger.repository.lower()} {trigger.key}"
+    return f"request-{hashlib.sha256(named.encode()).hexdigest()[:40]}"

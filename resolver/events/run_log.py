@@ -1,0 +1,141 @@
+"""The event log of one run, opened: file, stream, the state folded from it, and what the log says
+of the run as a whole."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from resolver.errors import LogError
+from resolver.events.base import SCHEMA_VERSION
+from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
+from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
+from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.events.store import JsonlStore
+from resolver.events.stream import Clock, EventRedactor, EventStream
+from resolver.models.run import RunState
+
+BRANCH_STAGE = "branch"
+"""Stage whose detail is the branch that is about to be written."""
+
+DONE = frozenset({RunState.FINISHED, RunState.REJECTED})
+"""States after which the agent has nothing left to do; from any other a run can go on."""
+
+
+class RunLog:
+    """`state` is the first subscriber of `stream`, so all others see it up to date.
+
+    Raises LogError when the file holds something else than the log of a run.
+    """
+
+    def __init__(self, path: Path, redact: EventRedactor, now: Clock) -> None:
+        self._store = JsonlStore(path)
+        self._now = now
+        self.state = State.fold(self._store)
+        if self.state.events:
+            opening_of(self.state.events, path)
+        self.stream = EventStream(self._store, redact, now)
+        self.stream.subscribe("state", self.state.apply, essential=True)
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def opening(self) -> RunStarted | None:
+        """The first event; None while the log is empty."""
+        first = self.state.events[0] if self.state.events else None
+        return first if isinstance(first, RunStarted) else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the agent's work has ended for good."""
+        return self.state.run_state in DONE
+
+    @property
+    def ended_at(self) -> datetime:
+        """When the agent's work ended; the same each time the log is taken up."""
+        changes = (e for e in reversed(self.state.events) if isinstance(e, AgentStateChanged))
+        last = next(changes, None)
+        return last.timestamp if last else self._now()
+
+    def begun(self, run: str) -> int:
+        """Position of the event with which `run` took the log up, or started it; the log's length
+        when it has not."""
+        return start_position(self.state.events, run)
+
+    def spent_before(self, run: str) -> float:
+        """US dollars that the log had cost before `run` took it up, where prices are known."""
+        return State.fold(self.state.events[: start_position(self.state.events, run)]).priced
+
+    def intended_branch(self, run: str) -> str | None:
+        """The branch that `run` was about to write when it was cut off."""
+        for event in reversed(self.state.events[self.begun(run) :]):
+            if isinstance(event, StageCompleted) and event.stage == BRANCH_STAGE:
+                return event.detail
+        return None
+
+    def stage(self, stage: str, detail: str, seconds: float) -> None:
+        """Record that a step of the pipeline is done."""
+        self.stream.add(StageCompleted(stage=stage, detail=detail, seconds=round(seconds, 3)))
+
+    def close(self) -> None:
+        """Close the file. The state stays readable."""
+        self._store.close()
+
+
+def opening_of(events: list[Event], path: Path) -> RunStarted:
+    """The first event of a log. Raises LogError when this version can't go on from the log."""
+    first = events[0] if events else None
+    if not isinstance(first, RunStarted):
+        raise LogError(
+            f"{path} does not begin with the start of a run", "give the events.jsonl of a run"
+        )
+    if first.schema_version != SCHEMA_VERSION:
+        raise LogError(
+            f"{path} has version {first.schema_version} of the log's format, and this program "
+            f"goes on from version {SCHEMA_VERSION}",
+            f"use Resolver {first.version}, which wrote it, or start a new run",
+        )
+    return first
+
+
+def start_position(events: Sequence[Event], run: str) -> int:
+    """As `RunLog.begun`, of the events of a log."""
+    for position, event in enumerate(events):
+        if isinstance(event, RunStarted | Resumed) and event.run == run:
+            return position
+    return len(events)
+
+
+def spent_by(events: Sequence[Event], run: str) -> tuple[float, int]:
+    """What `run` has cost since it took the log up: US dollars of the replies whose price is
+    known, and how many replies have none."""
+    whole, before = State.fold(events), State.fold(events[: start_position(events, run)])
+    return whole.priced - before.priced, whole.unpriced - before.unpriced
+
+
+def is_resumable(path: Path) -> bool:
+    """Whether a run can go on from the log: it is whole, of this version, and not empty."""
+    try:
+        opening_of(list(read_log(path)), path)
+    except LogError:
+        return False
+    return True
+
+
+def current_run(events: list[Event]) -> str:
+    """Id of the run that the log belongs to now."""
+    for event in reversed(events):
+        if isinstance(event, RunStarted | Resumed):
+            return event.run
+    return ""

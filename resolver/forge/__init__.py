@@ -1,1 +1,0 @@
-"""Where issues and pull requests live: reading what was asked, telling what came of it."""

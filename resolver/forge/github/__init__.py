@@ -1,1 +1,0 @@
-"""GitHub behind the Forge protocol: access.py says where and as whom, forge.py acts."""

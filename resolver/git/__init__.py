@@ -1,0 +1,1 @@
+"""Git on the host: clone, diff, merge, push and patch policy."""

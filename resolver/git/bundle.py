@@ -1,0 +1,117 @@
+"""Takes a sandbox's bundle into the host's clone: git objects, each one checked, nothing else.
+
+A bundle's own refs are never made here, and its pack goes through `index-pack --strict` by
+hand, because `git fetch` checks the objects of a bundle only since git 2.46.
+Format: https://git-scm.com/docs/gitformat-bundle
+"""
+
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from resolver.errors import WorkspaceError
+from resolver.git.git import HostGit, failure
+from resolver.git.remote import OBJECT_ID
+
+MOST_BYTES = 1 << 30
+"""Largest bundle that is looked at."""
+
+_LONGEST_LINE = 4096
+_MOST_LINES = 16
+_NEXT_STEP = "nothing was published; run it again, and look at what ran in the sandbox"
+
+
+@dataclass(frozen=True)
+class BundleHeader:
+    """What stands before a bundle's pack."""
+
+    prerequisites: tuple[str, ...]
+    references: tuple[tuple[str, str], ...]
+
+
+def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> None:
+    """Add the objects of the bundle at `path`, and check that they are the announced change.
+
+    That is: exactly one ref, at `commit`, whose only parent is `base` and whose tree is `tree`,
+    all objects sound and none missing. Raises WorkspaceError.
+    """
+    for announced in (commit, tree):
+        if not OBJECT_ID.fullmatch(announced) or len(announced) != len(base):
+            raise _broken(f"it announces {announced!r:.100} as an object id")
+    if path.stat().st_size > MOST_BYTES:
+        raise _broken(f"it has more than {MOST_BYTES} bytes")
+    with open(path, "rb", buffering=0) as file:
+        _check_header(read_header(file), base, commit)
+        args = (
+            "index-pack", "--stdin", "--fix-thin", "--strict", f"--max-input-size={MOST_BYTES}",
+        )  # fmt: skip
+        # Read unbuffered so far, so the descriptor stands at the pack's first byte.
+        done = git.attempt(*args, stdin=file)
+    if done.status != 0:
+        raise _broken(failure(args, done).what)
+    _check_commit(git, base, commit, tree)
+    whole = git.attempt("rev-list", "--objects", "--quiet", commit, f"^{base}")
+    if whole.status != 0:
+        raise _broken(failure(("rev-list",), whole).what)
+
+
+def read_header(file: FileIO) -> BundleHeader:
+    """The header of a bundle; leaves `file` at the first byte of the pack."""
+    version = _line(file)
+    if version not in (b"# v2 git bundle", b"# v3 git bundle"):
+        raise _broken("it is not a git bundle")
+    prerequisites: list[str] = []
+    references: list[tuple[str, str]] = []
+    for _ in range(_MOST_LINES):
+        line = _line(file)
+        if not line:
+            return BundleHeader(tuple(prerequisites), tuple(references))
+        text = line.decode("utf-8", "replace")
+        if text.startswith("@"):
+            if version.startswith(b"# v2") or not text.startswith("@object-format="):
+                raise _broken(f"it asks for {text!r:.100}")
+        elif text.startswith("-"):
+            prerequisites.append(_object_id(text[1:].partition(" ")[0]))
+        else:
+            value, _, name = text.partition(" ")
+            references.append((_object_id(value), name))
+    raise _broken("it has too many refs")
+
+
+def _line(file: FileIO) -> bytes:
+    line = file.readline(_LONGEST_LINE)
+    if not line.endswith(b"\n"):
+        raise _broken("its header is cut off")
+    return line[:-1]
+
+
+def _object_id(text: str) -> str:
+    if not OBJECT_ID.fullmatch(text):
+        raise _broken(f"its header holds {text!r:.100} in the place of an object id")
+    return text
+
+
+def _check_header(header: BundleHeader, base: str, commit: str) -> None:
+    if len(header.references) != 1:
+        raise _broken(f"it has {len(header.references)} refs and not one")
+    if header.references[0][0] != commit:
+        raise _broken("its ref is not the announced commit")
+    if any(needed != base for needed in header.prerequisites):
+        raise _broken("it builds on something other than the base commit")
+
+
+def _check_commit(git: HostGit, base: str, commit: str, tree: str) -> None:
+    found = git.attempt("cat-file", "commit", commit, limit=1 << 20)
+    if found.status != 0:
+        raise _broken("the announced commit is not in it")
+    lines = found.stdout.partition(b"\n\n")[0].decode("utf-8", "replace").splitlines()
+    trees = [line.removeprefix("tree ") for line in lines if line.startswith("tree ")]
+    parents = [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
+    if trees != [tree]:
+        raise _broken(f"its commit has another tree than the announced {tree}")
+    if parents != [base]:
+        raise _broken("its commit is not made directly on the base commit")
+
+
+def _broken(why: str) -> WorkspaceError:
+    return WorkspaceError(f"the change from the sandbox can't be used: {why}", _NEXT_STEP)

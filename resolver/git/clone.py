@@ -1,0 +1,161 @@
+"""From a URL or a person's checkout to the host's own bare clone with one base commit.
+
+Nothing is checked out, and a person's repository is only read.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from resolver.errors import WorkspaceError
+from resolver.git.clone_cache import CloneCache
+from resolver.git.git import Credential, HostGit, new_bare
+from resolver.git.history import Remote, Tip, fetch_selected, fetch_tips, select
+from resolver.git.remote import OBJECT_ID, check_url, list_refs
+
+BASE_REF = "refs/resolver/base"
+STARTS_AT_REF = "refs/resolver/starts-at"
+"""Where the work starts in a clone that was moved to another branch than it was made for."""
+
+
+@dataclass(frozen=True)
+class CloneBase:
+    """What was cloned. `branch` is "" when a local checkout's HEAD is detached."""
+
+    commit: str
+    branch: str
+    source_is_dirty: bool = False
+
+
+def is_url(source: str) -> bool:
+    """True for something that is reached over the network, False for a path."""
+    return "://" in source or re.match(r"[\w.-]+@[\w.-]+:", source) is not None
+
+
+def repository_identity(source: str) -> str:
+    """What tells a repository from all others that one machine works on: server and full name, as
+    GitHub compares them; of a local checkout its real path.
+    """
+    if is_url(source):
+        parts = urlsplit(source)
+        return f"{parts.netloc}{parts.path.rstrip('/').removesuffix('.git')}".lower()
+    return str(Path(source).resolve())
+
+
+def check_branch(git: HostGit, branch: str) -> str:
+    """`refs/heads/<branch>`. Raises WorkspaceError when that is not a name git accepts."""
+    name = f"refs/heads/{branch}"
+    # A lone surrogate or NUL can't be an argument at all.
+    sound = branch.isprintable() and not branch.startswith("-")
+    if not sound or git.attempt("check-ref-format", name).status != 0:
+        raise WorkspaceError(f"{branch!r} is not a valid branch name", "choose another name")
+    return name
+
+
+def check_commit(commit: str) -> str:
+    """`commit` itself. Raises WorkspaceError unless it is a full object id."""
+    if not OBJECT_ID.fullmatch(commit):
+        raise WorkspaceError(f"{commit!r} is not a full commit id", "give all 40 hex digits")
+    return commit
+
+
+def commit_made_at(git: HostGit, commit: str) -> datetime:
+    """When a commit was made, as it says itself. Raises WorkspaceError where there is none."""
+    seconds = int(git.text("show", "-s", "--format=%ct", commit))
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def clone_url(
+    url: str,
+    folder: Path,
+    branch: str | None,
+    commit: str | None,
+    depth: int,
+    credential: Credential | None,
+    cache: CloneCache | None = None,
+) -> CloneBase:
+    """Fetch one commit of a remote repository, with its history, into the new bare `folder`."""
+    check_url(url)
+    wanted = check_branch(HostGit(), branch) if branch is not None else None
+    listing = list_refs(url, [wanted] if wanted else [], credential)
+    if wanted is None and listing.default is None:
+        raise WorkspaceError(
+            f"{url} has no default branch with a commit on it", "push a first commit, or name one"
+        )
+    wanted = wanted or listing.default or ""
+    if commit is None and wanted not in listing.refs:
+        raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
+    some_id = commit or listing.refs[wanted]
+    tip = Tip(BASE_REF, some_id, commit or wanted, depth)
+    git = new_clone(folder, len(some_id))
+    fetch_tips(git, Remote(url, credential, listing.filters, cache), [tip])
+    return CloneBase(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
+
+
+def open_checkout(path: Path) -> HostGit:
+    """Git in a person's checkout or bare repository. Raises WorkspaceError where it is none."""
+    git = HostGit(checkout=path.absolute())
+    if not path.is_dir() or git.attempt("rev-parse", "--git-dir").status != 0:
+        raise WorkspaceError(
+            f"{path} is not the top of a git repository",
+            "give the folder that holds .git, or run `git init` and commit there",
+        )
+    return git
+
+
+def clone_checkout(
+    path: Path, folder: Path, branch: str | None, commit: str | None, depth: int
+) -> CloneBase:
+    """Copy one commit of a person's checkout (or bare repository) into the new bare `folder`.
+
+    Without `branch` and `commit` that is HEAD. Uncommitted changes are not copied.
+    """
+    path = path.absolute()
+    git = open_checkout(path)
+    named = check_branch(git, branch) if branch is not None else "HEAD"
+    found = git.attempt("rev-parse", "--verify", "--quiet", f"{commit or named}^{{commit}}")
+    if found.status != 0:
+        what = f"commit {commit}" if commit else f"branch {branch!r}" if branch else "commit yet"
+        raise WorkspaceError(f"{path} has no {what}", "commit something there, or check the name")
+    head = git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
+    resolved = found.stdout.decode().strip()
+    target, remote = new_clone(folder, len(resolved)), Remote(str(path))
+    tip = Tip(BASE_REF, resolved, resolved, depth)
+    if depth > 1:
+        # The commit graph is here already: nothing has to be fetched to choose from it.
+        fetch_selected(target, remote, [tip], select(git, [tip]))
+    else:
+        fetch_tips(target, remote, [tip])
+    return CloneBase(
+        commit=_base_of(target, resolved, str(path)),
+        branch=branch if branch is not None else head.removeprefix("refs/heads/"),
+        source_is_dirty=_is_dirty(git),
+    )
+
+
+def _is_dirty(git: HostGit) -> bool:
+    if git.text("rev-parse", "--is-inside-work-tree") != "true":
+        return False
+    status = git.run("status", "--porcelain", "-z", "--ignore-submodules=all", "--no-renames")
+    return bool(status)
+
+
+def _base_of(git: HostGit, name: str, source: str) -> str:
+    peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
+    if peeled.status != 0:
+        raise WorkspaceError(f"{name} in {source} is not a commit", "name a branch or a commit")
+    return peeled.stdout.decode().strip()
+
+
+def new_clone(folder: Path, id_length: int) -> HostGit:
+    """A bare repository of ours in the new or empty `folder`. id_length: of its object ids."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
+    folder.chmod(0o700)
+    return new_bare(folder, wide=id_length == 64)

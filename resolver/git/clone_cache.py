@@ -1,0 +1,146 @@
+"""A host's cache of clones, so that commits that an earlier run fetched are not sent again.
+
+One bare repository per address, replaced as a whole by each newer clone: its size is that of one
+clone, and runs at the same time don't disturb each other. It is only a source of objects. Which
+commits a run may have is what the server says to the run's own token, and only those are taken.
+"""
+
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from resolver.errors import WorkspaceError
+from resolver.git.git import HostGit, new_bare
+from resolver.git.remote import fetch
+
+MOST_REPOSITORIES = 50
+MOST_BYTES = 20 << 30
+"""Bounds of the whole folder; what was not used for longest makes way."""
+
+CLONES = "clones"
+"""Name of the folder in the host's cache folder."""
+
+_CACHED = "refs/resolver/cached"
+
+logger = logging.getLogger("resolver.git")
+
+
+@dataclass(frozen=True)
+class CloneCache:
+    """The cached clones in `folder`, which belongs to the host alone."""
+
+    folder: Path
+
+    def fetch(self, git: HostGit, url: str, commits: Collection[str]) -> None:
+        """Take those of the commits into the clone that the cache has, each as a shallow boundary.
+
+        url: where the caller found these commits with its own credential. A cache that can't be
+        used is as good as an empty one.
+        """
+        cached = self._path(url)
+        if not cached.is_dir():
+            return
+        try:
+            listing = "".join(f"{commit}\n" for commit in commits).encode()
+            args = ("cat-file", "--batch-check=%(objectname)")
+            found = HostGit(git_dir=cached).text(*args, stdin=listing).splitlines()
+            known = [line for line in found if not line.endswith(" missing")]
+            # With refs, so that the server is told of them and sends only what differs.
+            wants = [f"+{commit}:{_CACHED}/{commit}" for commit in known]
+            if wants:
+                fetch(git, str(cached), wants, ["--depth=1"], None)
+                os.utime(cached)
+        except (WorkspaceError, OSError) as error:
+            logger.warning("the cached clone of %s was not used: %s", url, error)
+
+    def keep(self, git: HostGit, url: str) -> None:
+        """Let this clone be the cached one of its address."""
+        clone = Path(git.text("rev-parse", "--absolute-git-dir"))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._lock() as is_mine:
+                if is_mine:
+                    self._replace(clone, self._path(url), is_wide=_is_wide(git))
+                    self.remove(tuple(self._beyond_bounds()))
+        except (WorkspaceError, OSError) as error:
+            logger.warning("the clone of %s was not cached: %s", url, error)
+
+    def older_than(self, moment: datetime) -> tuple[Path, ...]:
+        """Cached clones that were not used since, and what a killed run has left."""
+        return tuple(path for path, at, _ in self._all() if at < moment.timestamp())
+
+    def remove(self, clones: Collection[Path]) -> None:
+        """Delete cached clones. A run that reads one fetches from the network instead."""
+        for path in clones:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _path(self, url: str) -> Path:
+        return self.folder / f"{hashlib.sha256(url.encode()).hexdigest()}.git"
+
+    @contextmanager
+    def _lock(self) -> Iterator[bool]:
+        with open(self.folder / "lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+            else:
+                yield True
+
+    def _replace(self, clone: Path, cached: Path, *, is_wide: bool) -> None:
+        with tempfile.TemporaryDirectory(prefix="new-", dir=self.folder) as place:
+            new, old = Path(place) / "new.git", Path(place) / "old.git"
+            new_bare(new, wide=is_wide)
+            shutil.copytree(
+                clone / "objects", new / "objects", dirs_exist_ok=True, copy_function=_link
+            )
+            if (clone / "shallow").is_file():
+                shutil.copyfile(clone / "shallow", new / "shallow")
+            if cached.is_dir():
+                cached.rename(old)
+            new.rename(cached)
+
+    def _all(self) -> list[tuple[Path, float, int]]:
+        """Path, last use and bytes of each cached clone; the newest first."""
+        found = []
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if path.is_dir():
+                size = sum(each.lstat().st_size for each in path.rglob("*"))
+                found.append((path, path.stat().st_mtime, size))
+        return sorted(found, key=lambda each: -each[1])
+
+    def _beyond_bounds(self) -> Iterator[Path]:
+        total = 0
+        for number, (path, _, size) in enumerate(self._all()):
+            total += size
+            if number and (number >= MOST_REPOSITORIES or total > MOST_BYTES):
+                yield path
+
+
+def remove_cached_clones(folder: Path, now: datetime, days: float) -> Iterator[str]:
+    """Remove the cached clones that were not used for `days`; the name of each."""
+    cache = CloneCache(folder)
+    for path in cache.older_than(datetime.fromtimestamp(now.timestamp() - days * 86_400, UTC)):
+        cache.remove([path])
+        yield path.name
+
+
+def _is_wide(git: HostGit) -> bool:
+    return git.text("rev-parse", "--show-object-format") == "sha256"
+
+
+def _link(source: str, target: str) -> str:
+    """A hard link where there can be one: git never writes into an object that is there."""
+    try:
+        os.link(source, target)
+        return target
+    except OSError:
+        return shutil.copy2(source, target)

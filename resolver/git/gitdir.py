@@ -1,0 +1,89 @@
+"""A clean git directory for the sandbox, made by the host from objects and sent as a tar stream.
+
+It holds the base commit with its history and nothing else: no remote, no hook, no credential.
+"""
+
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from resolver.git.git import HostGit
+
+_CHUNK = 1 << 20
+
+_CONFIG = """\
+[core]
+\trepositoryformatversion = {version}
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+"""
+_PACK_FILES = (".pack", ".idx", ".rev")
+
+# For everyone: the engine unpacks them as root, and the sandbox's user is to link and remove them.
+_FOLDER, _PLAIN = 0o777, 0o666
+
+_REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
+_SHA256 = "[extensions]\n\tobjectformat = sha256\n"
+
+
+def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[bytes]:
+    """Chunks of an uncompressed tar whose members are the files of a non-bare git directory.
+
+    branch: what HEAD is on; "" for a detached HEAD.
+    """
+    is_sha256 = len(base) == 64
+    config = _CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else "")
+    head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
+    small = {"HEAD": head, "config": config}
+    if branch:
+        small["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
+    shallow = folder / "shallow"
+    if shallow.is_file():
+        small["shallow"] = shallow.read_text("ascii")
+    with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as place:
+        for name in ("refs/heads", "objects/info", "objects/pack"):
+            yield _head(name, 0, tarfile.DIRTYPE, _FOLDER)
+        for name, text in small.items():
+            data = text.encode("utf-8", "surrogateescape")
+            yield _head(name, len(data), tarfile.REGTYPE, _PLAIN) + data + _padding(len(data))
+        for path in _packs(git, folder, base, Path(place)):
+            yield from _file(f"objects/pack/{path.name}", path)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _packs(git: HostGit, folder: Path, base: str, place: Path) -> list[Path]:
+    """Packs, with their indexes, of exactly the history of `base`: the clone's own where it has
+    nothing else, as when it is new, else one that is made in `place`."""
+    lines = git.text("count-objects", "-v").splitlines()
+    counts = dict(line.split(": ", 1) for line in lines)
+    has_loose = counts["count"] != "0" or "alternate" in counts
+    if not has_loose and counts["in-pack"] == git.text("rev-list", "--objects", "--count", base):
+        found = (folder / "objects" / "pack").iterdir()
+    else:
+        git.run(
+            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{place}/pack",
+            stdin=f"{base}\n".encode(),
+        )  # fmt: skip
+        found = place.iterdir()
+    return sorted(path for path in found if path.suffix in _PACK_FILES)
+
+
+def _file(name: str, path: Path) -> Iterator[bytes]:
+    size = path.stat().st_size
+    yield _head(name, size, tarfile.REGTYPE, _PLAIN)
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+    yield _padding(size)
+
+
+def _head(name: str, size: int, kind: bytes, mode: int) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.mode = size, kind, mode
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)

@@ -1,0 +1,236 @@
+"""What a change must not do to be published. Judges the host's own trees, never text.
+
+The patch is kept whatever the verdict; only publishing stops.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from resolver.errors import PolicyViolation
+from resolver.git.symlinks import escaping_symlinks, resolve_symlink
+from resolver.git.tree import (
+    GITLINK,
+    SYMLINK,
+    TreeChange,
+    growth,
+    quote,
+    read_blobs,
+    read_changes,
+)
+from resolver.git.workspace import Workspace
+from resolver.models.run import Patch
+from resolver.security.formats import find_credentials
+
+_NAMED = 10
+"""Paths that one sentence names."""
+
+# Not credentials by themselves: the wording of a header, an address, a token that says who but
+# not how. Tests and documentation are full of them.
+_TOO_COMMON = frozenset(
+    {"Authorization header", "API key header", "password in a URL", "JSON web token"}
+)
+
+# Characters that HFS+ leaves out when it compares names.
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
+@dataclass(frozen=True)
+class PatchPolicy:
+    """Bounds of a publishable change.
+
+    protected_paths: globs that match without regard to case; `**` is any number of folders, `*`
+    and `?` stay within a name. max_bytes: length of the diff, and growth of the files.
+    """
+
+    protected_paths: tuple[str, ...]
+    max_bytes: int
+    max_files: int
+
+
+def check(
+    workspace: Workspace, patch: Patch, policy: PatchPolicy, settled: Collection[bytes] = ()
+) -> None:
+    """Raises PolicyViolation that names everything that is wrong, in one message.
+
+    settled: paths at which a merge was ended by taking what people with write access have there, as
+    it is: these may be protected, or submodules.
+    """
+    changes = read_changes(workspace.git, patch.base, patch.tree)
+    too_large = [*_too_large(workspace, patch, policy, changes)]
+    own = tuple(change for change in changes if change.path not in settled)
+    bounds = [*too_large, *_protected(workspace, patch, policy, own)]
+    problems = [
+        *bounds,
+        *_submodules(own),
+        *_links_out(workspace, patch, changes),
+        # What is too large is not read.
+        *(() if too_large else _credentials(workspace, changes)),
+    ]
+    if problems:
+        raise PolicyViolation(
+            "; ".join(problems),
+            "the patch is kept with the run's output: look at it and apply by hand what is right",
+            settings_decide=len(problems) == len(bounds),
+        )
+
+
+def is_protected(path: str, globs: Iterable[str]) -> bool:
+    """Whether a change of the file would not be published."""
+    return any(_Glob(text).matches(path.encode()) for text in globs)
+
+
+def protected_in(workspace: Workspace, base: str, tree: str, globs: Iterable[str]) -> str:
+    """The protected files that differ between the commit `base` and `tree`, named for a person; ""
+    for none."""
+    patch = Patch(base=base, tree=tree)
+    return _list(_protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree)))
+
+
+def _too_large(
+    workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
+) -> Iterator[str]:
+    if len(changes) > policy.max_files:
+        yield f"it touches {len(changes)} files, more than the limit of {policy.max_files}"
+    size = max(len(patch.diff), growth(workspace.git, changes))
+    if size > policy.max_bytes:
+        yield f"it has {size} bytes or more, above the limit of {policy.max_bytes}"
+
+
+def _protected(
+    workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
+) -> Iterator[str]:
+    found = _protected_paths(workspace, patch, policy.protected_paths, changes)
+    if found:
+        yield f"it changes protected files: {_list(found)}"
+
+
+def _protected_paths(
+    workspace: Workspace, patch: Patch, protected: Iterable[str], changes: tuple[TreeChange, ...]
+) -> set[bytes]:
+    globs = [_Glob(text) for text in protected]
+    found = {c.path for c in changes if any(glob.covers(c) for glob in globs)}
+    return found | _through_links(workspace, patch, globs, changes)
+
+
+def _through_links(
+    workspace: Workspace, patch: Patch, globs: list["_Glob"], changes: tuple[TreeChange, ...]
+) -> set[bytes]:
+    """Changed paths that the base shows at a protected place through a symlink."""
+    before = workspace.symlinks(patch.base)
+    guarded = [link for link in before if any(g.matches(link) or g.is_below(link) for g in globs)]
+    if not guarded:
+        return set()
+    after = workspace.symlinks(patch.tree)
+    places = [place for link in guarded if (place := resolve_symlink(before, link)) is not None]
+    found = {c.path for c in changes for p in places if c.path == p or c.path.startswith(p + b"/")}
+    return found | {
+        link for link in guarded if resolve_symlink(before, link) != resolve_symlink(after, link)
+    }
+
+
+def _submodules(changes: tuple[TreeChange, ...]) -> Iterator[str]:
+    found = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)}
+    if found:
+        yield f"it changes submodules, or holds another git repository: {_list(found)}"
+
+
+def _links_out(
+    workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...]
+) -> Iterator[str]:
+    if not any(SYMLINK in (c.old_mode, c.new_mode) for c in changes):
+        return
+    before = escaping_symlinks(workspace.symlinks(patch.base))
+    found = {link for link, _ in escaping_symlinks(workspace.symlinks(patch.tree)) - before}
+    if found:
+        yield f"it has symlinks that lead out of the repository: {_list(found)}"
+
+
+def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:
+    old = {c.old_blob for c in changes if c.old_blob is not None}
+    known: set[str] = set()
+    for _, data in read_blobs(workspace.git, old):
+        known |= {value for _, value, _ in _credential_forms(data)}
+    paths: dict[str, list[bytes]] = {}
+    for change in changes:
+        if change.new_blob is not None and change.new_blob not in old:
+            paths.setdefault(change.new_blob, []).append(change.path)
+    found = []
+    for blob, data in read_blobs(workspace.git, paths):
+        for name, value, line in _credential_forms(data):
+            if value not in known:
+                found += [f"{name} in {quote(path)} line {line}" for path in paths[blob]]
+    if any(True for change in changes if change.new_blob for _ in _credential_forms(change.path)):
+        found.append("the name of a file")
+    if found:
+        yield f"it adds what looks like a credential: {_shorten(found)}"
+
+
+def _credential_forms(data: bytes) -> Iterator[tuple[str, str, int]]:
+    """What kind, the value, the line. Without NUL bytes, UTF-16 reads like ASCII."""
+    text = data.replace(b"\0", b"").decode("latin-1")
+    for found in find_credentials(text):
+        value = text[found.start : found.end]
+        # The vendors' own documentation uses values that say so.
+        if found.name not in _TOO_COMMON and "EXAMPLE" not in value:
+            yield found.name, value, text.count("\n", 0, found.start) + 1
+
+
+class _Glob:
+    """One protected glob, compared without case and without what some file systems leave out."""
+
+    def __init__(self, text: str) -> None:
+        self._names = [_folded(name) for name in text.strip("/").split("/")]
+        end = self._names.index("**") if "**" in self._names else len(self._names)
+        self._head = self._names[:end]
+        self._pattern = re.compile(self._translate(), re.DOTALL)
+
+    def _translate(self) -> str:
+        pattern = ""
+        for number, name in enumerate(self._names):
+            last = number == len(self._names) - 1
+            if name == "**":
+                pattern += "(?:/.*)?" if last and pattern else "(?:.*/)?" if not last else ".*"
+            else:
+                before = "/" if pattern and not pattern.endswith("(?:.*/)?") else ""
+                pattern += before + _translate_name(name)
+        return pattern
+
+    def matches(self, path: bytes) -> bool:
+        """True when the glob names `path`."""
+        return self._pattern.fullmatch(_folded(_text(path))) is not None
+
+    def is_below(self, path: bytes) -> bool:
+        """True when `path`, were it a folder, would be on the way to what the glob names."""
+        names = _folded(_text(path)).split("/")
+        return len(names) <= len(self._head) and all(
+            re.fullmatch(_translate_name(ours), theirs, re.DOTALL)
+            for ours, theirs in zip(self._head, names, strict=False)
+        )
+
+    def covers(self, change: TreeChange) -> bool:
+        """True when the change touches what the glob names, or puts a link on the way to it."""
+        is_link = bool({SYMLINK, GITLINK} & {change.old_mode, change.new_mode})
+        return self.matches(change.path) or (is_link and self.is_below(change.path))
+
+
+def _translate_name(name: str) -> str:
+    return "".join({"*": "[^/]*", "?": "[^/]"}.get(char) or re.escape(char) for char in name)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", _IGNORED.sub("", text)).casefold()
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _list(paths: Iterable[bytes]) -> str:
+    return _shorten([quote(path) for path in sorted(paths)])
+
+
+def _shorten(items: list[str]) -> str:
+    more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
+    return ", ".join(items[:_NAMED]) + more

@@ -1,0 +1,150 @@
+"""Our commit on top of the base, and the one branch it is published on.
+
+Never forces, never writes a branch that does not start with `agent/`, never checks out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from resolver.config.retries import NO_RETRIES, RetryPolicy
+from resolver.errors import WorkspaceError
+from resolver.git.branch_names import PREFIX
+from resolver.git.clone import check_branch, check_commit, open_checkout
+from resolver.git.git import Credential, HostGit, failure
+from resolver.git.push import push_ref, taken
+from resolver.git.remote import check_url
+
+_KEPT = "\n\t\u2060"
+"""Not printable, and kept in a message; with the last one a name in it is no mention."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A person or bot in a commit."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.clean_name} <{self.clean_email}>"
+
+    @property
+    def clean_name(self) -> str:
+        """The name without what ends a name in a commit; never empty."""
+        return _one_line(self.name) or "unknown"
+
+    @property
+    def clean_email(self) -> str:
+        """The address without what ends an address in a commit; never empty."""
+        return _one_line(self.email).replace(" ", "") or "unknown@localhost"
+
+
+def _one_line(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() and c not in "<>").strip(" .,:;\"'\\")
+
+
+def write_commit(
+    git: HostGit,
+    base: str,
+    tree: str,
+    message: str,
+    author: Identity,
+    at: datetime,
+    co_authors: Sequence[Identity],
+    merged: str = "",
+) -> str:
+    """Id of the commit of `tree` on `base`. The same arguments give the same id.
+
+    merged: a second parent, which makes it a merge commit.
+    """
+    clean = "".join(c for c in message if c in _KEPT or c.isprintable()).strip()
+    trailers = "\n".join(dict.fromkeys(f"Co-authored-by: {person}" for person in co_authors))
+    text = f"{clean or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
+    date = f"@{int(at.timestamp())} +0000"
+    made = git.run(
+        "commit-tree", "--no-gpg-sign", "-p", base, *(("-p", merged) if merged else ()), "-F", "-",
+        tree,
+        stdin=text.encode("utf-8", "replace"),
+        environment={
+            "GIT_AUTHOR_NAME": author.clean_name,
+            "GIT_AUTHOR_EMAIL": author.clean_email,
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_NAME": author.clean_name,
+            "GIT_COMMITTER_EMAIL": author.clean_email,
+            "GIT_COMMITTER_DATE": date,
+        },
+    )  # fmt: skip
+    return made.decode().strip()
+
+
+def push_branch(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    retries: RetryPolicy = NO_RETRIES,
+) -> None:
+    """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
+
+    Raises BranchTaken when the branch holds something else, PushRefused when the server does not
+    take it, WorkspaceError for all else.
+    """
+    _our_branch(git, branch)
+    push_ref(git, commit, branch, url, credential, "", retries)
+
+
+def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:
+    """Create `branch` with `commit` in a person's repository at `path`.
+
+    Adds objects and one ref, nothing else; runs no hook. Raises BranchTaken when the branch
+    holds something else.
+    """
+    theirs = HostGit(checkout=path.absolute())
+    ref = _our_branch(git, branch)
+    check_commit(commit)
+    if _is_there(theirs, ref, commit, branch, path):
+        return
+    pack = git.run(
+        "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet",
+        stdin=f"{commit}\n^{base}\n".encode(),
+    )  # fmt: skip
+    theirs.run("index-pack", "--stdin", "--strict", stdin=pack)
+    args = ("update-ref", "--no-deref", "-m", "branch: made by Resolver", ref, commit)
+    done = theirs.attempt(*args, "0" * len(commit))
+    if done.status != 0 and not _is_there(theirs, ref, commit, branch, path):
+        raise failure(args, done, f"writing {branch} into {path}")
+
+
+def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
+    found = theirs.attempt("rev-parse", "--verify", "--quiet", ref)
+    if found.status == 0 and found.stdout.decode().strip() != commit:
+        raise taken(branch, str(path))
+    return found.status == 0
+
+
+def list_branches(where: str | Path, credential: Credential | None) -> frozenset[str]:
+    """Branches that start with `agent/`, at a URL or in a local repository."""
+    if isinstance(where, Path):
+        pattern = f"refs/heads/{PREFIX}"
+        out = open_checkout(where).text("for-each-ref", "--format=%(refname)", pattern)
+        names = out.splitlines()
+    else:
+        args = ("ls-remote", "--heads", "--", check_url(where), f"refs/heads/{PREFIX}*")
+        listed = HostGit().attempt(*args, credential=credential)
+        if listed.status != 0:
+            raise failure(args, listed, f"reading the branches of {where}")
+        lines = listed.stdout.decode("utf-8", "surrogateescape").splitlines()
+        names = [line.partition("\t")[2] for line in lines]
+    full = f"refs/heads/{PREFIX}"
+    return frozenset(n.removeprefix("refs/heads/") for n in names if n.startswith(full))
+
+
+def _our_branch(git: HostGit, branch: str) -> str:
+    if not branch.startswith(PREFIX):
+        raise WorkspaceError(
+            f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"
+        )
+    return check_branch(git, branch)

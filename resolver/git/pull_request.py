@@ -1,0 +1,207 @@
+"""A pull request in the host's clone: its head at one commit, where it left its base, and what it
+changes, as git itself says it. Commits of a fork are reached through the repository's own refs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from resolver.errors import WorkspaceError
+from resolver.git.clone import BASE_REF, check_branch, check_commit, new_clone
+from resolver.git.clone_cache import CloneCache
+from resolver.git.git import Credential, HostGit
+from resolver.git.history import Remote, Tip, fetch_pull_request
+from resolver.git.remote import check_url, list_refs
+from resolver.git.tree import quote
+from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestCommit, PullRequestContext
+
+TRUSTED_REF = "refs/resolver/trusted"
+TARGET_REF = "refs/resolver/target"
+
+MOST_FILES = 500
+MOST_HUNKS = 5_000
+"""Parts of all files together; comments on those beyond them have no lines to stand on."""
+
+MOST_COMMITS = 100
+MOST_MESSAGE = 2_000
+"""Characters of a commit's message that are kept."""
+
+MOST_DIFF = 20_000_000
+"""Bytes of the whole diff that are looked at."""
+
+_DIFF = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_STATUS = {
+    "A": "added",
+    "C": "added",
+    "D": "deleted",
+    "M": "modified",
+    "R": "renamed",
+    "T": "type_changed",
+}
+
+
+@dataclass(frozen=True)
+class FilePatch:
+    """One file of the diff. hunks: its part of a unified diff, from the first `@@` on; empty for
+    binary content, mere moves, and what came after the diff's bound."""
+
+    file: DiffFile
+    hunks: bytes
+
+
+def clone_pull(
+    url: str,
+    folder: Path,
+    pull: PullRequestContext,
+    depth: int,
+    credential: Credential | None,
+    cache: CloneCache | None = None,
+) -> tuple[PullRequestContext, str]:
+    """Fetch the pull request's head, its base branch and the default branch into the new bare
+    `folder`. The pull request with what git knows of it, and the default branch's commit.
+
+    The base is the branch's tip unless `pull` says which commit it was. Raises WorkspaceError.
+    """
+    check_url(url)
+    target = check_branch(HostGit(), pull.base_branch)
+    asked = f"refs/pull/{pull.number}/head"
+    listing = list_refs(url, [target, asked], credential)
+    refs, default = listing.refs, listing.default
+    if default is None:
+        raise WorkspaceError(f"{url} has no default branch with a commit on it")
+    base = check_commit(pull.base or refs.get(target, "")) if pull.base or target in refs else ""
+    if not base:
+        raise WorkspaceError(f"{url} has no branch {pull.base_branch!r}", "check the base branch")
+    # By its ref where that still holds the commit: not every server gives commits by their ids.
+    name = asked if refs.get(asked) == pull.head else check_commit(pull.head)
+    head_tip = Tip(BASE_REF, pull.head, name, depth)
+    # Only the files of the base are looked at; its history is that of the default branch.
+    base_tip = Tip(TARGET_REF, base, base, min(depth, 1))
+    default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
+    git = new_clone(folder, len(pull.head))
+    remote = Remote(url, credential, listing.filters, cache)
+    parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip])
+    if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
+        raise WorkspaceError(
+            f"pull request #{pull.number} was pushed to in this very moment", "run it again"
+        )
+    if parted is None:
+        raise WorkspaceError(
+            f"pull request #{pull.number} has no history in common with {pull.base_branch}",
+            "rebase it onto its base branch",
+        )
+    known = {
+        "base": base,
+        "merge_base": parted,
+        "default_branch": default.removeprefix("refs/heads/"),
+    }
+    told = _described(git, pull.model_copy(update=known))
+    return told, git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}")
+
+
+def _described(git: HostGit, pull: PullRequestContext) -> PullRequestContext:
+    patches = read_patches(git, pull)
+    files: list[DiffFile] = []
+    room = MOST_HUNKS
+    for patch in patches[:MOST_FILES]:
+        room -= len(patch.file.hunks)
+        files.append(patch.file if room >= 0 else patch.file.model_copy(update={"hunks": ()}))
+    return pull.model_copy(
+        update={
+            "commits": tuple(_commits(git, pull)),
+            "files": tuple(files),
+            "files_left_out": max(0, len(patches) - MOST_FILES),
+        }
+    )
+
+
+def _commits(git: HostGit, pull: PullRequestContext) -> Iterator[PullRequestCommit]:
+    """The newest commits of the pull request, oldest first."""
+    out = git.run(
+        "log", "-z", "--topo-order", "--reverse", f"--max-count={MOST_COMMITS}",
+        "--encoding=UTF-8", "--no-show-signature", "--format=%H%n%an%n%B",
+        f"{pull.merge_base}..{pull.head}", "--",
+    )  # fmt: skip
+    for record in out.decode("utf-8", "replace").split("\0"):
+        id, _, rest = record.strip("\n").partition("\n")
+        author, _, message = rest.partition("\n")
+        if id:
+            words = message.strip()[:MOST_MESSAGE]
+            yield PullRequestCommit(id=id, author=author[:200], message=words)
+
+
+def read_patches(git: HostGit, pull: PullRequestContext) -> list[FilePatch]:
+    """The files of the diff from where the pull request left its base, in git's order."""
+    ends = (pull.merge_base, pull.head)
+    raw = git.run("diff-tree", "-z", "--raw", *_DIFF, *ends).split(b"\0")[:-1]
+    counts = _counts(git.run("diff-tree", "-z", "--numstat", *_DIFF, *ends))
+    text = git.attempt("diff-tree", "-p", "-U3", *_DIFF, *ends, limit=MOST_DIFF)
+    if text.status != 0 and not text.truncated:
+        raise WorkspaceError(f"the diff can't be shown: {text.stderr.strip()[-500:]}")
+    sections = _sections(text.stdout, whole=not text.truncated)
+    fields = iter(raw)
+    return [_file_patch(meta, fields, counts, sections) for meta in fields]
+
+
+def _file_patch(
+    meta: bytes,
+    rest: Iterator[bytes],
+    counts: dict[bytes, tuple[int | None, int | None]],
+    sections: Iterator[bytes],
+) -> FilePatch:
+    letter = meta.rsplit(b" ", 1)[1][:1].decode()
+    first = next(rest)
+    old, path = (first, next(rest)) if letter in "RC" else (None, first)
+    # A file that became something else, as a symlink, is shown as deleted and added again.
+    parts = list(islice(sections, 2 if letter == "T" else 1))
+    hunks = parts[0] if letter != "T" and parts else b""
+    added, deleted = counts.get(path, (None, None))
+    file = DiffFile(
+        path=quote(path),
+        old_path=quote(old) if old is not None and letter == "R" else None,
+        status=_STATUS.get(letter, "modified"),
+        additions=added,
+        deletions=deleted,
+        hunks=tuple(_hunk(found) for found in hunk_heads(hunks)),
+    )
+    return FilePatch(file, hunks)
+
+
+def _counts(out: bytes) -> dict[bytes, tuple[int | None, int | None]]:
+    counts: dict[bytes, tuple[int | None, int | None]] = {}
+    fields = iter(out.split(b"\0")[:-1])
+    for record in fields:
+        added, deleted, path = record.split(b"\t", 2)
+        if not path:  # a move: the old name, then the new one
+            next(fields)
+            path = next(fields)
+        counts[path] = (None, None) if added == b"-" else (int(added), int(deleted))
+    return counts
+
+
+def _sections(diff: bytes, *, whole: bool) -> Iterator[bytes]:
+    """The hunks of each file in order. No line of a hunk can begin like a file's head."""
+    files = re.split(rb"^diff --git .*\n", diff, flags=re.M)[1:]
+    for section in files if whole else files[:-1]:
+        start = re.search(rb"^@@ ", section, re.M)
+        yield section[start.start() :] if start else b""
+
+
+def hunk_heads(hunks: bytes) -> Iterator["re.Match[bytes]"]:
+    """The `@@` lines. Inside of a hunk every line begins with a blank, `+`, `-` or a backslash."""
+    for line in hunks.split(b"\n"):
+        found = _HUNK.match(line)
+        if found:
+            yield found
+
+
+def _hunk(found: "re.Match[bytes]") -> DiffHunk:
+    old_start, old_lines, new_start, new_lines = (
+        1 if number is None else int(number) for number in found.groups()
+    )
+    return DiffHunk(
+        old_start=old_start, old_lines=old_lines, new_start=new_start, new_lines=new_lines
+    )

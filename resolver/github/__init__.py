@@ -1,0 +1,1 @@
+"""Everything that knows GitHub: the client, events, context, comments and text."""

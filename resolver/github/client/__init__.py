@@ -1,0 +1,1 @@
+"""GitHub API client: authentication, retries, REST and GraphQL requests."""

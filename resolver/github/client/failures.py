@@ -1,0 +1,123 @@
+"""What GitHub answers when it does not do what was asked, as errors in words for a person."""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import github
+
+from resolver.errors import Cause, ForgeError
+from resolver.models.known_failures import response_failure
+
+
+class ServerTrouble(ForgeError):
+    """GitHub failed or the connection was lost: what was asked may have been done or not."""
+
+
+class RateLimited(ForgeError):
+    """GitHub takes no more requests for a while, and has done nothing. wait: seconds, 0 where it
+    does not say."""
+
+    def __init__(self, what: str, next_step: str, wait: float) -> None:
+        super().__init__(what, next_step, "rate_limit")
+        self.wait = wait
+
+
+def error_of_answer(
+    error: github.GithubException, what: str, permission: str, said: str
+) -> ForgeError:
+    """The error of an answer that is no success. what, permission: as `GitHubAccess.asking` has
+    them. said: GitHub's own words, without secrets."""
+    status = error.status
+    headers = {k.lower(): v for k, v in (error.headers or {}).items()}
+    told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
+    if _is_rate_limit(error, headers):
+        limited = f"could not {what}: GitHub's rate limit is reached"
+        return RateLimited(limited, _when_free(headers), _seconds_until_free(headers))
+    if status >= 500:
+        step = "try again later; https://www.githubstatus.com may know"
+        return ServerTrouble(told, step, "forge_down")
+    return ForgeError(told, *_next_step(status, said, headers, permission))
+
+
+def error_of_form(what: str, fields: str = "") -> ForgeError:
+    """The error of an answer that is not as GitHub documents it. fields: where, if it is known."""
+    return ForgeError(
+        f"could not {what}: GitHub's answer is not of the form that its API documents"
+        + (f" (at {fields})" if fields else ""),
+        "check that GITHUB_API_URL is the address of the REST API; if it is, try again, and report "
+        "it as a fault of Resolver if it stays",
+    )
+
+
+def message_in(data: Any) -> str:
+    """GitHub's own words: `message`, and what it says of single fields."""
+    if isinstance(data, bytes):
+        try:
+            data = json.loads(data)
+        except ValueError:
+            return ""
+    if not isinstance(data, Mapping):
+        return ""
+    said = [str(data.get("message") or "")]
+    for detail in data.get("errors") or []:
+        if isinstance(detail, Mapping):
+            named = " ".join(str(detail.get(k) or "") for k in ("resource", "field", "code"))
+            said.append(str(detail.get("message") or named.strip()))
+        else:
+            said.append(str(detail))
+    return "; ".join(part for part in said if part)
+
+
+def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
+    return (
+        isinstance(error, github.RateLimitExceededException)
+        or error.status == 429
+        or (error.status == 403 and "retry-after" in headers)
+        or (error.status == 403 and headers.get("x-ratelimit-remaining") == "0")
+    )
+
+
+def _seconds_until_free(headers: Mapping[str, str]) -> float:
+    wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
+    if wait.isdigit():
+        return float(wait)
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+        return max(0.0, float(reset) - time.time() + 1)
+    return 0.0
+
+
+def _when_free(headers: Mapping[str, str]) -> str:
+    wait = headers.get("retry-after", "")
+    if wait.isdigit():
+        return f"try again in {wait} seconds"
+    reset = headers.get("x-ratelimit-reset", "")
+    if reset.isdigit():
+        moment = datetime.fromtimestamp(int(reset), UTC)
+        return f"try again after {moment:%H:%M:%S} UTC"
+    return "try again later"
+
+
+def _next_step(
+    status: int, said: str, headers: Mapping[str, str], permission: str
+) -> tuple[str, Cause]:
+    """What a person does about an answer, and its cause where it is one of those that are known."""
+    needs = f"give the token the permission `{permission}`" if permission else "check the token"
+    if status == 401:
+        return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"
+    if status == 403 and "x-github-sso" in headers:
+        return "authorize the token for the organization's single sign-on", "sso"
+    known = response_failure(said)
+    if known is not None:
+        return known.next_step, known.cause
+    if status in {301, 302, 307, 308}:
+        return "the repository has another name now: ask there, or use the new one", "moved"
+    if status == 403:
+        return needs, "permission"
+    if status in {404, 410}:
+        return f"check that it exists and that the token can see it; {needs}", "not_found"
+    if status == 422:
+        return "GitHub found the request invalid; the words in brackets say why", ""
+    return "check GITHUB_API_URL and the token", ""

@@ -1,0 +1,126 @@
+"""How a repository is set up for an agent, and what our token may do there. Changes nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from github.GithubException import GithubException, UnknownObjectException
+from github.Repository import Repository
+
+from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
+
+MOST_WORKFLOWS = 100
+
+_LARGEST = 200_000
+"""Bytes of a workflow."""
+
+_NOWHERE = "0" * 40
+"""A commit that no repository has."""
+
+
+class RepositoryAccess:
+    """Asks about one repository. Everything raises ForgeError when GitHub can't be asked."""
+
+    def __init__(self, access: GitHubAccess, repository: str) -> None:
+        self._access = access
+        self._name = check_repository(repository)
+        self._repository: Repository = access.client().get_repo(self._name)
+        self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+
+    def _asked(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        if self._page is None:
+            with self._access.asking(f"read {self._name}", "metadata: read"):
+                requester = self._repository.requester
+                self._page = requester.requestJsonAndCheck("GET", f"/repos/{self._name}")
+        return self._page
+
+    @property
+    def page(self) -> Mapping[str, Any]:
+        """The repository as the API has it."""
+        return self._asked()[1]
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """Of a classic token; None for any other, whose answers don't name them."""
+        named = self._asked()[0].get("x-oauth-scopes")
+        if named is None:
+            return None
+        return tuple(each.strip() for each in named.split(",") if each.strip())
+
+    def may_push(self) -> bool:
+        """Whether the token may write contents, asked by a branch at a commit that is not there:
+        who may is told so, who may not is told that instead."""
+        body = {"ref": "refs/heads/agent/doctor", "sha": _NOWHERE}
+        return self._is_let("POST", "git/refs", body)
+
+    def may_open_pulls(self) -> bool:
+        """Whether the token may open pull requests, asked by one from a branch to itself."""
+        base = self.page["default_branch"]
+        return self._is_let("POST", "pulls", {"title": "doctor", "head": base, "base": base})
+
+    def _is_let(self, method: str, what: str, body: Mapping[str, Any]) -> bool:
+        """Whether a request that can't be done is refused for that, and not for want of a right."""
+        requester = self._repository.requester
+        with self._access.asking(f"ask for {what} of {self._name}"):
+            try:
+                path = f"/repos/{self._name}/{what}"
+                requester.requestJsonAndCheck(method, path, input=dict(body))
+            except GithubException as error:
+                if error.status in {404, 409, 422}:
+                    return error.status != 404
+                if error.status == 403 and "not accessible by" in str(error.data):
+                    return False
+                raise
+        return True
+
+    def actions_may_open_pulls(self) -> bool | None:
+        """Whether the token of an Action's job may, None when only an administrator may ask."""
+        requester = self._repository.requester
+        path = f"/repos/{self._name}/actions/permissions/workflow"
+        with self._access.asking(f"read the Actions settings of {self._name}"):
+            try:
+                _, answer = requester.requestJsonAndCheck("GET", path)
+            except GithubException as error:
+                if error.status in {403, 404}:
+                    return None
+                raise
+            return bool(answer["can_approve_pull_request_reviews"])
+
+    def rules(self, branch: str) -> frozenset[str]:
+        """Types of the rules that hold for a branch, which need not exist.
+
+        Source: https://docs.github.com/en/rest/repos/rules
+        """
+        with self._access.asking(f"read the rules of {self._name}", "metadata: read"):
+            path = f"/repos/{self._name}/rules/branches/{branch}"
+            requester = self._repository.requester
+            try:
+                _, answer = requester.requestJsonAndCheck("GET", path, {"per_page": 100})
+            except UnknownObjectException:
+                return frozenset()  # an older GitHub Enterprise Server has none
+            return frozenset(str(rule["type"]) for rule in answer)
+
+    def file(self, path: str) -> bytes | None:
+        """A file of the default branch, None when it is not there."""
+        with self._access.asking(f"read {path} of {self._name}", "contents: read"):
+            try:
+                found = self._repository.get_contents(path)
+            except UnknownObjectException:
+                return None
+            return None if isinstance(found, list) else found.decoded_content
+
+    def workflows(self) -> tuple[WorkflowFile, ...]:
+        """Those of the default branch."""
+        with self._access.asking(f"read {FOLDER} of {self._name}", "contents: read"):
+            try:
+                listed = self._repository.get_contents(FOLDER)
+            except UnknownObjectException:
+                return ()
+        entries = listed if isinstance(listed, list) else []
+        files = [e.path for e in entries if e.type == "file" and e.size <= _LARGEST]
+        read = (
+            read_workflow(path, self.file(path) or b"")
+            for path in files[:MOST_WORKFLOWS]
+            if path.endswith((".yml", ".yaml"))
+        )
+        return tuple(each for each in read if each is not None)

@@ -1,0 +1,1 @@
+"""Comments, pull requests and reviews: what Resolver writes to GitHub."""

@@ -1,0 +1,352 @@
+"""The words of pull requests and comments: prompts/comments/ filled in, within GitHub's bounds.
+
+Everything that a model or a user wrote is made inert here; the templates add only our own words.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resolver.config.templates import render
+from resolver.github.comments.check_history import check_result_text, course_values
+from resolver.github.comments.markers import refusal_marker, run_marker
+from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.scratch_files import looks_like_scratch
+from resolver.github.text.escape import code_span, fence, shorten_text, single_line, visible
+from resolver.github.text.fit import MAX_BODY, fit
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.safe_markdown import safe_markdown
+from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
+from resolver.models.truncate import keep_last_lines
+from resolver.trace.markdown import utf16_length
+from resolver.trace.plain import duration, money
+
+TRACE_ROOM = 45_000
+"""Room that a comment has for its trace, in UTF-16 units, next to everything else."""
+
+_SECTIONS = {
+    "cause": "What was wrong",
+    "change": "What changed",
+    "verification": "How it was verified",
+    "remaining": "What is left",
+}
+"""Parts of the agent's closing words, and their headings."""
+
+_WAYS = {
+    TriggerKind.ISSUE_LABELED: "with a label",
+    TriggerKind.ISSUE_ASSIGNED: "by assigning me",
+    TriggerKind.REVIEW_REQUESTED: "by asking me for a review",
+    TriggerKind.DISPATCHED: "by a dispatch",
+}
+"""How a run was asked for, other than in words."""
+
+_STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is shown: size of the message, then counts, then size of a command's output."""
+
+    message: int
+    files: int
+    commands: int
+    output: int
+    lines: int
+
+
+LEVELS = (
+    Detail(message=12_000, files=100, commands=15, output=1_500, lines=30),
+    Detail(message=4_000, files=30, commands=8, output=400, lines=10),
+    Detail(message=1_000, files=10, commands=3, output=100, lines=5),
+)
+
+
+def comment_body(report: Report) -> str:
+    """The one comment that tells how the run ended, at most 65,536 characters."""
+    ending = report.ending
+    if ending is Ending.REFUSED:
+        marker = refusal_marker(report.trigger.actor.login)
+    else:
+        marker = run_marker(report.trigger.key, ending)
+    message = report.outcome.message if report.outcome else ""
+    return _filled(f"comments/{ending.value}.md.j2", report, marker, message)
+
+
+def _filled(template: str, report: Report, marker: str, message: str) -> str:
+    """The template with as much detail as fits; a trace gets all the room that is left.
+
+    message: the agent's words.
+    """
+    trace = report.trace_markdown.strip()
+    for detail in LEVELS:
+        values = template_values(report, message, detail)
+        text = _rendered(template, marker, values, "")
+        room = MAX_BODY - utf16_length(text) - 500
+        if room >= min(utf16_length(trace), TRACE_ROOM):
+            break
+    return _rendered(template, marker, values, fit(trace, room)) if trace else text
+
+
+def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
+    text = render(template, **values, trace=trace).strip()
+    text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
+    return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
+
+
+def template_values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
+    """What the templates of comments and of pull requests are rendered with."""
+    outcome, trigger, failure = report.outcome, report.trigger, report.failure
+    issue = trigger.subject
+    # scratch work stands last, so that it does not crowd out the change itself
+    files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
+    evidence = report.evidence
+    commands = evidence.commands if evidence else ()
+    return {
+        "issue": issue,
+        "closes": issue is not None and outcome is not None and is_whole(report),
+        "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
+        "sections": _sections(report, detail.message // len(_SECTIONS)),
+        "summary_is_cut": utf16_length(message) > detail.message,
+        "unfinished": outcome is not None and not is_whole(report),
+        "reason": _sentence(outcome.reason) if outcome else "",
+        "files": [_file(change) for change in files[: detail.files]],
+        "files_left_out": max(0, len(files) - detail.files),
+        "independent": bool(evidence and evidence.independent),
+        "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
+        "commands_left_out": max(0, len(commands) - detail.commands),
+        "pull_request": report.pull_request,
+        "pull_request_title": single_line(report.pull_request.title) if report.pull_request else "",
+        "branch": code_span(shorten_text(report.branch or "", 300)),
+        "commit": code_span(report.patch.commit or "") if report.patch else "",
+        "run": code_span(report.run),
+        "seen": _seen(report),
+        "numbers": _numbers(report),
+        "requester": code_span(trigger.actor.login),
+        "login": single_line(trigger.actor.login, 100),
+        "instruction": single_line(trigger.instruction, 300),
+        "by_way": _WAYS.get(trigger.kind, ""),
+        "check": code_span(trigger.check, in_table=True) if trigger.check else "",
+        "local": trigger.kind is TriggerKind.LOCAL,
+        "mention": code_span(report.mention),
+        "continues": report.continues,
+        "go_on": code_span(f"{report.mention} continue"),
+        "extend": code_span(f"{report.mention} continue {_more(report)}"),
+        "how": report.how,
+        "unverified": report.unverified,
+        "draft": _draft(report),
+        "follows": bool(report.task and report.task.follows),
+        "pushed": _pushed(report),
+        "cause": failure.cause if failure else outcome.because if outcome else "",
+        "declined": outcome.declined if outcome else "",
+        "publishable": report.publishable,
+        "retry_until": f"{report.retry_until:%Y-%m-%d %H:%M} UTC" if report.retry_until else "",
+        "publish": code_span(f"{report.mention} publish"),
+        "wanted": _wanted(report),
+        "review": _review(report),
+        "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
+        "warnings": _lines(report.warnings, detail.lines),
+        "what": _sentence(failure.what if failure else ""),
+        "next_step": _capital(_sentence(_next_step(report))),
+        **course_values(report.course, in_table=True),
+        "deciding": check_result_text(report.course.newest),
+        "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
+        "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
+    }
+
+
+def _next_step(report: Report) -> str:
+    """What a person can do about what went wrong, "" where nothing did."""
+    if report.failure is not None:
+        return report.failure.next_step
+    return report.outcome.next_step if report.outcome else ""
+
+
+_LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b")
+
+
+def _seen(report: Report) -> str:
+    """Which commit was worked on, of which moment the words are, and how much came too late."""
+    trigger = report.trigger
+    if not report.base or trigger.kind is TriggerKind.LOCAL:
+        return ""
+    late = report.base_made is not None and report.base_made > trigger.at
+    left_out = report.task.left_out if report.task else ()
+    found = [match for line in left_out if (match := _LATER.match(line))]
+    later = sum(int(match[1] or 1) for match in found)
+    return (
+        f"commit {code_span(report.base[:12])}{', made after the request' if late else ''}; what "
+        f"was there at {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
+        + (f", and not {_count(later, 'later text')}" if later else "")
+    )
+
+
+def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
+    """Headings and texts of what the agent told in parts; each text stands for itself."""
+    outcome, issue = report.outcome, report.trigger.subject
+    if outcome is None:
+        return []
+    given = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
+    return [
+        (heading, safe_markdown(text, own_issue=issue, limit=limit))
+        for heading, text in given
+        if text.strip()
+    ]
+
+
+def _review(report: Report) -> dict[str, str] | None:
+    """What is told of the review beside its own words."""
+    review = report.review
+    if review is None:
+        return None
+    pull = report.task.pull if report.task else None
+    parts = [_count(review.placed, "comment"), _count(review.beside, "remark")]
+    told = " and ".join(part for part in parts if part) or "no comments on lines"
+    return {
+        "url": review.url if re.fullmatch(r"https?://[^\s<>()]+", review.url) else "",
+        "commit": code_span(review.commit[:12]),
+        "findings": told,
+        "verdict": review.verdict.value,
+        "moved": _capital(_sentence(pull.moved)) if pull else "",
+    }
+
+
+def _count(number: int, thing: str) -> str:
+    """ "3 comments"; "" for none."""
+    return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
+
+
+def _draft(report: Report) -> dict[str, bool] | None:
+    """What is told of a pull request of ours that is a draft. wanted: by us. again: it was none
+    before this run."""
+    pull = report.pull_request
+    if pull is None or not pull.draft:
+        return None
+    before = report.task.pull if report.task else None
+    again = before is not None and not before.is_draft
+    return {"wanted": report.draft, "again": again}
+
+
+def _pushed(report: Report) -> dict[str, Any]:
+    """What is told of a change to a pull request that was there already."""
+    given, pull = report.publication, report.task.pull if report.task else None
+    patch = given.patch
+    return {
+        "branch": code_span(shorten_text(given.branch or "", 300)),
+        "repository": code_span(given.repository) if given.repository else "",
+        "commit": code_span((given.commit or "")[:12]),
+        "url": given.commit_url if re.fullmatch(r"https?://[^\s<>()]+", given.commit_url) else "",
+        "base": code_span(pull.base_branch if pull else ""),
+        "conflicts": ", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
+        "settled": [
+            {"path": code_span(each.path), "kept": each.kept, "untouched": each.untouched}
+            for each in given.conflicts[:50]
+        ],
+        "settled_left_out": max(0, len(given.conflicts) - 50),
+        "head": code_span(pull.head_branch if pull else ""),
+        "why": single_line(given.why, 500),
+        "patch": fence(patch, "diff") if patch else "",
+        "apply": code_span("git am"),
+    }
+
+
+def _wanted(report: Report) -> dict[str, Any] | None:
+    """What waits for a person, and the words that decide about it."""
+    wanted = report.wanted
+    if wanted is None:
+        return None
+    language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(wanted.kind, "text")
+    return {
+        "kind": code_span(wanted.kind),
+        "level": wanted.level.value,
+        "reasons": [single_line(reason, 300) for reason in wanted.reasons],
+        "block": fence(with_invisible_shown(wanted.text), language),
+        "approve": code_span(f"{report.mention} approve {wanted.number}".strip()),
+        "deny": code_span(f"{report.mention} deny <reason>"),
+        "waits": report.outcome is None,
+    }
+
+
+def _more(report: Report) -> str:
+    """Amounts to grant, as an example that is worth its while."""
+    limit = report.outcome.limit if report.outcome else None
+    return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
+
+
+def is_whole(report: Report) -> bool:
+    """Whether the agent says that all of it is done."""
+    outcome = report.outcome
+    return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
+
+
+def _numbers(report: Report) -> list[tuple[str, str]]:
+    """What the run cost, as names and values."""
+    outcome = report.outcome
+    if outcome is None:
+        return []
+    tokens = outcome.tokens
+    cached = f", {tokens.cached:,} of it cached" if tokens.cached else ""
+    rows = [
+        ("Cost", "unknown price" if outcome.cost is None else money(outcome.cost)),
+        ("Iterations", f"{outcome.iterations:,}"),
+        ("Time", duration(outcome.seconds)),
+        ("Tokens", f"{tokens.input:,} in{cached}, {tokens.output:,} out"),
+    ]
+    if report.model:
+        rows.append(("Model", code_span(shorten_text(report.model, 100), in_table=True)))
+    return rows
+
+
+def _file(change: FileChange) -> dict[str, str | bool]:
+    lines = f"+{change.additions} −{change.deletions}"
+    if change.additions is None or change.deletions is None:
+        lines = "**binary**" if change.status == "added" else "binary"
+    mode = (
+        f", mode {change.old_mode} → {change.new_mode}"
+        if change.status == "modified" and change.old_mode != change.new_mode
+        else ""
+    )
+    return {
+        "path": code_span(shorten_text(change.path, 300), in_table=True),
+        "status": _STATUS[change.status] + mode,
+        "lines": lines,
+        "scratch": looks_like_scratch(change),
+    }
+
+
+def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
+    ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
+    mark = "✓" if command.exit_code == 0 else "✗"
+    if command.verdict == "unknown":
+        mark, ended = "?", "whose own exit code was not seen"
+    elif command.verdict == "unfinished":
+        mark, ended = "?", "was not seen to end"
+    elif command.verdict == "failed" and command.exit_code is None:
+        ended = "fails"
+    if command.stale:
+        mark, ended = "?", f"{ended}, before the last edit"
+    output = visible(command.output_tail).strip("\n")
+    line = shorten_text(" ".join(visible(command.command).split()), 200)
+    return {
+        "command": code_span(line),
+        "html": html.escape(line),
+        "mark": mark,
+        "ended": ended,
+        "output": fence(keep_last_lines(output, limit)) if output.strip() else "",
+    }
+
+
+def _lines(lines: Sequence[str], most: int) -> list[str]:
+    shown = [single_line(line, 300) for line in lines[:most]]
+    return shown + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
+
+
+def _sentence(text: str) -> str:
+    """`text` as one inert line that ends with a stop."""
+    line = single_line(text, 800)
+    return line if not line or line[-1] in ".!?…" else f"{line}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

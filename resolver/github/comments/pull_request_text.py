@@ -1,0 +1,311 @@
+"""The words of a pull request and of its commits: title, body, subject, message.
+
+The body fills the repository's template where it has one that can be filled, and is our own
+otherwise; titles and subjects are written as the repository's people write theirs.
+"""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+
+from resolver.config.templates import render
+from resolver.github.comments.change_title import is_about_the_work, says_what_changed
+from resolver.github.comments.comment_text import LEVELS, is_whole, template_values
+from resolver.github.comments.commit_style import (
+    CommitSubject,
+    Style,
+    is_test_path,
+    read_style,
+    write_subject,
+)
+from resolver.github.comments.edited import words_marker
+from resolver.github.comments.markers import run_marker
+from resolver.github.comments.pull_request_template import (
+    Fact,
+    Part,
+    fill_template,
+    text_beneath,
+    with_heading,
+)
+from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.scratch_files import looks_like_scratch
+from resolver.github.text.escape import code_span, quieted, shorten_text, title, visible
+from resolver.github.text.fit import MAX_BODY, is_closed
+from resolver.models.run import FileChange, TriggerKind
+from resolver.trace.markdown import utf16_length
+
+MOST_MESSAGE = 1_500
+"""Characters of a commit's message between its subject and its trailers."""
+
+WIDTH = 72
+
+_MOST_TO_START = 3
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+_FORGED = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
+)
+_MANIFESTS = {
+    "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
+    "setup.py", "setup.cfg", "poetry.lock", "uv.lock", "pipfile", "pipfile.lock", "go.mod",
+    "go.sum", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock", "pom.xml", "build.gradle",
+    "composer.json", "composer.lock", "dockerfile", "makefile",
+}  # fmt: skip
+
+
+def pull_request_title(report: Report) -> str:
+    """The first line of the agent's message if it says what changed, else the issue's title, in
+    the repository's style. 1 to 256 characters."""
+    return _subject(report, None)
+
+
+def new_title(report: Report) -> str:
+    """What the agent calls the pull request that the change was added to, in the repository's
+    style; "" where its title may stay."""
+    words = report.outcome.pull_request_title if report.outcome else ""
+    return _subject(report, None, words) if _split_title(report, words)[0] else ""
+
+
+def commit_message(report: Report) -> str:
+    """Subject, what was wrong and what changed, and the trailers that lead back to the work."""
+    outcome, issue = report.outcome, report.trigger.subject
+    told = ""
+    if outcome is not None:
+        _, rest = _split_title(report, outcome.message)
+        told = "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
+    return render(
+        "run/commit.j2",
+        subject=_subject(report, _style(report.conventions.subjects).longest),
+        why=_plain(told),
+        issue=issue if _closes(report) else None,
+        refers=issue,
+        run=report.run,
+    ).strip()
+
+
+def _subject(report: Report, limit: int | None, words: str = "") -> str:
+    issue, task = report.trigger.subject, report.task
+    style = _style(report.conventions.subjects)
+    asked = task.title if task else ""
+    words, _ = _split_title(report, words or (report.outcome.message if report.outcome else ""))
+    if words and _is_dictated(words, report.trigger.instruction):
+        return shorten_text(title(words, own_issue=issue), limit or 256)
+    if not words and task and (task.pull or task.follows):
+        words = _said(report)  # what the pull request is called says nothing of what was added
+    elif not words:
+        prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
+        words = f"Fix #{issue}: {asked}" if prefixed else asked
+    subject = CommitSubject(
+        words=title(words, own_issue=issue),
+        paths=tuple(file.path for file in report.patch.files) if report.patch else (),
+        issue=issue,
+        labels=task.labels if task else (),
+        said=f"{asked}\n{task.body if task else ''}",
+    )
+    return shorten_text(write_subject(style, subject, limit=limit), 256) or "Change"
+
+
+@lru_cache(maxsize=16)
+def _style(subjects: tuple[str, ...]) -> Style:
+    return read_style(subjects)
+
+
+def _is_dictated(words: str, instruction: str) -> bool:
+    """Whether the requester gave the title: it is then written as they wrote it."""
+    asks = re.search(
+        r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
+    )
+    return asks is not None and words in instruction
+
+
+def _split_title(report: Report, message: str) -> tuple[str, str]:
+    """First line and the rest, when the first line can be a title; else "" and all of it."""
+    first, _, rest = visible(message).lstrip().partition("\n")
+    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
+    fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
+    may_be = fits and not first.startswith("#") and plain[-1] not in ":?"
+    dictated = may_be and _is_dictated(plain.rstrip("."), report.trigger.instruction)
+    if dictated or (may_be and says_what_changed(plain, _known(report))):
+        return plain.rstrip("."), rest.strip()
+    return "", message
+
+
+def _known(report: Report) -> list[str]:
+    """Texts that name what the change is about."""
+    task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
+    return [task.title if task else "", report.trigger.instruction, *paths[:100]]
+
+
+def _said(report: Report) -> str:
+    """What a change is where the agent gave it no title: the first sentence that says it, else the
+    files."""
+    outcome, files = report.outcome, report.patch.files if report.patch else ()
+    for text in (outcome.change, outcome.message) if outcome else ():
+        for line in _FENCED.sub("", visible(text)).splitlines():
+            plain = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
+            sentence = re.split(r"(?<=[.!;])\s", plain, maxsplit=1)[0].rstrip(" .!;")
+            is_prose = not plain.startswith(("#", "|", "<")) and not sentence.endswith((":", "?"))
+            if is_prose and len(sentence.split()) > 1 and not is_about_the_work(sentence):
+                return sentence
+    if not files:
+        return "Change"
+    others = len(files) - 1
+    more = f" and {others} other file{'' if others == 1 else 's'}" if others else ""
+    return f"Change {files[0].path}{more}"
+
+
+def _plain(text: str) -> str:
+    """The agent's words in a commit message: wrapped, bounded, no trailer, nobody notified."""
+    quiet = _FORGED.sub(r"\1\2 -", quieted(visible(text)))
+    paragraphs = re.split(r"\n\s*\n", shorten_text(quiet.strip(), MOST_MESSAGE))
+    wrapped = "\n\n".join(_wrapped(paragraph) for paragraph in paragraphs)
+    return _FORGED.sub(r"\1\2 -", wrapped).strip()
+
+
+def _wrapped(paragraph: str) -> str:
+    if re.search(r"^(?:\s|[-*+>|#]|\d+[.)]|```)", paragraph, re.M):
+        return paragraph  # a list, a table, code: its lines are its own
+    return textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def pull_request_body(report: Report) -> str:
+    """The pull request's text, at most 65,536 characters, every tag closed."""
+    text = _fitting_text(report)
+    if report.trigger.kind is TriggerKind.LOCAL:
+        return f"{text}\n"
+    trigger = report.trigger
+    marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
+    words = words_marker(pull_request_title(report), text, draft=report.draft)
+    return f"{marker}\n{words}\n\n{text}\n"
+
+
+def latest_changes_text(report: Report, room: int) -> str:
+    """Our own body without the template, for below words that a person has edited; "" where not
+    even the shortest has room. room: UTF-16 units."""
+    on_pull = report.task is not None and report.task.pull is not None
+    for index in range(len(LEVELS)):
+        parts = parts_of(report, index)
+        # the number of the request is the pull request's own
+        text = _own({part: "" if part is Part.ISSUE and on_pull else parts[part] for part in parts})
+        if utf16_length(text) <= room and is_closed(text):
+            return text
+    return ""
+
+
+def _fitting_text(report: Report) -> str:
+    most = MAX_BODY - 500
+    for index in range(len(LEVELS)):
+        text = _text(report, parts_of(report, index))
+        if utf16_length(text) <= most and is_closed(text):
+            return text
+    return _own(parts_of(report, len(LEVELS) - 1))
+
+
+def _text(report: Report, parts: dict[Part, str]) -> str:
+    """The template with the parts in it; our own words, with the template below, where it asks for
+    nothing that we know."""
+    template, issue = report.conventions.template, report.trigger.subject
+    if not template.strip():
+        return _own(parts)
+    facts = _facts(report)
+    nobody = render("comments/pull_request_part.md.j2", part="nobody").strip()
+    text = fill_template(template, parts, facts, own_issue=issue, label=_label, nobody=nobody)
+    if text is not None and is_closed(text):
+        return text
+    rest = text_beneath(template, facts, own_issue=issue)
+    return f"{_own(parts)}\n\n***\n\n{rest}" if rest else _own(parts)
+
+
+def _own(parts: dict[Part, str]) -> str:
+    told = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
+    return "\n\n".join(with_heading(part, text, _label) for part, text in told)
+
+
+def _label(part: Part) -> str:
+    return render("comments/pull_request_part.md.j2", part="label", of=part.value).strip()
+
+
+def parts_of(report: Report, level: int) -> dict[Part, str]:
+    """What is known of the change, in the order in which it is told. level: index in LEVELS."""
+    message = report.outcome.message if report.outcome else ""
+    _, rest = _split_title(report, message)
+    told = report.outcome is not None and any(
+        getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
+    )
+    values = template_values(report, rest if told else rest or message, LEVELS[level])
+    values["told"] = dict(values["sections"])
+    values["start"], values["careful"] = _to_look_at(report.patch.files if report.patch else ())
+    values["changelog"] = [code_span(shorten_text(p, 200)) for p in _changelog(report)[:3]]
+    values["fold_files"] = len(values["files"]) > 6
+    rendered = {
+        part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
+        for part in Part
+    }
+    return {part: re.sub(r"\n{3,}", "\n\n", text) for part, text in rendered.items()}
+
+
+def _closes(report: Report) -> bool:
+    on_pull = report.task is not None and report.task.pull is not None
+    return report.trigger.subject is not None and is_whole(report) and not on_pull
+
+
+def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
+    """The files to start with, most changed first, and those that deserve a second look."""
+    # Nobody can read a binary file: it is flagged in the table of files, and not recommended.
+    readable = [f for f in files if f.additions is not None or f.status == "deleted"]
+    code = [f for f in readable if _is_code(f) and f.status != "deleted"]
+    code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
+    careful = []
+    for file in readable:
+        name = file.path.rsplit("/", 1)[-1].lower()
+        odd = file.new_mode != file.old_mode and file.status == "modified"
+        why = (
+            "deleted"
+            if file.status == "deleted"
+            else "its mode changes"
+            if odd
+            else "a symlink"
+            if file.new_mode == "120000"
+            else "a submodule"
+            if file.new_mode == "160000"
+            else "how the project is built"
+            if name in _MANIFESTS
+            else ""
+        )
+        if why:
+            careful.append(f"{code_span(shorten_text(file.path, 200))} ({why})")
+    start = [code_span(shorten_text(f.path, 200)) for f in code[:_MOST_TO_START]]
+    return (start if len(files) > 1 else []), careful[:10]
+
+
+def _is_code(file: FileChange) -> bool:
+    name = file.path.rsplit("/", 1)[-1].lower()
+    is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
+    is_other = is_prose or name in _MANIFESTS or is_test_path(file.path)
+    return not (is_other or looks_like_scratch(file))
+
+
+def _facts(report: Report) -> frozenset[Fact]:
+    """What a checkbox may say without anybody being asked."""
+    changed = _written_paths(report)
+    facts = set()
+    if any(is_test_path(path) for path in changed):
+        facts.add(Fact.TESTS)
+    if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in changed):
+        facts.add(Fact.DOCS)
+    if _changelog(report):
+        facts.add(Fact.CHANGELOG)
+    if _closes(report):
+        facts.add(Fact.ISSUE)
+    return frozenset(facts)
+
+
+def _written_paths(report: Report) -> list[str]:
+    files = report.patch.files if report.patch else ()
+    return [file.path for file in files if file.status in {"added", "modified"}]
+
+
+def _changelog(report: Report) -> list[str]:
+    """The files of a changelog that the change writes in."""
+    return [path for path in _written_paths(report) if _CHANGELOG.search(path)]

@@ -1,0 +1,198 @@
+"""Report: everything that is told about a run when it ends, whatever the ending.
+
+Data only. Its text is in prompts/comments/, rendered by `resolver.github.comments.comment_text`.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from resolver.errors import (
+    Cause,
+    LimitReached,
+    OverBudget,
+    PolicyViolation,
+    QuotaReached,
+    Refused,
+    ResolverError,
+    RunStopped,
+    UsageError,
+)
+from resolver.models.approval import PendingApproval
+from resolver.models.check_history import CheckHistory
+from resolver.models.conventions import Conventions, PullRequestPreferences
+from resolver.models.pull_request import PublishedReview
+from resolver.models.run import (
+    Evidence,
+    FrozenModel,
+    How,
+    Outcome,
+    Patch,
+    Publication,
+    PullRequest,
+    RunState,
+    Task,
+    Trigger,
+    Unverified,
+)
+
+
+class Ending(StrEnum):
+    """How a run ended, as its comment says it. The value names the comment's template."""
+
+    PULL_REQUEST = "pull_request"
+    NO_CHANGE = "no_change"
+    ANSWER = "answer"
+    REVIEW = "review"
+    REJECTED = "rejected"
+    LIMIT = "limit"
+    STUCK = "stuck"
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    CONFIRMATION = "confirmation"
+    POLICY = "policy"
+    REFUSED = "refused"
+    OVER_BUDGET = "over_budget"
+    CEILING = "ceiling"
+    ERROR = "error"
+
+    @property
+    def is_final(self) -> bool:
+        """True when running again with the same key must do nothing; the other endings may be
+        tried again on purpose, and their comment is then rewritten in place."""
+        return self in {
+            Ending.PULL_REQUEST,
+            Ending.NO_CHANGE,
+            Ending.ANSWER,
+            Ending.REVIEW,
+            Ending.REJECTED,
+        }
+
+
+FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget", "ceiling"]
+
+
+class RunFailure(FrozenModel):
+    """The error that ended a run, in words for a person."""
+
+    kind: FailureKind
+    what: str
+    next_step: str = ""
+    cause: Cause = ""
+    settings_decide: bool = Field(
+        default=False, description="True when other settings would let a refused change through."
+    )
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the policy would refuse the same change again, whatever the settings."""
+        return self.kind == "policy" and not self.settings_decide
+
+
+def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
+    """The error as a report tells it."""
+    kind: FailureKind = "error"
+    if isinstance(error, PolicyViolation):
+        kind = "policy"
+    elif isinstance(error, OverBudget):
+        kind = "over_budget"
+    elif isinstance(error, QuotaReached):
+        kind = "ceiling"
+    elif isinstance(error, Refused):
+        kind = "refused"
+    elif isinstance(error, LimitReached):
+        kind = "limit"
+    elif isinstance(error, RunStopped):
+        kind = "stopped"
+    cause: Cause = "" if isinstance(error, RunStopped) else error.cause
+    if isinstance(error, UsageError):
+        cause = cause or "set_up"
+    return RunFailure(
+        kind=kind,
+        what=error.what,
+        next_step=error.next_step,
+        cause=cause,
+        settings_decide=isinstance(error, PolicyViolation) and error.settings_decide,
+    )
+
+
+class Report(FrozenModel):
+    """What a run came to. Made in the pipeline at each ending, read by the forge.
+
+    Only `trigger` and `run` are always there; the rest is as far as the run came.
+    """
+
+    trigger: Trigger
+    run: str
+    model: str = ""
+    mention: str = Field(default="@agent", description="How a person asks again.")
+    task: Task | None = None
+    outcome: Outcome | None = None
+    base: str = Field(default="", description="The commit that the work began with, if it did.")
+    base_made: datetime | None = Field(
+        default=None, description="When that was made; None where the requester saw it."
+    )
+    patch: Patch | None = None
+    evidence: Evidence | None = None
+    branch: str | None = None
+    pull_request: PullRequest | None = None
+    review: PublishedReview | None = None
+    failure: RunFailure | None = None
+    draft: bool = False
+    unverified: Unverified = ""
+    conventions: Conventions = Field(
+        default=Conventions(), description="How the repository writes pull requests and commits."
+    )
+    wishes: PullRequestPreferences = PullRequestPreferences()
+    warnings: tuple[str, ...] = Field(
+        default=(), description="What the reader should know, like weak isolation."
+    )
+    trace_markdown: str = Field(
+        default="", repr=False, description="As `resolver.trace` renders it for a comment, folded."
+    )
+    log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
+    page: str = Field(default="", description="Page that shows the whole trace, if any.")
+    course: CheckHistory = CheckHistory()
+    continues: bool = Field(
+        default=False, description="True when a comment can make it go on from its log."
+    )
+    answers: bool = Field(default=False, description="True when it was a question about the code.")
+    wanted: PendingApproval | None = Field(
+        default=None, description="The action that waits for a person's word, if one does."
+    )
+    publishable: Literal["", "comment", "folder"] = Field(
+        default="",
+        description="By what its kept change can be made public: a comment, or the run's folder.",
+    )
+    told: int | None = Field(
+        default=None, description="The comment in which the run told how far it was, if it did."
+    )
+    how: How = Field(default="new", description="As in Publication: what became of the change.")
+    retry_until: datetime | None = Field(
+        default=None, description="Until when it is tried again by itself after an outage."
+    )
+    publication: Publication = Field(
+        default=Publication(), description="Where it is, and why it is not elsewhere."
+    )
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended; a failure outweighs what came before it."""
+        if self.failure is not None:
+            return Ending(self.failure.kind)
+        if self.wanted is not None:
+            return Ending.CONFIRMATION
+        if self.pull_request is not None:
+            return Ending.PULL_REQUEST
+        if self.review is not None:
+            return Ending.REVIEW
+        state = self.outcome.state if self.outcome else RunState.ERROR
+        if state is RunState.FINISHED:
+            return Ending.ANSWER if self.answers else Ending.NO_CHANGE
+        if state is RunState.AWAITING_USER_INPUT:
+            return Ending.WAITING
+        if state in {RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}:
+            return Ending(state.value)
+        return Ending.ERROR

@@ -1,0 +1,195 @@
+"""Publishing a review: found before it is made, and in one piece.
+
+GitHub refuses a whole review when one of its comments stands on a line that it does not know, and
+does not say which. Which one it was is found with drafts that nobody else sees.
+Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import github
+from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
+from github.PullRequestReview import PullRequestReview
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.listing import Listing
+from resolver.github.comments.find_or_create import write_once
+from resolver.github.comments.markers import is_review, review_marker
+from resolver.github.comments.report import Report
+from resolver.github.comments.review_text import remark_body, review_body
+from resolver.models.pull_request import (
+    PublishedReview,
+    Remark,
+    Review,
+    ReviewVerdict,
+    describe_review,
+)
+
+MOST_DRAFTS = 40
+"""Drafts that are made to find the comments whose lines are refused; those that are still in doubt
+then go into the text."""
+
+MOST_COUNTED = 100
+"""Comments of one review; no setting allows more."""
+
+_SEARCHED = 500
+"""Reviews of a pull request that are looked at, the newest: one of ours is not older."""
+
+_DRAFT = "PENDING"
+_EVENTS = {
+    ReviewVerdict.COMMENT: "COMMENT",
+    ReviewVerdict.APPROVE: "APPROVE",
+    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
+}
+
+
+def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
+    """Our review of this key that is public."""
+    marker = review_marker(key)
+    for review in _newest(pull):
+        is_own = _author(review).casefold() == own.casefold()
+        if is_own and review.state != _DRAFT and (review.body or "").startswith(marker):
+            return review
+    return None
+
+
+def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview | None:
+    """What is there of our review of this key, as far as GitHub tells it."""
+    found = find_review(pull, own, key)
+    if found is None:
+        return None
+    url = f"{pull.url}/reviews/{found.id}/comments"
+    comments = Listing(pull.requester, PullRequestComment, url)
+    placed = sum(1 for _ in islice(comments, MOST_COUNTED))
+    return PublishedReview(commit=found.commit_id or "", url=found.html_url, placed=placed)
+
+
+class ReviewPublisher:
+    """Publishes one review. page: as `review_body` has it."""
+
+    def __init__(
+        self,
+        access: GitHubAccess,
+        pull: PullRequest,
+        own: str,
+        report: Report,
+        page: str,
+    ) -> None:
+        self._access = access
+        self._pull = pull
+        self._own = own
+        self._report = report
+        self._page = page
+        self._drafts = 0
+
+    def publish(self, review: Review) -> PublishedReview:
+        """The review of the report's key, made unless it is there. Raises ForgeError."""
+        key = self._report.trigger.key
+        tried = [review]
+        made = write_once(
+            self._access,
+            f"publish the review of #{self._report.trigger.number}",
+            "pull-requests: write",
+            lambda: find_review(self._pull, self._own, key),
+            lambda: self._create(tried),
+        )
+        return describe_review(tried[-1], made.html_url)
+
+    def _create(self, tried: list[Review]) -> PullRequestReview:
+        """As much of the review as is taken. tried: grows with each form that is tried."""
+        review = tried[0]
+        self._discard_draft()
+        try:
+            return self._send(review, 0)
+        except github.GithubException as error:
+            if error.status != 422:
+                raise
+        if review.verdict is not ReviewVerdict.COMMENT:
+            # Nobody may approve, or ask changes of, a pull request of their own.
+            review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
+            tried.append(review)
+            try:
+                return self._send(review, 0)
+            except github.GithubException as error:
+                if error.status != 422:
+                    raise
+        taken = tuple(self._taken(review.placed, review.commit))
+        refused = tuple(each for each in review.placed if each not in taken)
+        review = review.model_copy(update={"placed": taken, "beside": (*refused, *review.beside)})
+        tried.append(review)
+        return self._send(review, len(refused), anywhere=not taken)
+
+    def _taken(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
+        """Those whose lines are taken, found by halves."""
+        if not remarks or self._drafts >= MOST_DRAFTS:
+            return []
+        self._drafts += 1
+        marker = review_marker(self._report.trigger.key)
+        sent = {"commit_id": commit, "body": marker, "comments": self._comments(remarks)}
+        try:
+            draft = self._post(sent)
+        except github.GithubException as error:
+            if error.status != 422:
+                raise
+        else:
+            draft.delete()
+            return list(remarks)
+        half = len(remarks) // 2
+        if not half:
+            return []
+        return [*self._taken(remarks[:half], commit), *self._taken(remarks[half:], commit)]
+
+    def _send(self, review: Review, refused: int, *, anywhere: bool = False) -> PullRequestReview:
+        """anywhere: no comment needs the commit, which may be none of the pull request any more."""
+        document: dict[str, Any] = {
+            "event": _EVENTS[review.verdict],
+            "body": review_body(self._report, review, self._page, refused),
+        }
+        if review.placed:
+            document["comments"] = self._comments(review.placed)
+        if not anywhere:
+            document["commit_id"] = review.commit
+        return self._post(document)
+
+    def _post(self, document: dict[str, Any]) -> PullRequestReview:
+        requester = self._pull.requester
+        headers, data = requester.requestJsonAndCheck(
+            "POST", f"{self._pull.url}/reviews", input=document
+        )
+        return PullRequestReview(requester, headers, data)
+
+    def _comments(self, remarks: Sequence[Remark]) -> list[dict[str, Any]]:
+        return [self._comment(remark) for remark in remarks]
+
+    def _comment(self, remark: Remark) -> dict[str, Any]:
+        comment: dict[str, Any] = {
+            "path": remark.path,
+            "line": remark.line,
+            "side": remark.side,
+            "body": remark_body(remark, self._report.trigger.number),
+        }
+        if remark.first != remark.line:
+            comment |= {"start_line": remark.first, "start_side": remark.side}
+        return comment
+
+    def _discard_draft(self) -> None:
+        """There is one draft a person: one that a killed attempt left would be in the way. A draft
+        that somebody is writing with the same account is theirs."""
+        for review in _newest(self._pull):
+            is_own = _author(review).casefold() == self._own.casefold()
+            if is_own and review.state == _DRAFT and is_review(review.body or ""):
+                review.delete()
+
+
+def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
+    """The newest reviews, newest first; drafts of our own among them."""
+    found = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(_SEARCHED)
+    return reversed(found)
+
+
+def _author(review: PullRequestReview) -> str:
+    user = review.raw_data.get("user") or {}
+    return str(user.get("login") or "")

@@ -1,0 +1,230 @@
+"""The comments of runs on GitHub: each is made when its run starts, edited as it goes on and at its
+end; those of runs that died are found and closed by whoever comes next.
+"""
+
+import logging
+from datetime import datetime
+
+import github
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.Repository import Repository
+
+from resolver.errors import ForgeError, UsageError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.comments import find_or_create
+from resolver.github.comments.comment_text import comment_body
+from resolver.github.comments.markers import (
+    ActiveRunMarker,
+    at_work_in,
+    is_of_run,
+    is_refusal_of,
+    may_close,
+)
+from resolver.github.comments.progress import RunProgress, died_body, progress_body
+from resolver.github.comments.report import Ending, Report
+from resolver.github.context.read_task import author_login
+from resolver.models.run import Trigger
+
+logger = logging.getLogger("resolver.github")
+
+GONE = frozenset({404, 410})
+
+
+class RunComments:
+    """Those of a repository. own: the login that we write as. Its methods raise ForgeError."""
+
+    def __init__(self, access: GitHubAccess, repository: Repository, own: str) -> None:
+        self._access = access
+        self._repository = repository
+        self._name = repository.full_name
+        self._own = own
+
+    def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
+        """The run's one comment, with the words of the report. seconds: for which that is tried."""
+        trigger, body = report.trigger, comment_body(report)
+        issue, what = self._issue(trigger), self._what(trigger)
+        refused = report.ending is Ending.REFUSED
+
+        def find() -> IssueComment | None:
+            begun = self._begun(issue, report.told) if report.told is not None else None
+            if begun is not None:
+                return begun
+            own = find_or_create.comment_of_run(issue, self._own, trigger)
+            if not refused or (own is not None and at_work_in(own.body or "")):
+                return own
+            return find_or_create.refusal_of(issue, self._own, trigger.actor.login)
+
+        def create() -> IssueComment:
+            return issue.create_comment(body)
+
+        def attempt() -> IssueComment:
+            made = find() or create()
+            # a refusal that a person was told before is not told again
+            again = refused and is_refusal_of(made.body or "", trigger.actor.login)
+            if made.body != body and not again:
+                made.edit(body)
+            return made
+
+        return self._access.persistently(what, "issues: write", attempt, seconds)
+
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
+        """As `Teller` has it."""
+        body, what = progress_body(progress), self._what(progress.trigger)
+        issue = self._issue(progress.trigger)
+        if told is not None:
+            with self._access.asking(what, "issues: write"):
+                try:
+                    issue.get_comment(told).edit(body)
+                except github.GithubException as error:
+                    if error.status not in GONE:
+                        raise
+                    return None
+            return told
+        comment = find_or_create.write_once(
+            self._access,
+            what,
+            "issues: write",
+            lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
+            lambda: issue.create_comment(body),
+        )
+        with self._access.asking(what, "issues: write"):
+            if comment.body != body:
+                comment.edit(body)
+        return comment.id
+
+    def begin(self, progress: RunProgress) -> None:
+        """Make the run's comment, unless there is one."""
+        issue, what = self._issue(progress.trigger), self._what(progress.trigger)
+        find_or_create.write_once(
+            self._access,
+            what,
+            "issues: write",
+            lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
+            lambda: issue.create_comment(progress_body(progress)),
+        )
+
+    def close_dead(self, progress: RunProgress) -> None:
+        """As `Teller` has it."""
+        trigger = progress.trigger
+        if trigger.number is not None:
+            self.close_died(trigger.number, progress.since, progress.mention, trigger)
+
+    def close_died(
+        self, number: int, now: datetime, mention: str, but: Trigger | None = None
+    ) -> int:
+        """Say in the comments of a thread's runs that they died, where they did; how many there
+        were. but: whose run is at work."""
+        closed = 0
+        issue = self._repository.get_issue(number)
+        what = f"look for runs that died on {self._name}#{number}"
+        with self._access.asking(what, "issues: write"):
+            for comment in find_or_create.own_comments(issue, self._own, None):
+                work = at_work_in(comment.body or "")
+                own = but is not None and is_of_run(comment.body or "", but.key)
+                if work is not None and not own and not self.is_alive(work, now):
+                    comment.edit(self._died(comment, work, mention))
+                    closed += 1
+        return closed
+
+    def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
+        """Say of the run of `trigger` that it died where a job of GitHub Actions has left it at
+        work, or name the pull request that it made before; how many comments were closed so.
+        job: as in AtWork."""
+        closed = 0
+        issue = self._issue(trigger)
+        with self._access.asking(self._what(trigger), "issues: write"):
+            for comment in find_or_create.own_comments(issue, self._own, None):
+                body = comment.body or ""
+                work = at_work_in(body)
+                own = is_of_run(body, trigger.key)
+                if work is not None and own and may_close(job, work.job):
+                    made = self._made(trigger, work, mention)
+                    comment.edit(made or self._died(comment, work, mention))
+                    closed += 1
+        return closed
+
+    def close_left(self, number: int, job: str, mention: str) -> int:
+        """Say on a thread, of the runs that a job of GitHub Actions has left at work there, that
+        they died, whoever asked for them; how many there were. job: as in AtWork."""
+        closed = 0
+        issue = self._repository.get_issue(number)
+        what = f"look for runs that died on {self._name}#{number}"
+        with self._access.asking(what, "issues: write"):
+            for comment in find_or_create.own_comments(issue, self._own, None):
+                work = at_work_in(comment.body or "")
+                if work is not None and may_close(job, work.job):
+                    comment.edit(self._died(comment, work, mention))
+                    closed += 1
+        return closed
+
+    def at_work(self, trigger: Trigger) -> ActiveRunMarker | None:
+        """What the comment of the run of `trigger` says of it while it waits or is at work."""
+        with self._access.asking(self._what(trigger), "issues: read"):
+            comment = find_or_create.comment_of_run(self._issue(trigger), self._own, trigger)
+            return at_work_in(comment.body or "") if comment else None
+
+    def is_alive(self, work: ActiveRunMarker, now: datetime) -> bool:
+        """Whether the run may be at work: its job is asked for where it has one that may be seen,
+        else it is as long as a run can take.
+
+        Source: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
+        """
+        if now > work.until:
+            return False
+        id, attempt = f"{work.job}.".split(".")[:2]
+        if not id:
+            return True
+        path = f"{self._repository.url}/actions/runs/{id}"
+        try:
+            with self._access.asking("look at a run of GitHub Actions", "actions: read"):
+                try:
+                    _, run = self._repository.requester.requestJsonAndCheck("GET", path)
+                except github.GithubException as error:
+                    if error.status != 404:
+                        raise
+                    return False  # deleted with its log
+                again = int(run.get("run_attempt") or 1) > int(attempt)
+                return not again and run.get("status") != "completed"
+        except ForgeError as error:
+            logger.info("%s", error.what)  # without `actions: read` only time tells
+            return True
+
+    def _made(self, trigger: Trigger, work: ActiveRunMarker, mention: str) -> str:
+        """What a run whose last word did not arrive would have said of its pull request; "" where
+        it made none."""
+        newest = find_or_create.newest_pulls(self._repository)
+        pull = find_or_create.pull_request_of_run(newest, self._own, trigger)
+        if pull is None:
+            return ""
+        made = find_or_create.describe_pull_request(pull)
+        return comment_body(
+            Report(trigger=trigger, run=work.run, mention=mention, pull_request=made)
+        )
+
+    def _died(self, comment: IssueComment, work: ActiveRunMarker, mention: str) -> str:
+        server = self._access.server_url.rstrip("/")
+        page = f"{server}/{self._name}/actions/runs"
+        return died_body(comment.body, work, mention, page)
+
+    def _begun(self, issue: Issue, id: int) -> IssueComment | None:
+        """The comment in which the run told how far it was, unless it is gone."""
+        try:
+            comment = issue.get_comment(id).complete()
+        except github.GithubException as error:
+            if error.status not in GONE:
+                raise
+            return None
+        return comment if author_login(comment).casefold() == self._own.casefold() else None
+
+    def _issue(self, trigger: Trigger) -> Issue:
+        """The trigger's issue; UsageError when it isn't one of this repository."""
+        if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
+            raise UsageError(
+                f"the request is not about an issue of {self._name}",
+                "give OWNER/NAME#N of the same repository",
+            )
+        return self._repository.get_issue(trigger.number)
+
+    def _what(self, trigger: Trigger) -> str:
+        return f"comment on {self._name}#{trigger.number}"

@@ -1,0 +1,150 @@
+"""Replying in review threads: found before it is written, in the threads that were asked about and
+in no others.
+
+Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-review-comment
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
+from github.Repository import Repository
+
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.failures import ServerTrouble
+from resolver.github.client.graphql import query_graphql
+from resolver.github.client.listing import Listing
+from resolver.github.comments.find_or_create import searched_since, write_once
+from resolver.github.comments.markers import is_thread_reply
+from resolver.github.comments.report import Report
+from resolver.github.comments.thread_reply import marker_of, thread_reply
+from resolver.github.context.review_threads import Conversation
+from resolver.github.context.review_threads import Thread as Found
+from resolver.models.pull_request import AnsweredThreads, ThreadReply
+from resolver.models.run import Trigger
+
+logger = logging.getLogger("resolver.github")
+
+_SEARCHED = 1_000
+"""Comments on a pull request's code that are looked at, the newest."""
+
+_RESOLVE = """
+mutation($input: ResolveReviewThreadInput!) {
+  resolveReviewThread(input: $input) { thread { id isResolved } }
+}
+"""
+
+
+def reply_of_run(pull: PullRequest, own: str, trigger: Trigger) -> PullRequestComment | None:
+    """Our reply that is all that is told of the trigger's request."""
+    for comment in _own_replies(pull, own, trigger):
+        if is_thread_reply(comment.body or "", trigger.key, whole=True):
+            return comment
+    return None
+
+
+class ThreadAnswers:
+    """Replies to what one request asks about. link: page of the commit that was added, or ""."""
+
+    def __init__(
+        self, access: GitHubAccess, repository: Repository, own: str, report: Report, link: str
+    ) -> None:
+        self._access = access
+        self._repository = repository
+        self._own = own
+        self._report = report
+        self._link = link
+        self._pull = repository.get_pull(report.trigger.number or 0)
+        self._written: dict[str, PullRequestComment] | None = None
+
+    def give(self, replies: Sequence[ThreadReply], *, resolve: bool) -> AnsweredThreads:
+        """One reply in each thread that is still there. Raises ForgeError when GitHub is in
+        trouble, or none can be written."""
+        with self._access.asking(self._what, "pull-requests: read"):
+            now = self._threads()
+        urls: list[str] = []
+        gone: list[str] = []
+        refused: ForgeError | None = None
+        problem = ""
+        for reply in replies:
+            thread = now.get(reply.asked.thread.id)
+            if thread is None:
+                gone.append(reply.asked.place)
+                continue
+            try:
+                urls.append(self._replied(reply, thread).html_url)
+            except ServerTrouble:
+                raise
+            except ForgeError as error:  # deleted in this moment, or locked
+                gone.append(reply.asked.place)
+                refused = error
+                continue
+            if resolve and reply.done and not thread.is_resolved:
+                problem = self._resolve(thread.id) or problem
+        if refused is not None and not urls:
+            raise refused
+        return AnsweredThreads(url=urls[0] if urls else "", gone=tuple(gone), unresolved=problem)
+
+    @property
+    def _what(self) -> str:
+        name = self._repository.full_name
+        return f"answer in the review threads of {name}#{self._report.trigger.number}"
+
+    def _threads(self) -> dict[str, Found]:
+        threads = Conversation(self._access, self._repository, self._report.trigger).threads()
+        return {thread.id: thread for thread in threads}
+
+    def _replied(self, reply: ThreadReply, thread: Found) -> PullRequestComment:
+        """The reply, written unless it is there."""
+        asked = reply.asked.thread
+        resolved = thread.is_resolved and not asked.is_resolved
+        body = thread_reply(self._report, reply, self._link, resolved=resolved)
+        marker = marker_of(self._report, reply)
+        root = thread.said[0].id if thread.said else asked.root
+
+        def create() -> PullRequestComment:
+            # Should this fail, it is looked for anew.
+            known, self._written = self._written, None
+            made = self._pull.create_review_comment_reply(root, body)
+            self._written = known
+            return made
+
+        return write_once(
+            self._access, self._what, "pull-requests: write", lambda: self._find(marker), create
+        )
+
+    def _find(self, marker: str) -> PullRequestComment | None:
+        if self._written is None:
+            replies = _own_replies(self._pull, self._own, self._report.trigger)
+            self._written = {(each.body or "").split("\n", 1)[0].strip(): each for each in replies}
+        return self._written.get(marker)
+
+    def _resolve(self, thread: str) -> str:
+        """Mark it as resolved; why that can't be done, "" when it is."""
+        try:
+            with self._access.asking("resolve a review thread", "pull-requests: write"):
+                query_graphql(self._access, _RESOLVE, {"input": {"threadId": thread}})
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+            return error.what
+        return ""
+
+
+def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[PullRequestComment]:
+    """Our replies to the trigger's request, newest first."""
+    listing = Listing(
+        pull.requester,
+        PullRequestComment,
+        f"{pull.url}/comments",
+        sort="created",
+        direction="desc",
+        since=searched_since(trigger),
+    )
+    for comment in islice(listing, _SEARCHED):
+        user = comment.raw_data.get("user") or {}
+        is_own = str(user.get("login") or "").casefold() == own.casefold()
+        if is_own and is_thread_reply(comment.body or "", trigger.key):
+            yield comment

@@ -1,0 +1,297 @@
+"""The checks that had failed on a commit when the work was asked for: what they say, of which
+lines, and why the job ended, by its log.
+
+Sources: https://docs.github.com/en/rest/checks/runs https://docs.github.com/en/rest/commits/statuses
+https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from github.Repository import Repository
+from pydantic import BaseModel, ConfigDict
+
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.client.shapes import read_rows
+from resolver.github.context.job_log import cut_log
+from resolver.github.context.moments import utc
+from resolver.github.text.escape import shorten_text, visible
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.picture_links import without_pictures
+from resolver.models.issue_context import Annotation, FailedCheck
+from resolver.models.run import Trigger, TriggerKind
+from resolver.security.formats import find_credentials
+
+MOST = 6
+"""Failed checks that are read; how many more there are is said."""
+
+MOST_LOG = 8_000
+"""Characters of one job's log that are kept."""
+
+MOST_SUMMARY = 2_000
+MOST_MESSAGE = 500
+MOST_ANNOTATIONS = 15
+
+LOG_BYTES = 64 * 1024 * 1024
+"""Of a log that are downloaded; what a longer one says after that is not read."""
+
+LOG_KEPT = 2 * 1024 * 1024
+"""Bytes of the end of those that are looked at, at least."""
+
+_PAGES = 5
+_FAILED = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
+_JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Named(_Answer):
+    slug: str | None = None
+
+
+class _Suite(_Answer):
+    id: int
+
+
+class _Output(_Answer):
+    title: str | None = None
+    summary: str | None = None
+    annotations_count: int = 0
+
+
+class _Run(_Answer):
+    id: int
+    name: str
+    conclusion: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    html_url: str | None = None
+    details_url: str | None = None
+    output: _Output = _Output()
+    check_suite: _Suite | None = None
+    app: _Named | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, int]:
+        """The same for all attempts of one check."""
+        app = (self.app.slug if self.app else None) or ""
+        return app, self.name, self.check_suite.id if self.check_suite else 0
+
+
+class _Status(_Answer):
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
+    created_at: datetime
+
+
+class _Annotation(_Answer):
+    path: str
+    start_line: int
+    annotation_level: str | None = None
+    message: str | None = None
+    title: str | None = None
+
+
+class _Step(_Answer):
+    name: str
+    conclusion: str | None = None
+
+
+class _Job(_Answer):
+    steps: list[_Step] = []
+
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks of one repository. What can't be read of them is said in `left_out`, and is no
+    reason not to work."""
+
+    access: GitHubAccess
+    repository: Repository
+    trigger: Trigger
+
+    def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
+        """Those that had failed at the request, the one that it is about first."""
+        short = commit[:12]
+        done = self._part(f"the checks of {short}", lambda: self._runs(commit, left_out), left_out)
+        told = self._part(
+            f"the statuses of {short}", lambda: self._statuses(commit, left_out), left_out
+        )
+        runs = [run for run in done or () if run.conclusion in _FAILED]
+        statuses = [status for status in told or () if status.state in {"failure", "error"}]
+        asked = self.trigger.check
+        runs.sort(key=lambda run: run.name != asked)
+        statuses.sort(key=lambda status: status.context != asked)
+        more = len(runs) + len(statuses) - MOST
+        if more > 0:
+            left_out.append(f"{more} more checks that failed")
+        read = [self._check(run, left_out) for run in runs[:MOST]]
+        read += [_status(status) for status in statuses[: MOST - len(read)]]
+        return tuple(sorted(read, key=lambda check: check.name != asked))
+
+    def _part(self, what: str, read: Callable[[], _Part], left_out: list[str]) -> _Part | None:
+        """What is read; None where it can't be, and then `left_out` says why."""
+        try:
+            with self.access.asking(f"read {what}", "checks: read, actions: read"):
+                return read()
+        except ForgeError as error:
+            left_out.append(error.what)
+            return None
+
+    def _runs(self, commit: str, left_out: list[str]) -> list[_Run]:
+        """The newest attempt of each check that had ended at the request."""
+        newest: dict[tuple[str, str, int], _Run] = {}
+        for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
+            found, unread = read_rows(_Run, page["check_runs"])
+            _tell_unread(unread, f"check{'' if unread == 1 else 's'} of {commit[:12]}", left_out)
+            for run in found:
+                if run.completed_at is None or self._is_late(run.completed_at):
+                    continue
+                known = newest.get(run.kind)
+                if known is None or (known.completed_at or run.completed_at) <= run.completed_at:
+                    newest[run.kind] = run
+        return list(newest.values())
+
+    def _statuses(self, commit: str, left_out: list[str]) -> list[_Status]:
+        """The newest status of each context at the request."""
+        newest: dict[str, _Status] = {}
+        for page in self._pages(f"/commits/{commit}/statuses"):
+            found, unread = read_rows(_Status, page)
+            _tell_unread(unread, f"status{'' if unread == 1 else 'es'} of {commit[:12]}", left_out)
+            for status in found:
+                if not self._is_late(status.created_at):
+                    newest.setdefault(status.context, status)
+        return list(newest.values())
+
+    def _is_late(self, moment: datetime) -> bool:
+        asked = self.trigger
+        return asked.kind is not TriggerKind.COMMAND_LINE and utc(moment) > asked.at
+
+    def _check(self, run: _Run, left_out: list[str]) -> FailedCheck:
+        said = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
+        cleaned = strip_hidden(said)
+        if cleaned.removed:
+            left_out.append(f"hidden in what {_line(run.name)} says: {', '.join(cleaned.removed)}")
+        is_job = run.app is not None and run.app.slug == "github-actions"
+        step, log = self._job(run, left_out) if is_job else ("", "")
+        return FailedCheck(
+            name=_line(run.name),
+            conclusion=run.conclusion or "",
+            url=run.html_url or run.details_url or "",
+            step=step,
+            summary=_words(said, MOST_SUMMARY),
+            annotations=self._annotations(run, left_out) if run.output.annotations_count else (),
+            log=log,
+        )
+
+    def _annotations(self, run: _Run, left_out: list[str]) -> tuple[Annotation, ...]:
+        """What it says of lines, its failures first."""
+        path = f"{self.repository.url}/check-runs/{run.id}/annotations"
+        what = f"the annotations of {_line(run.name)}"
+        read = self._part(
+            what, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
+        )
+        found, unread = read or ([], 0)
+        words = f"annotation{'' if unread == 1 else 's'} of {_line(run.name)}"
+        _tell_unread(unread, words, left_out)
+        order = {"failure": 0, "warning": 1}
+        said = sorted(found, key=lambda each: order.get(each.annotation_level or "", 2))
+        return tuple(
+            Annotation(
+                path=_line(each.path),
+                line=each.start_line,
+                level=_line(each.annotation_level or ""),
+                message=_words(f"{each.title or ''}\n{each.message or ''}", MOST_MESSAGE),
+            )
+            for each in said[:MOST_ANNOTATIONS]
+        )
+
+    def _job(self, run: _Run, left_out: list[str]) -> tuple[str, str]:
+        """The step that failed, and the log. A job has its check's number."""
+        found = _JOB.search(run.details_url or "")
+        path = f"{self.repository.url}/actions/jobs/{found[1] if found else run.id}"
+        what = f"the steps of {_line(run.name)}"
+        job = self._part(what, lambda: _Job.model_validate(self._get(path)), left_out)
+        failed = [step.name for step in job.steps if step.conclusion in _FAILED] if job else []
+        return _line(failed[0]) if failed else "", self._log(run, path, left_out)
+
+    def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
+        """The log lies elsewhere, behind an address that is good for a minute."""
+        want = Download(LOG_BYTES, self.access.timeout, end=LOG_KEPT)
+        what = f"the log of {_line(run.name)}"
+
+        def read() -> bytes:
+            return download(
+                f"{path}/logs",
+                want,
+                token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
+                # where the forge's own API says that it is
+                allows=lambda _: True,
+                retry=self.access.retry(),
+            )
+
+        try:
+            data = self._part(what, read, left_out)
+        except DownloadRefusal as refusal:
+            left_out.append(f"{what}: {refusal}")
+            return ""
+        return cut_log((data or b"").decode("utf-8", "replace"), MOST_LOG, _without_credentials)
+
+    def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:
+        _, found = self.repository.requester.requestJsonAndCheck("GET", path, query)
+        return found
+
+    def _pages(self, path: str, **query: Any) -> Iterator[Any]:
+        for number in range(1, _PAGES + 1):
+            asked = {**query, "per_page": 100, "page": number}
+            found = self._get(f"{self.repository.url}{path}", asked)
+            yield found
+            rows = found["check_runs"] if isinstance(found, dict) else found
+            if len(rows) < 100:
+                return
+
+
+def _tell_unread(many: int, what: str, left_out: list[str]) -> None:
+    """Say that so many elements of a list are not of the form that is known."""
+    if many:
+        left_out.append(f"{many} {what}, which GitHub describes in a form that is not known")
+
+
+def _status(status: _Status) -> FailedCheck:
+    return FailedCheck(
+        name=_line(status.context),
+        conclusion=status.state,
+        url=status.target_url or "",
+        summary=_words(status.description or "", MOST_SUMMARY),
+    )
+
+
+def _line(text: str) -> str:
+    return shorten_text(" ".join(visible(text).split()), 200)
+
+
+def _words(text: str, most: int) -> str:
+    shown = without_pictures(strip_hidden(text).text.strip())
+    return shorten_text(_without_credentials(shown), most)
+
+
+def _without_credentials(text: str) -> str:
+    """What has a credential's form may be one that nobody knew to hide."""
+    kept, copied = [], 0
+    for found in sorted(find_credentials(text), key=lambda each: each.start):
+        if found.start >= copied:
+            kept += [text[copied : found.start], "[redacted]"]
+        copied = max(copied, found.end)
+    return "".join([*kept, text[copied:]])

@@ -1,0 +1,221 @@
+"""Fetching the pictures of an issue's texts: uploads to the forge, and nothing else.
+
+What lies on other hosts may be another picture by now than the requester saw, and asking for it
+would tell its owner that we read; SVG is a program and no picture.
+Source: https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/attaching-files
+"""
+
+import base64
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import github
+import requests
+from github.Requester import Requester
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.context.image_head import image_head
+from resolver.github.text.escape import shorten_text
+from resolver.github.text.picture_links import MOST_ALT, PictureLink
+from resolver.models.issue_context import Picture
+
+MOST = 4
+"""Pictures that are fetched."""
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Of one picture: what providers take, and what a log can hold."""
+
+MAX_TOGETHER = 4 * 1024 * 1024
+"""Bytes of all pictures of a task."""
+
+MAX_SIDE = 8_000
+MAX_PIXELS = 40_000_000
+"""Of width times height: a small file may claim to be a huge picture."""
+
+SECONDS = 15.0
+"""For an answer of a host."""
+
+_FULL = "application/vnd.github.full+json"
+"""Media type of texts with their HTML, whose addresses of uploads work without a login."""
+
+_UPLOAD = re.compile(
+    r"/user-attachments/assets/[\w-]{1,100}|/[\w.-]+/[\w.-]+/assets/\d+/[\w.-]{1,200}"
+    r"|/(?:storage/)?user/\d+/files/[\w.-]{1,200}"
+)
+_AT_COMMIT = re.compile(r"/[\w.-]+/[\w.-]+/[0-9a-f]{40}/.+")
+_UPLOAD_HOSTS = frozenset(
+    {"user-images.githubusercontent.com", "private-user-images.githubusercontent.com"}
+)
+_STORE = re.compile(r"github-production-user-asset-[0-9a-f]{1,20}\.s3\.amazonaws\.com")
+_IDENTITY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class PictureHosts:
+    """Which addresses are asked for pictures. server_url: the forge's own; further: hosts, with
+    their ports where they have one, that its operator trusts as well."""
+
+    server_url: str
+    further: tuple[str, ...] = ()
+
+    def is_own(self, url: str) -> bool:
+        """Whether the forge itself answers there."""
+        own, asked = urlsplit(self.server_url), urlsplit(url)
+        return (own.scheme, own.netloc.casefold()) == (asked.scheme, asked.netloc.casefold())
+
+    def holds_upload(self, url: str) -> bool:
+        """Whether that is an upload, which nobody can exchange for another."""
+        parts = _parts(url)
+        if parts is None:
+            return False
+        host, path = parts
+        if self.is_own(url):
+            return bool(_UPLOAD.fullmatch(path))
+        if host in self.further:
+            return True
+        if urlsplit(url).scheme != "https":
+            return False
+        if host == "raw.githubusercontent.com":
+            return bool(_AT_COMMIT.fullmatch(path))
+        return host in _UPLOAD_HOSTS or host == f"media.{urlsplit(self.server_url).hostname}"
+
+    def may_lead_to(self, url: str) -> bool:
+        """Whether an upload's address may send on to there."""
+        parts = _parts(url)
+        if parts is None or self.holds_upload(url):
+            return parts is not None
+        host, _ = parts
+        is_store = host.endswith(".githubusercontent.com") or bool(_STORE.fullmatch(host))
+        return host in self.further or (is_store and urlsplit(url).scheme == "https")
+
+
+def _parts(url: str) -> tuple[str, str] | None:
+    """Host (with its port) and path; None for what is no plain address."""
+    try:
+        parts = urlsplit(url)
+        is_plain = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        if not is_plain or parts.username is not None or "\\" in url or parts.port == 0:
+            return None
+        # what goes up leads past the commit, to what can be exchanged
+        if {".", ".."} & set(unquote(parts.path).split("/")):
+            return None
+    except ValueError:
+        return None
+    return parts.netloc.casefold(), parts.path
+
+
+@dataclass
+class PictureReader:
+    """Fetches pictures. most: how many; 0 for none at all. requester: asks the API for the HTML
+    of the texts they stand in."""
+
+    access: GitHubAccess
+    requester: Requester
+    hosts: PictureHosts
+    most: int = MOST
+    clock: Callable[[], float] = time.monotonic
+    _pages: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, links: Sequence[PictureLink], left_out: list[str]) -> tuple[Picture, ...]:
+        """All of them, in order, of which some are fetched: those of the first text, then the
+        newest."""
+        uploads = [link for link in links if self.hosts.holds_upload(link.url)]
+        first = uploads[0].text if uploads else ""
+        chosen = [link for link in uploads if link.text == first]
+        chosen += [link for link in reversed(uploads) if link.text != first]
+        fetched: dict[int, Picture] = {}
+        room = MAX_TOGETHER
+        for link in chosen[: self.most]:
+            picture = self._picture(link, min(room, MAX_BYTES))
+            fetched[link.number] = picture
+            room -= len(picture.data) * 3 // 4
+        return tuple(self._told(link, fetched.get(link.number), left_out) for link in links)
+
+    def _told(self, link: PictureLink, fetched: Picture | None, left_out: list[str]) -> Picture:
+        if len(link.alt) > MOST_ALT:
+            left_out.append(
+                f"the alternative text of picture {link.number}, {link.where}, after its first "
+                f"{MOST_ALT} characters"
+            )
+        if fetched is not None:
+            return fetched
+        why = "only uploads to the forge are fetched"
+        if self.hosts.holds_upload(link.url):
+            why = f"at most {self.most} are" if self.most else "none are"
+        return _picture(link, why)
+
+    def _picture(self, link: PictureLink, room: int) -> Picture:
+        try:
+            data = download(
+                self._address(link),
+                Download(room, SECONDS),
+                token_for=lambda url: self.access.token if self.hosts.is_own(url) else "",
+                allows=self.hosts.may_lead_to,
+                clock=self.clock,
+            )
+        except DownloadRefusal as error:
+            return _picture(link, str(error))
+        except (requests.RequestException, ValueError) as error:
+            return _picture(link, f"its host did not answer ({type(error).__name__})")
+        head = image_head(data)
+        if head is None:
+            return _picture(link, "it is no PNG, JPEG, GIF or WebP")
+        if max(head.width, head.height) > MAX_SIDE or head.width * head.height > MAX_PIXELS:
+            return _picture(link, f"it is {head.width} by {head.height} pixels")
+        encoded = base64.b64encode(data).decode()
+        return _picture(link).model_copy(
+            update={
+                "kind": head.kind,
+                "width": head.width,
+                "height": head.height,
+                "data": f"data:image/{head.kind};base64,{encoded}",
+            }
+        )
+
+    def _address(self, link: PictureLink) -> str:
+        """Where the HTML of its text has it: an address that is good for minutes, for everybody."""
+        identity = _IDENTITY.search(link.url)
+        if identity is None or not self.hosts.is_own(link.url):
+            return link.url
+        if link.text not in self._pages:
+            self._pages[link.text] = self._sources(link.text)
+        shown = (url for url in self._pages[link.text] if identity[0] in urlsplit(url).path)
+        return next((url for url in shown if self.hosts.may_lead_to(url)), link.url)
+
+    def _sources(self, text: str) -> list[str]:
+        try:
+            _, found = self.requester.requestJsonAndCheck("GET", text, headers={"Accept": _FULL})
+        except github.GithubException:
+            return []
+        sources = _Sources()
+        sources.feed(str(found.get("body_html") or ""))
+        return sources.found
+
+
+class _Sources(HTMLParser):
+    """Addresses of the pictures of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.found.extend(value for name, value in attrs if name == "src" and value)
+
+
+def _picture(link: PictureLink, why_not: str = "") -> Picture:
+    parts = _parts(link.url)
+    return Picture(
+        number=link.number,
+        where=link.where,
+        author=link.author,
+        alt=shorten_text(link.alt, MOST_ALT),
+        host=shorten_text(parts[0], 100) if parts else "",
+        why_not=why_not,
+    )

@@ -1,0 +1,390 @@
+"""Reading an issue or pull request into a Task: only what the requester could see.
+
+Text that is newer than the trigger is left out, hidden text is taken out, sizes are bounded;
+whatever is not used is named in `Task.left_out`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.Repository import Repository
+
+from resolver.errors import ForgeError, Refused
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.listing import PAGE, Listing
+from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
+from resolver.github.context.issue_context import DEFAULT, IssueContextReader, WantedContext
+from resolver.github.context.minimized_comments import describe_minimized, minimized_comments
+from resolver.github.context.moments import WRITTEN, lateness, utc
+from resolver.github.context.original_text import original_text
+from resolver.github.context.pull_request import read_pull
+from resolver.github.text.escape import shorten_text
+from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
+from resolver.github.text.picture_links import PictureLinks, without_pictures
+from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
+from resolver.models.truncate import shorten_thread
+
+MAX_COMMENTS = 300
+"""Comments of a thread that are read: some of the oldest, and the newest before the request."""
+
+OLDEST = 60
+"""How many of them are the oldest, where there are more."""
+
+MAX_COMMENT = 20_000
+"""Characters of one comment that are used."""
+
+MAX_OWN = 4_000
+"""Characters of one of ours."""
+
+MOST_NAMED = 5
+"""Comments that came too late of which it is said whose they are, one by one."""
+
+MAX_TEXT = 200_000
+"""Characters of all comments together; those in the middle are left out first."""
+
+MAX_ISSUE = 65_536
+"""Characters of an issue's body."""
+
+
+def read_task(
+    access: GitHubAccess,
+    repository: Repository,
+    trigger: Trigger,
+    own: str,
+    wanted: WantedContext = DEFAULT,
+) -> Task:
+    """The Task of a trigger. own: our login: of what we said only questions and answers are shown.
+    wanted: what of its surroundings is read.
+
+    Raises ForgeError when repository or issue is missing, moved or closed, Refused for what is
+    done on pull requests alone, and where the commit that was asked about can't be known.
+    """
+    number = trigger.subject or 0
+    with access.asking(f"read {trigger.repository}", "metadata: read"):
+        full_name, base = repository.full_name, repository.default_branch
+        if not base:
+            raise ValueError("the repository has no default_branch")
+    if full_name.casefold() != trigger.repository.casefold():
+        raise ForgeError(
+            f"{trigger.repository} has moved to {full_name}",
+            "make the request there, or use the new name",
+        )
+    with access.asking(f"read issue {number} of {full_name}", "issues: read"):
+        issue = repository.get_issue(number).complete()
+        _check_issue(issue, full_name, number)
+        _check_command(trigger, issue, f"{full_name}#{number}")
+        left_out: list[str] = []
+        links = PictureLinks()
+        snapshot = _issue_text(access, full_name, issue, trigger, own, links, left_out)
+        read = _read_comments(issue, trigger)
+        hidden = _hidden(access, read.comments, trigger, own, left_out)
+        comments = _chosen_comments(read, hidden, trigger, own, links, left_out)
+        pull = None
+        if issue.raw_data.get("pull_request") is not None:
+            pull = read_pull(access, repository, trigger, own, links, left_out)
+        asks = links.take(trigger.instruction, "", "in the request", issue.url, trigger.actor.login)
+        around = IssueContextReader(access, repository, trigger, number, own, wanted)
+        found = around.read(snapshot, comments, links, pull, left_out)
+        on_pull = trigger.is_pull_request or pull is not None
+        return Task(
+            trigger=trigger.model_copy(update={"is_pull_request": on_pull, "instruction": asks}),
+            title=snapshot.title,
+            body=snapshot.body,
+            author=snapshot.author,
+            association=str(issue.raw_data.get("author_association") or "NONE"),
+            url=issue.html_url,
+            labels=snapshot.labels or (),
+            issue_type=_named(issue, "type", "name"),
+            milestone=snapshot.milestone,
+            assignees=snapshot.assignees,
+            comments=comments,
+            references=found.references,
+            pictures=found.pictures,
+            checks=found.checks,
+            left_out=tuple(left_out),
+            base_branch=pull.base_branch if pull else base,
+            pull=pull,
+            source=f"{access.server_url.rstrip('/')}/{full_name}.git",
+        )
+
+
+def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
+    """Raise Refused where what is asked for is done on pull requests alone."""
+    is_pull = issue.raw_data.get("pull_request") is not None
+    if trigger.command is Command.UPDATE and not is_pull:
+        raise Refused(
+            f"{name} is an issue, and there is nothing in it to bring up to date",
+            "ask for that on a pull request",
+        )
+    if trigger.command is Command.REVIEW and not is_pull:
+        raise Refused(
+            f"{name} is an issue, and there is nothing in it to review",
+            "ask for the review on a pull request",
+        )
+
+
+def comments_of(issue: Issue, since: datetime | None = None) -> Listing[IssueComment]:
+    """The comments, oldest first; only those changed since a moment, if given."""
+    return Listing(issue.requester, IssueComment, f"{issue.url}/comments", since=since)
+
+
+def newest_comments(
+    issue: Issue, limit: int, since: datetime | None = None
+) -> Sequence[IssueComment]:
+    """The newest `limit` comments, oldest first; only those changed since a moment, if given."""
+    return comments_of(issue, since).newest(limit)
+
+
+def _worth_telling(cleaned: CleanedText) -> list[str]:
+    """What was hidden, but for the alternative texts of pictures: those are told with them."""
+    return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The comments that are read, oldest first; `between` more, which are not, are before the one
+    at `gap`. later: how many came after the request and are not among them."""
+
+    comments: Sequence[IssueComment]
+    gap: int = 0
+    between: int = 0
+    later: int = 0
+
+
+def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
+    """Both ends of what was said before the request, whatever was said after it."""
+    if issue.comments <= MAX_COMMENTS:
+        return _Read(newest_comments(issue, MAX_COMMENTS))
+    page = cache(comments_of(issue).page)
+    before = _how_many_before(page, issue.comments, trigger)
+    newest = MAX_COMMENTS - OLDEST if before > MAX_COMMENTS else before
+    wanted = [*range(min(OLDEST, before - newest)), *range(before - newest, before)]
+    # One may have been deleted since they were counted.
+    read = [c for n in wanted for c in page(n // PAGE)[n % PAGE : n % PAGE + 1]]
+    return _Read(read, OLDEST, before - len(wanted), issue.comments - before)
+
+
+def _how_many_before(
+    page: Callable[[int], Sequence[IssueComment]], comments: int, trigger: Trigger
+) -> int:
+    """How many of an issue's comments were there at the request. They are in the order of time, so
+    however many came later, few pages are asked for."""
+    low, high = 0, -(-comments // PAGE)
+    while low < high:
+        middle = (low + high) // 2
+        begins = page(middle)
+        if begins and not _came_later(begins[0], trigger):
+            low = middle + 1
+        else:
+            high = middle
+    if not low:
+        return 0
+    return (low - 1) * PAGE + sum(not _came_later(c, trigger) for c in page(low - 1))
+
+
+def _came_later(comment: IssueComment, trigger: Trigger) -> bool:
+    return _lateness(comment, trigger) == WRITTEN
+
+
+def _lateness(comment: IssueComment, trigger: Trigger) -> str:
+    return lateness(
+        trigger,
+        TriggerKind.ISSUE_COMMENT,
+        comment.id,
+        utc(comment.created_at),
+        utc(comment.updated_at),
+    )
+
+
+def _named(issue: Issue, what: str, name: str) -> str:
+    """A name that the issue's document has of something, "" for none."""
+    found = issue.raw_data.get(what) or {}
+    return _plain_name(str(found.get(name) or ""))
+
+
+def _plain_name(name: str) -> str:
+    return shorten_text(" ".join(strip_hidden(name).text.split()), 100)
+
+
+def author_login(thing: Issue | IssueComment) -> str:
+    """Author's login; "ghost" for a deleted account, as GitHub shows it."""
+    # PyGithub says that there is always a user; a deleted account's is null
+    user = thing.raw_data.get("user") or {}
+    return str(user.get("login") or "ghost")
+
+
+def _check_issue(issue: Issue, full_name: str, number: int) -> None:
+    where = str(issue.raw_data.get("repository_url") or "").rsplit("/repos/", 1)[-1]
+    if issue.number != number or (where and where.casefold() != full_name.casefold()):
+        raise ForgeError(
+            f"{full_name}#{number} has moved to {where}#{issue.number}",
+            "make the request there",
+        )
+    if issue.state != "open":
+        raise ForgeError(f"{full_name}#{number} is closed", "reopen it and make the request again")
+
+
+def _issue_text(
+    access: GitHubAccess,
+    repository: str,
+    issue: Issue,
+    trigger: Trigger,
+    own: str,
+    links: PictureLinks,
+    left_out: list[str],
+) -> Snapshot:
+    now = Snapshot(
+        title=issue.title or "",
+        body=issue.raw_data.get("body") or "",
+        author=author_login(issue),
+        labels=tuple(label.name for label in issue.labels[:100]),
+        milestone=_named(issue, "milestone", "title"),
+        assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
+    )
+    seen = trigger.snapshot or original_text(
+        access, repository, issue.number, trigger, now, issue.updated_at
+    )
+    if seen.title.strip() != now.title.strip():
+        left_out.append("the issue's title was edited after the request: the earlier one is used")
+    if _lines(seen.body) != _lines(now.body) and trigger.snapshot is None:
+        left_out.append("the issue's text, edited after the request")
+    elif _lines(seen.body) != _lines(now.body):
+        left_out.append("the issue's text was edited after the request: the earlier one is used")
+    title = " ".join(_clean(seen.title, "title", left_out).split())
+    author = seen.author or now.author
+    body = _clean(without_markers(seen.body, author, own), "text", left_out)
+    body = links.take(body, seen.body, "in the description", issue.url, author)
+    if len(body) > MAX_ISSUE:
+        left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")
+    worn = now if seen.labels is None else seen
+    return Snapshot(
+        title=shorten_text(title, 256) or "(no title)",
+        body=shorten_text(body, MAX_ISSUE),
+        author=author,
+        labels=tuple(strip_hidden(label).text for label in worn.labels or ()),
+        milestone=_plain_name(worn.milestone),
+        assignees=worn.assignees,
+    )
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()
+
+
+def _clean(text: str, where: str, left_out: list[str]) -> str:
+    cleaned = strip_hidden(text)
+    if removed := _worth_telling(cleaned):
+        left_out.append(f"hidden in the issue's {where}: {', '.join(removed)}")
+    return cleaned.text.strip()
+
+
+def _hidden(
+    access: GitHubAccess,
+    comments: Sequence[IssueComment],
+    trigger: Trigger,
+    own: str,
+    left_out: list[str],
+) -> frozenset[str]:
+    """Node ids of those that maintainers have hidden. The requester's own are not asked about."""
+    known = {own.casefold(), trigger.actor.login.casefold()}
+    asked = [c.node_id for c in comments if author_login(c).casefold() not in known]
+    return minimized_comments(access, asked, left_out)
+
+
+def _chosen_comments(
+    read: _Read,
+    hidden: frozenset[str],
+    trigger: Trigger,
+    own: str,
+    links: PictureLinks,
+    left_out: list[str],
+) -> tuple[Comment, ...]:
+    chosen: list[Comment] = []
+    late: list[tuple[str, str]] = []
+    ours = skipped = unread = 0
+    for index, comment in enumerate(read.comments):
+        skipped += read.between if index == read.gap else 0
+        author, body = author_login(comment), comment.body or ""
+        is_ours = author.casefold() == own.casefold()
+        # the comment of this very run may be there by now
+        if is_ours and is_of_run(body, trigger.key):
+            continue
+        why = _lateness(comment, trigger)
+        if is_ours and (why or not spoken_in(body)):
+            ours += 1
+        elif why:
+            late.append((author, why))
+        elif comment.node_id in hidden:
+            unread += 1
+        else:
+            made = _own(comment, author) if is_ours else _comment(comment, author, links, left_out)
+            chosen.append(made.model_copy(update={"skipped": skipped}))
+            skipped = 0
+    _tell_late(late, read.later, left_out)
+    if unread:
+        left_out.append(describe_minimized(unread))
+    if ours:
+        left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
+    kept = shorten_thread(chosen, MAX_TEXT)
+    dropped = read.between + len(chosen) - len(kept)
+    if dropped:
+        left_out.append(
+            f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
+            "the thread is too long"
+        )
+    return kept
+
+
+def _tell_late(late: Sequence[tuple[str, str]], later: int, left_out: list[str]) -> None:
+    """Say what came too late: of a few whose they are, of a flood how many.
+
+    later: how many more were written after the request.
+    """
+    if len(late) + later <= MOST_NAMED:
+        left_out += [f"a comment of {author} that was {why} the request" for author, why in late]
+        return
+    counts = Counter(why for _, why in late)
+    counts[WRITTEN] += later
+    left_out += [
+        f"{many} comment{'' if many == 1 else 's'} {why} the request"
+        for why, many in sorted(counts.items())
+        if many
+    ]
+
+
+def _own(comment: IssueComment, author: str) -> Comment:
+    """What a run of ours has asked or answered."""
+    said = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
+    return Comment(
+        id=comment.id,
+        author=author,
+        created_at=utc(comment.created_at),
+        body=shorten_text(said, MAX_OWN),
+        url=comment.html_url,
+        is_ours=True,
+    )
+
+
+def _comment(
+    comment: IssueComment, author: str, links: PictureLinks, left_out: list[str]
+) -> Comment:
+    raw = comment.body or ""
+    cleaned = strip_hidden(raw)
+    if removed := _worth_telling(cleaned):
+        left_out.append(f"hidden in a comment of {author}: {', '.join(removed)}")
+    body = links.take(cleaned.text.strip(), raw, f"in a comment of {author}", comment.url, author)
+    if len(body) > MAX_COMMENT:
+        left_out.append(f"a comment of {author} after its first {MAX_COMMENT:,} characters")
+    return Comment(
+        id=comment.id,
+        author=author,
+        association=str(comment.raw_data.get("author_association") or "NONE"),
+        created_at=utc(comment.created_at),
+        body=shorten_text(body, MAX_COMMENT),
+        url=comment.html_url,
+    )

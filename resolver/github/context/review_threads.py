@@ -1,0 +1,307 @@
+"""What people have said on a pull request's code: review threads, reviews, and the issues that it
+closes. Only the GraphQL API knows which threads are resolved.
+
+Source: https://docs.github.com/en/graphql/reference/objects#pullrequestreviewthread
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from github.Repository import Repository
+from pydantic import BaseModel, ConfigDict, Field
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.graphql import query_graphql
+from resolver.models.pull_request import Side
+from resolver.models.run import Trigger, TriggerKind
+
+PAGE = 50
+"""Comments of a thread that are read beside its first one, the newest."""
+
+
+@dataclass(frozen=True)
+class ThreadBounds:
+    """How many threads, and reviews, are read: pages of the oldest and of the newest, and further
+    ones that are looked through for those that the request is about. What is beyond them is said
+    to be left out."""
+
+    page: int = 50
+    oldest: int = 2
+    newest: int = 8
+    searched: int = 30
+
+
+DEFAULT = ThreadBounds()
+
+_SLICE = "first: $first, after: $after, last: $last, before: $before"
+_GIVEN = (
+    "$owner: String!, $name: String!, $number: Int!, "
+    "$first: Int, $after: String, $last: Int, $before: String"
+)
+_PAGE_INFO = "pageInfo { hasNextPage endCursor hasPreviousPage startCursor } totalCount"
+
+_WORDS = """
+  fullDatabaseId author { __typename login } authorAssociation body createdAt lastEditedAt url
+  isMinimized minimizedReason
+"""
+_ON_LINE = f"{_WORDS} publishedAt state pullRequestReview {{ fullDatabaseId }}"
+_THREADS = f"""
+query({_GIVEN}) {{
+  repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
+    reviewThreads({_SLICE}) {{
+      {_PAGE_INFO}
+      nodes {{
+        id isResolved isOutdated path line startLine originalLine diffSide
+        begin: comments(first: 1) {{ nodes {{ {_ON_LINE} diffHunk }} }}
+        comments(last: {PAGE}) {{ totalCount nodes {{ {_ON_LINE} }} }}
+      }}
+    }}
+  }} }}
+}}
+"""
+_REVIEWS = f"""
+query({_GIVEN}) {{
+  repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
+    reviews({_SLICE}) {{
+      {_PAGE_INFO}
+      nodes {{ id {_WORDS} submittedAt state commit {{ oid }} }}
+    }}
+  }} }}
+}}
+"""
+_CLOSES = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    closingIssuesReferences(first: 10) {
+      nodes {
+        number title body createdAt lastEditedAt repository { nameWithOwner }
+        author { __typename login } authorAssociation
+      }
+    }
+  } }
+}
+"""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class ThreadAccount(_Answer):
+    """Who wrote something."""
+
+    kind: str = Field(alias="__typename", default="User")
+    login: str
+
+    @property
+    def name(self) -> str:
+        """The login as the REST API has it: this one leaves out what marks a bot."""
+        is_bot = self.kind == "Bot" and not self.login.endswith("[bot]")
+        return f"{self.login}[bot]" if is_bot else self.login
+
+
+class ThreadText(_Answer):
+    """A comment or a review, as the API has it, not yet cleaned."""
+
+    # `databaseId` has no room for the ids that are given today
+    number: int | None = Field(alias="fullDatabaseId", default=None)
+    account: ThreadAccount | None = Field(alias="author", default=None)
+    association: str = Field(alias="authorAssociation", default="NONE")
+    body: str = ""
+    created_at: datetime = Field(alias="createdAt")
+    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
+    url: str = ""
+    is_minimized: bool = Field(alias="isMinimized", default=False)
+    why_minimized: str | None = Field(alias="minimizedReason", default=None)
+
+    @property
+    def id(self) -> int:
+        """Its number; 0 when the API gives none."""
+        return self.number or 0
+
+    @property
+    def author(self) -> str:
+        """The login as the REST API has it; "ghost" for a deleted account."""
+        return self.account.name if self.account else "ghost"
+
+
+class _ReviewId(_Answer):
+    id: int | None = Field(alias="fullDatabaseId", default=None)
+
+
+class ThreadComment(ThreadText):
+    """A comment of a thread. A draft's words are public from `published_at` on."""
+
+    published_at: datetime | None = Field(alias="publishedAt", default=None)
+    state: str = "SUBMITTED"
+    hunk: str = Field(alias="diffHunk", default="")
+    review: _ReviewId | None = Field(alias="pullRequestReview", default=None)
+
+    @property
+    def at(self) -> datetime:
+        """When others could see it."""
+        return self.published_at or self.created_at
+
+
+class _Commit(_Answer):
+    oid: str
+
+
+class ReviewText(ThreadText):
+    """A review. `submitted_at` is None while only its author sees it."""
+
+    submitted_at: datetime | None = Field(alias="submittedAt", default=None)
+    state: str
+    commit: _Commit | None = None
+
+
+class _Comments(_Answer):
+    total: int = Field(alias="totalCount")
+    nodes: list[ThreadComment]
+
+
+class _Begin(_Answer):
+    nodes: list[ThreadComment]
+
+
+class Thread(_Answer):
+    """A thread as the API has it: its first comment, and its newest ones."""
+
+    id: str
+    is_resolved: bool = Field(alias="isResolved")
+    is_outdated: bool = Field(alias="isOutdated")
+    path: str
+    line: int | None = None
+    start_line: int | None = Field(alias="startLine", default=None)
+    original_line: int | None = Field(alias="originalLine", default=None)
+    side: Side = Field(alias="diffSide", default="RIGHT")
+    begin: _Begin
+    comments: _Comments
+
+    @property
+    def said(self) -> list[ThreadComment]:
+        """Oldest first. Of a very long one those in the middle are missing."""
+        known = {each.id for each in self.begin.nodes}
+        return [*self.begin.nodes, *(x for x in self.comments.nodes if x.id not in known)]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some are missing."""
+        return self.comments.total > len(self.said)
+
+
+class _Owner(_Answer):
+    name: str = Field(alias="nameWithOwner")
+
+
+class ClosedIssue(_Answer):
+    """An issue that is closed by the merge."""
+
+    number: int
+    title: str
+    body: str = ""
+    created_at: datetime = Field(alias="createdAt")
+    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
+    account: ThreadAccount | None = Field(alias="author", default=None)
+    association: str = Field(alias="authorAssociation", default="NONE")
+    repository: _Owner
+
+
+_Item = TypeVar("_Item", bound=_Answer)
+
+
+class Conversation:
+    """Asks for it, page by page. Raises what `GitHubAccess.asking` turns into a ForgeError.
+
+    trigger: what is asked for; the threads and the review that it is about are found among many.
+    `is_cut` is True once there was more than is read, or may be read.
+    """
+
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        trigger: Trigger,
+        bounds: ThreadBounds = DEFAULT,
+    ) -> None:
+        self._access = access
+        self._repository = repository
+        self._trigger = trigger
+        self._bounds = bounds
+        self.is_cut = False
+
+    def threads(self) -> list[Thread]:
+        """The review threads, oldest first."""
+        threads = list(self._both_ends(_THREADS, "reviewThreads", Thread, self._is_asked))
+        self.is_cut |= any(thread.is_cut for thread in threads)
+        return threads
+
+    def reviews(self) -> list[ReviewText]:
+        """The reviews that are public, oldest first."""
+        found = self._both_ends(_REVIEWS, "reviews", ReviewText, self._is_asked_in)
+        return [review for review in found if review.submitted_at is not None]
+
+    def closes(self) -> list[ClosedIssue]:
+        """The issues of the same repository that are closed by the merge."""
+        nodes = self._asked(_CLOSES)["closingIssuesReferences"]["nodes"]
+        issues = [ClosedIssue.model_validate(node) for node in nodes if node]
+        own = self._repository.full_name.casefold()
+        return [issue for issue in issues if issue.repository.name.casefold() == own]
+
+    def _both_ends(
+        self, query: str, name: str, kind: type[_Item], is_asked: Callable[[_Item], bool]
+    ) -> list[_Item]:
+        """The oldest and the newest of a list, and what the request is about, oldest first."""
+        bounds = self._bounds
+        oldest: dict[str, _Item] = {}
+        after: dict[str, str] = {}
+        for _ in range(bounds.oldest):
+            page = self._asked(query, first=bounds.page, **after)[name]
+            oldest |= self._items(page, kind)
+            if not page["pageInfo"]["hasNextPage"]:
+                return list(oldest.values())
+            after = {"after": page["pageInfo"]["endCursor"]}
+        newest: dict[str, _Item] = {}
+        before: dict[str, str] = {}
+        asked = self._trigger.review_id or self._trigger.kind is TriggerKind.REVIEW_COMMENT
+        for turn in range(bounds.newest + (bounds.searched if asked else 0)):
+            page = self._asked(query, last=bounds.page, **before)[name]
+            found = self._items(page, kind)
+            meets = not page["pageInfo"]["hasPreviousPage"] or not oldest.keys().isdisjoint(found)
+            meets |= len(oldest) + len(newest) + len(found) >= page["totalCount"]
+            if turn >= bounds.newest:
+                self.is_cut |= not all(id in oldest or is_asked(item) for id, item in found.items())
+                found = {id: item for id, item in found.items() if is_asked(item)}
+            newest = {**found, **newest}
+            if meets:
+                return list({**oldest, **newest}.values())
+            before = {"before": page["pageInfo"]["startCursor"]}
+        self.is_cut = True
+        return list({**oldest, **newest}.values())
+
+    def _items(self, page: dict[str, Any], kind: type[_Item]) -> dict[str, _Item]:
+        """Those of a page that the token may see, by their ids."""
+        self.is_cut |= None in page["nodes"]
+        return {str(node["id"]): kind.model_validate(node) for node in page["nodes"] if node}
+
+    def _is_asked(self, thread: Thread) -> bool:
+        """Whether what asked for the work is said in it."""
+        asked = self._trigger
+        comment = asked.comment_id if asked.kind is TriggerKind.REVIEW_COMMENT else None
+        return any(
+            (comment is not None and said.id == comment)
+            or (asked.review_id is not None and said.review and said.review.id == asked.review_id)
+            for said in thread.said
+        )
+
+    def _is_asked_in(self, review: ReviewText) -> bool:
+        return self._trigger.review_id is not None and review.id == self._trigger.review_id
+
+    def _asked(self, query: str, **more: Any) -> dict[str, Any]:
+        owner, _, name = self._repository.full_name.partition("/")
+        variables = {"owner": owner, "name": name, "number": self._trigger.subject or 0, **more}
+        data = query_graphql(self._access, query, variables)
+        found: dict[str, Any] = data["repository"]["pullRequest"]
+        return found

@@ -1,0 +1,1 @@
+"""GitHub events: webhook payloads parsed into triggers, authorization and quotas."""

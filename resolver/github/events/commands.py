@@ -1,0 +1,348 @@
+"""What a mention asks for: new work, something of a run that is there already, or a word about it.
+
+Only a whole instruction is a command: `stop` stops, `stop using mocks` is work to be done. A slash
+makes a word a command whatever follows it. docs/commands.md tells people the same rules.
+"""
+
+import re
+
+from resolver.models.approval import named_number
+from resolver.models.run import Command, Extension, FrozenModel
+
+MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
+"""The most that one comment can ask for; the operator's ceiling is far below."""
+
+_AMOUNTS = 8
+"""Amounts that are read from one comment."""
+
+_NAMES = {
+    "stop": Command.STOP,
+    "cancel": Command.STOP,
+    "abort": Command.STOP,
+    "pause": Command.PAUSE,
+    "resume": Command.RESUME,
+    "unpause": Command.RESUME,
+    "continue": Command.CONTINUE,
+    "proceed": Command.CONTINUE,
+    "go on": Command.CONTINUE,
+    "carry on": Command.CONTINUE,
+    "keep going": Command.CONTINUE,
+    "approve": Command.APPROVE,
+    "approved": Command.APPROVE,
+    "deny": Command.DENY,
+    "denied": Command.DENY,
+    "reject": Command.DENY,
+    "rejected": Command.DENY,
+}
+_NAME = re.compile(
+    r"(?:please[ ,]{1,3})?(" + "|".join(n.replace(" ", "[ ]") for n in _NAMES) + r")(?![\w'’-])",
+    re.I,
+)
+_DECISIONS = frozenset({Command.APPROVE, Command.DENY})
+_SLASHED = {
+    **{name: command for name, command in _NAMES.items() if " " not in name},
+    "help": Command.HELP,
+    "ask": Command.QUESTION,
+    "review": Command.REVIEW,
+    "fix": Command.FIX,
+    "update": Command.UPDATE,
+    "publish": Command.PUBLISH,
+}
+COMMAND_NAMES = tuple(_SLASHED)
+"""What a slash calls in every repository; no agent and no skill of a repository has such a name."""
+
+_SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
+_HELP = re.compile(
+    r"(?:(?:please[ ,]{1,3})?help(?:[ ,]{1,3}please)?|\?|what[ ]can[ ](?:you|i)[ ](?:do|ask)"
+    r"(?:[ ]here)?)[\s.!?]{0,9}",
+    re.I,
+)
+# a condition that is not looked at must not become a yes
+_CONDITION = re.compile(
+    r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until|before"
+    r"|wait|later|pending|assuming|subject|don['’]?t)\b",
+    re.I,
+)
+# what may stand between a command and its end without making it a sentence about something else
+_FILLER = re.compile(
+    r"(?:[ \t]{1,3}(?:(?:the|this|that|your)[ ](?:run|work|job)|on[ ](?:it|this|that)|for[ ]now"
+    r"|please|now|it|this|that|here|working|work|again))+(?![\w'’-])",
+    re.I,
+)
+# the number of the action that a decision is about
+_NUMBERED = re.compile(r"[ \t]{1,9}(?=`?[0-9]{6}(?![\w.]))")
+_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
+_WITH = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
+_COURTESY = re.compile(r"(?:please|thanks|thank you|pls)[\s.!]*", re.I)
+_THANKS = re.compile(
+    r"(?:(?:many[ ]|ok(?:ay)?,?[ ])?thanks?(?:[ ](?:you|a[ ]lot|so[ ]much))?(?:[ ]so[ ]much)?"
+    r"|thx|cheers|lgtm|(?:this[ ]|that[ ])?looks?[ ](?:good|great)(?:[ ]to[ ]me)?"
+    r"|perfect|awesome|nice|great|well[ ]done|(?:nice|great|good)[ ](?:work|job|catch|one)"
+    r"|[\s.,!;)\u2764\ufe0f\U0001f389\U0001f44d\U0001f64f\U0001f680]){1,8}",
+    re.I,
+)
+
+_NUMBER = r"(?P<number>[0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{1,30}(?:\.[0-9]{1,4})?|an?|one)"
+_MORE = r"(?:[ ]{1,3}(?:more|further|extra|additional|another))?"
+_AMOUNT = re.compile(
+    r"(?P<plus>\+[ ]?|(?:by|another|plus)[ ]{1,3})?"
+    rf"(?P<dollar>\$[ ]?)?{_NUMBER}(?P<more>{_MORE})"
+    r"(?:[ ]{0,3}(?P<unit>iterations?|steps?|replies|turns?|dollars?|usd|\$"
+    r"|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![\w'’-]))?"
+    rf"(?P<after>{_MORE})",
+    re.I,
+)
+_JOINT = re.compile(r"[ \t]{0,9}(?:[,;&]|\band\b|(?=\+))?[ \t]{0,9}(?:and[ ]{1,3})?", re.I)
+_LEAD = re.compile(
+    r"[ \t]{0,9}(?:[,:]?[ \t]{0,9}(?:with|for|and)\b[ \t]{1,9}|[,:]?[ \t]{0,9})", re.I
+)
+_BOUNDARY = re.compile(
+    r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ]|(?:and|but|please|then)\b)", re.I
+)
+_EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
+_ASKED = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
+# one sentence only: what follows a question is mostly a wish
+_QUESTION = re.compile(
+    r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
+    r"(?:(?![.!?;](?:\s|$))[^\n]){1,2000}\?",
+    re.I,
+)
+_WISH = re.compile(
+    r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
+    re.I,
+)
+_EXPLAIN = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?"
+    r"(?:explain|(?:tell|show)[ ](?:me|us))(?:[ ]to[ ](?:me|us))?[ ]"
+    r"(?:why|what|how|where|which|who|when|whether)\b(?![^\n]{0,2000}\b(?:in|into|to)[ ]"
+    r"(?:(?:the|a|an|our|its)[ ])?(?:readme|docs?|documentation|docstrings?|changelog|comments?"
+    r"|guide|manual|tests?)\b)(?:(?![.!?;](?:\s|$))[^\n]){1,2000}[.?]?",
+    re.I,
+)
+_JOINED = re.compile(r"[,&]|\b(?:and|then|also|so)\b", re.I)
+_REVIEW = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:re-?)?review(?![\w'’-])"
+    r"(?:[ ]{1,3}(?:please|now|again|it|this|that|here|the[ ]whole"
+    r"|(?:(?:the|this|that|these|those|my|our)[ ])?(?:(?:latest|last|new|whole)[ ])?"
+    r"(?:prs?|pull[ ]requests?|changes?|diffs?|code|commits?|branch|patch|work))(?![\w'’-]))*",
+    re.I,
+)
+_ASPECT = re.compile(
+    r"[ ]{1,3}(?=(?:for|with|whether|if|how|only|just|especially|mainly|focus\w*|the|this|that"
+    r"|these|those|my|our|all)\b)",
+    re.I,
+)
+# who asks for a change, too, wants more than a review; "the fix" is a thing, not a wish
+_CHANGES = re.compile(
+    r"\b(?:comments|feedback)\b"
+    r"|(?<!the )(?<!this )(?<!that )(?<!these )(?<!those )(?<!my )(?<!our )(?<!a )"
+    r"\b(?:fix|repair|correct|change|update|edit|rewrite|refactor|rename|remove|delete|drop|add"
+    r"|implement|apply|address|resolve|commit|push|merge|improve|clean|make|write|create|replace"
+    r"|revert|rebase|adapt|adjust|solve|finish|do|move|extract|simplify)\b",
+    re.I,
+)
+_UNCHANGED = re.compile(
+    r"\b(?:do[ ]not|don['’]?t|without|never|no[ ]need[ ]to|nothing[ ]to)\b[^.,;:!?\n]{1,60}", re.I
+)
+# the branch as a whole, brought up to date with its base; anything more is work
+_BRANCH = r"(?:(?:the|this|my|your)[ ])?(?:pr|pull[ ]request|branch)(?:['’]s[ ]branch)?"
+_BASE = r"(?:(?:the[ ])?(?:base|default|target|main|master)(?:[ ]branch)?)"
+_UPDATE = re.compile(
+    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:"
+    rf"(?:update|rebase)(?:[ ](?:it|this|{_BRANCH}))?(?:[ ](?:on|onto|from|with|to)[ ]{_BASE})?"
+    rf"|merge[ ](?:in[ ])?{_BASE}(?:[ ](?:in|into)[ ](?:it|this|here|{_BRANCH}))?"
+    rf"|bring[ ](?:it|this|{_BRANCH})[ ]up[ ]to[ ]date(?:[ ](?:with|to)[ ]{_BASE})?"
+    r"|(?:resolve|fix|solve)[ ](?:the[ ]|these[ ]|all[ ]|any[ ])?(?:merge[ ])?conflicts?"
+    rf"(?:[ ]with[ ]{_BASE})?"
+    r")(?:,?[ ]please)?[\s.!?]{0,9}",
+    re.I,
+)
+_PUBLISH = re.compile(
+    r"(?:please[ ,]{1,3})?(?:try[ ]to[ ]|try[ ])?(?:publish|push)(?:ing)?"
+    r"(?:[ ](?:it|this|that|the[ ]change|the[ ]patch|the[ ]branch))?(?:[ ](?:again|now))?"
+    r"(?:[ ]please)?[\s.!]{0,9}",
+    re.I,
+)
+_JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
+
+
+class Instruction(FrozenModel):
+    """words: what is left for the agent to be told; "" when the command says it all.
+    named: the name after a slash, where that is no command but an agent or a skill.
+    """
+
+    command: Command = Command.FIX
+    named: str = ""
+    extension: Extension = Extension()
+    words: str = ""
+
+
+FIX = Instruction()
+"""Work to do, without a word about it."""
+
+
+def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
+    """What the words after a mention ask for. Total: what is no command is work to do.
+
+    stop, pause, resume, approve and deny count when nothing but a courtesy or a punctuation mark
+    follows, and the latter two before the number of an action; continue also before `with`, `and`,
+    `but` and before amounts like `+50 iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1
+    hour`) are a continue, too. help counts alone.
+    pull_request: whether it was said on one; elsewhere a review or an update of something is work.
+    """
+    text = text.strip()
+    slash = _SLASH.match(text)
+    if slash:
+        return _slashed(slash[1], text[slash.end() :].strip())
+    if _HELP.fullmatch(text):
+        return Instruction(command=Command.HELP)
+    question = _question(text)
+    if question:
+        return Instruction(command=Command.QUESTION, words=question)
+    review = _review(text)
+    if review is not None and (pull_request or not review.words):
+        return review
+    if pull_request and _UPDATE.fullmatch(text):
+        return Instruction(command=Command.UPDATE)
+    if _PUBLISH.fullmatch(text):
+        return Instruction(command=Command.PUBLISH)
+    return _steering(text)
+
+
+def asks_for_nothing(text: str) -> bool:
+    """Whether the words after a mention only thank or praise: nobody waits for an answer."""
+    return _THANKS.fullmatch(text) is not None
+
+
+def _slashed(name: str, words: str) -> Instruction:
+    """A slash and a word: a command for sure, or something that the repository brings."""
+    command = _SLASHED.get(name.lower())
+    if command is None:
+        return Instruction(named=name, words=words)
+    if command is Command.HELP or (command is Command.QUESTION and not words):
+        return Instruction(command=Command.HELP)
+    if command is Command.APPROVE and not _is_a_yes(words):
+        return Instruction(words=f"{name} {words}")
+    if command is Command.CONTINUE:
+        plain = _steering(f"{name} {words}")
+        if plain.command is command:
+            return plain
+    return Instruction(command=command, words=words)
+
+
+def _steering(text: str) -> Instruction:
+    """What is asked of a run that is there already; else work."""
+    named = _NAME.match(text)
+    if named is None:
+        return _bare_extension(text)
+    command = _NAMES[" ".join(named[1].lower().split())]
+    filler = _FILLER.match(text, named.end())
+    end = filler.end() if filler else named.end()
+    if command is Command.CONTINUE:
+        extension, after = _amounts(text, end, marked=False)
+        if extension is not None:
+            return Instruction(command=command, extension=extension, words=_words(text, after))
+        joined = _WITH.match(text, end)
+        if joined:
+            return Instruction(command=command, words=_words(text, joined.end()))
+    numbered = _NUMBERED.match(text, end) if command in _DECISIONS else None
+    if numbered:
+        end = numbered.end()
+    elif not _END.match(text, end):
+        return Instruction(words=text)
+    if command is Command.APPROVE and not _is_a_yes(text[end:].lstrip(" \t")):
+        return Instruction(words=text)
+    return Instruction(command=command, words=_words(text, end))
+
+
+def _is_a_yes(rest: str) -> bool:
+    """Whether what follows `approve`, and the number of an action, takes nothing of it back."""
+    _, rest = named_number(rest)
+    return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
+
+
+def _review(text: str) -> Instruction | None:
+    """A review, with what to look at as its words; None when it is something else, or more."""
+    begun = _REVIEW.match(text)
+    if begun is None or _CHANGES.search(_UNCHANGED.sub("", text[begun.end() :])):
+        return None
+    if not _END.match(text, begun.end()) and not _ASPECT.match(text, begun.end()):
+        return None
+    words = text[begun.end() :].lstrip(_JUNK).strip()
+    return Instruction(command=Command.REVIEW, words="" if _COURTESY.fullmatch(words) else words)
+
+
+def _question(text: str) -> str:
+    """The words of a question about the code, "" when it is anything else, or may be."""
+    asked = _ASKED.match(text)
+    if asked:
+        return text[asked.end() :].strip()
+    if _EXPLAIN.fullmatch(text):
+        joined = _JOINED.search(text)
+        return "" if joined and _CHANGES.search(text, joined.end()) else text
+    return text if _QUESTION.fullmatch(text) and not _WISH.search(text) else ""
+
+
+def _bare_extension(text: str) -> Instruction:
+    extend = _EXTEND.match(text)
+    extension, after = _amounts(text, extend.end() if extend else 0, marked=extend is None)
+    if extension is None:
+        return Instruction(words=text)
+    words = _words(text, after)
+    return Instruction(command=Command.CONTINUE, extension=extension, words=words)
+
+
+def _words(text: str, start: int) -> str:
+    rest = text[start:].lstrip(_JUNK)
+    joint = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", rest, re.I)
+    words = rest[joint.end() :].strip() if joint else rest.strip()
+    return "" if _COURTESY.fullmatch(words) else words
+
+
+def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, int]:
+    """The amounts that stand at `start`, and where they end. None when there are none, or when
+    they are part of a sentence. marked: the first one must say that it is more of something."""
+    lead = _LEAD.match(text, start)
+    position = lead.end() if lead and not marked else start
+    total: Extension | None = None
+    for _ in range(_AMOUNTS):
+        found = _AMOUNT.match(text, position)
+        granted = _granted(found) if found else None
+        if found is None or granted is None or not _ends_well(text, found.end()):
+            break
+        if marked and total is None and not (found["plus"] or found["more"] or found["after"]):
+            break
+        total = _added(total or Extension(), granted)
+        end = found.end()
+        joint = _JOINT.match(text, end)
+        position = joint.end() if joint else end
+    return total, end if total else start
+
+
+def _ends_well(text: str, end: int) -> bool:
+    """Whether an amount ends here, or is followed by another one, and is no part of a phrase."""
+    return bool(_BOUNDARY.match(text, end)) or re.match(r"[ ]{0,3}\+", text[end:]) is not None
+
+
+def _granted(found: "re.Match[str]") -> Extension | None:
+    word = found["number"].lower()
+    number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))
+    unit = (found["unit"] or "").lower()
+    if found["dollar"] and unit:
+        return None
+    if found["dollar"] or unit in {"$", "usd"} or unit.startswith("dollar"):
+        return Extension(budget=min(number, MOST.budget))
+    if not unit or number == 0:
+        return None
+    if unit[:4] in {"iter", "step", "repl", "turn"}:
+        return Extension(iterations=min(int(number), MOST.iterations)) if number >= 1 else None
+    seconds = {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]
+    return Extension(time=min(number * seconds, MOST.time))
+
+
+def _added(one: Extension, two: Extension) -> Extension:
+    return Extension(
+        iterations=min(one.iterations + two.iterations, MOST.iterations),
+        budget=min(one.budget + two.budget, MOST.budget),
+        time=min(one.time + two.time, MOST.time),
+    )

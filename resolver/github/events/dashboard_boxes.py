@@ -1,0 +1,126 @@
+"""The boxes of the dashboard: how one is written, and what a tick of one asks for.
+
+Anybody who may triage can edit the text around them. Only a box that was there, unticked, before
+the edit counts, and what it asks is done only for a run that the ledger knows, on the issue that it
+knows as the dashboard, for a person who may.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from resolver.github.comments.markers import DASHBOARD
+from resolver.github.events.ignored import IgnoredEvent, ListeningPolicy
+from resolver.github.events.payloads import Issue, Payload, RepositoryPayload, User
+from resolver.github.events.quota_ledger import RUN_ID, LedgerRun, QuotaLedger
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.trigger import Ticked
+
+STOP, RETRY = "stop", "retry"
+
+_COMMANDS = {STOP: Command.STOP, RETRY: Command.CONTINUE}
+
+_BOX = re.compile(
+    r"[ ]{0,3}[-*] \[([ xX])\] "
+    rf"<!-- resolver:box (stop|retry) run=({RUN_ID}) thread=(\d{{1,9}}) number=(\d{{1,9}})"
+    r" pull=([01]) -->.*"
+)
+
+
+@dataclass(frozen=True)
+class DashboardBox:
+    """One box, as its marker says."""
+
+    action: str
+    run: str
+    thread: int
+    number: int
+    pull_request: bool
+
+
+class _From(Payload):
+    text: str = Field(alias="from", default="")
+
+
+class _Changes(Payload):
+    body: _From | None = None
+
+
+class _Edited(Payload):
+    action: str
+    issue: Issue
+    changes: _Changes = _Changes()
+    repository: RepositoryPayload
+    sender: User
+
+
+def render_box(action: str, run: LedgerRun) -> str:
+    """The marker that makes a box of a task in a list."""
+    return (
+        f"<!-- resolver:box {action} run={run.run} thread={run.thread} "
+        f"number={run.number or run.thread} pull={int(run.pull_request)} -->"
+    )
+
+
+def newly_ticked(before: str, after: str) -> list[DashboardBox]:
+    """The boxes that are ticked after an edit and were there unticked before it."""
+    if not (before.lstrip().startswith(DASHBOARD) and after.lstrip().startswith(DASHBOARD)):
+        return []
+    free = {render_box for render_box, ticked in _boxes(before) if not ticked}
+    return [render_box for render_box, ticked in _boxes(after) if ticked and render_box in free]
+
+
+def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """What an `issues` event with the action `edited` asks for. Raises pydantic's ValidationError
+    for a payload that is none.
+
+    Who may is asked afterwards, as for any trigger, and whether the box is one of ours in `knows`.
+    """
+    event = _Edited.model_validate(payload)
+    before = event.changes.body.text if event.changes.body else ""
+    ticked = newly_ticked(before, event.issue.body or "")
+    if not ticked:
+        return IgnoredEvent("no box of a dashboard was ticked")
+    ignored = listening.ignores(event.sender)
+    if ignored:
+        return ignored
+    if event.sender.type != "User" or event.sender.login.endswith("[bot]"):
+        return IgnoredEvent("boxes are for people")
+    asked, sender = ticked[0], event.sender
+    return Trigger(
+        key=f"box:{event.issue.id}:{asked.action}:{asked.run}:{event.issue.updated_at.isoformat()}",
+        kind=TriggerKind.BOX_TICKED,
+        repository=event.repository.full_name,
+        number=asked.number or None,
+        is_pull_request=asked.pull_request,
+        issue=asked.thread if asked.thread != asked.number else None,
+        actor=Actor(login=sender.login, id=sender.id),
+        command=_COMMANDS[asked.action],
+        at=event.issue.updated_at,
+        ticked=Ticked(dashboard=event.issue.number, run=asked.run),
+    )
+
+
+def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
+    """The run that a ticked box stands for; None when the ledger knows no such box."""
+    ticked, place = trigger.ticked, ledger.place
+    if ticked is None or place is None or place.number != ticked.dashboard:
+        return None
+    runs = (run for run in ledger.runs if run.run == ticked.run)
+    run = next(runs, None)
+    if run is None or (run.number or run.thread) != trigger.number:
+        return None
+    same = run.thread == trigger.subject and run.pull_request == trigger.is_pull_request
+    return run if same else None
+
+
+def _boxes(text: str) -> list[tuple[DashboardBox, bool]]:
+    found = (_BOX.fullmatch(line) for line in text.splitlines())
+    return [
+        (DashboardBox(m[2], m[3], int(m[4]), int(m[5]), m[6] == "1"), m[1] != " ")
+        for m in found
+        if m is not None
+    ]

@@ -1,0 +1,204 @@
+"""From what is done to an issue or a pull request itself to a Trigger: opened with a mention,
+labelled, assigned, its review asked for.
+
+Whoever opens an issue can do several of these in one go. That is one request: of the label where
+there is one, else of the words, else of the assignment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from resolver.github.events.commands import FIX, Instruction, asks_for_nothing, read_instruction
+from resolver.github.events.ignored import IgnoredEvent, ListeningPolicy, is_our_text
+from resolver.github.events.mention import find_instruction
+from resolver.github.events.payloads import (
+    Issue,
+    IssuesEvent,
+    PullRequestPayload,
+    PullRequestsEvent,
+    SubjectPayload,
+    Team,
+    User,
+)
+from resolver.github.events.reviews import ASKED_HERE
+from resolver.github.events.snapshot import snapshot_of
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+
+OPENING = timedelta(seconds=10)
+"""What its author does to an issue within that time is part of opening it: GitHub sends an event
+for each label and each assignee that it is opened with."""
+
+_STARTS = {
+    "issues": ("opened", "labeled", "assigned"),
+    "pull_request": ("opened", "labeled", "assigned", "review_requested"),
+}
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What was done, whichever of the two it was done to. it: what it is called. head, base: of a
+    pull request, the newest commit and the branch that it is to be merged into."""
+
+    event: IssuesEvent | PullRequestsEvent
+    subject: SubjectPayload
+    it: str
+    is_pull: bool
+    head: str
+    base: str
+    reviewer: User | None
+    team: Team | None = None
+
+    @property
+    def by_its_author_when_opening(self) -> bool:
+        author, subject = self.subject.user, self.subject
+        own = author is not None and author.id == self.event.sender.id
+        return own and subject.updated_at - subject.created_at <= OPENING
+
+
+def from_issue(
+    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+) -> Trigger | IgnoredEvent:
+    """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
+    done = _read(name, payload)
+    action = done.event.action
+    if action not in _STARTS[name]:
+        return IgnoredEvent(f"the {done.it} was {action}, which starts no work")
+    if done.subject.state != "open":
+        return IgnoredEvent(f"the {done.it} is closed")
+    ignored = listening.ignores(done.event.sender)
+    if ignored:
+        return ignored
+    match action:
+        case "opened":
+            return _opened(done, listening)
+        case "labeled":
+            return _labeled(done, listening)
+        case "assigned":
+            return _assigned(done, listening)
+        case _:
+            return _review_requested(done, listening)
+
+
+def label_key(issue: int, label: str, at: datetime) -> str:
+    """The key of a labelling. issue: its id, not its number; at: in UTC."""
+    return f"labeled:{issue}:{label}:{at.isoformat()}"
+
+
+def _read(name: str, payload: Mapping[str, Any]) -> _Done:
+    if name == "issues":
+        event = IssuesEvent.model_validate(payload)
+        issue: Issue = event.issue
+        return _Done(event, issue, "issue", issue.pull_request is not None, "", "", None)
+    pulled = PullRequestsEvent.model_validate(payload)
+    pull: PullRequestPayload = pulled.pull_request
+    asked, team = pulled.requested_reviewer, pulled.requested_team
+    return _Done(pulled, pull, "pull request", True, pull.head.sha, pull.base.ref, asked, team)
+
+
+def _said(done: _Done, listening: ListeningPolicy) -> str | None:
+    """The words after the mention in its own text, None without one, or when nothing is asked."""
+    body = done.subject.body or ""
+    words = None if is_our_text(body) else find_instruction(body, listening.mention)
+    return None if words is None or asks_for_nothing(words) else words
+
+
+def _asked(words: str | None, done: _Done) -> Instruction:
+    """What these words ask for; work, where they would steer a run: there is none yet."""
+    if words is None:
+        return FIX
+    asked = read_instruction(words, pull_request=done.is_pull)
+    return asked if asked.command in ASKED_HERE else Instruction(words=words)
+
+
+def _wears_label(done: _Done, listening: ListeningPolicy) -> bool:
+    return any(listening.is_label(label.name) for label in done.subject.labels or ())
+
+
+def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    author = done.subject.user
+    if author is None or author.id != done.event.sender.id:
+        return IgnoredEvent(f"the {done.it}'s author didn't send it")
+    words = _said(done, listening)
+    if words is None:
+        return IgnoredEvent(f"the {done.it} doesn't ask {listening.mention} for anything")
+    if _wears_label(done, listening):
+        return IgnoredEvent("it was opened with the label, whose own event asks for the work")
+    kind, at = TriggerKind.ISSUE_OPENED, done.subject.created_at
+    return _trigger(done, kind, f"opened:{_id(done)}", at, _asked(words, done))
+
+
+def _labeled(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    label = done.event.label
+    if label is None or not listening.is_label(label.name):
+        return IgnoredEvent(f"the label isn't {listening.label}")
+    words = _said(done, listening) if done.by_its_author_when_opening else None
+    at = done.subject.updated_at
+    key = label_key(done.subject.id, label.name, at)
+    if done.is_pull:
+        key = f"pull:{key}"
+    return _trigger(done, TriggerKind.ISSUE_LABELED, key, at, _asked(words, done))
+
+
+def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    ignored = _is_somebody_else(done.event.assignee, listening, "was assigned")
+    if ignored:
+        return ignored
+    if done.by_its_author_when_opening:
+        if _wears_label(done, listening):
+            return IgnoredEvent("it was opened with the label, whose own event asks for the work")
+        if _said(done, listening) is not None:
+            return IgnoredEvent("its own words ask for the work")
+    at = done.subject.updated_at
+    key = f"assigned:{_id(done)}:{listening.bot_login.casefold()}:{at.isoformat()}"
+    return _trigger(done, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
+
+
+def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    if done.reviewer is None and done.team is not None:
+        owner = done.event.repository.full_name.partition("/")[0]
+        if not listening.is_review_team(owner, done.team.slug):
+            return IgnoredEvent("a team was asked for the review that is none of review_teams")
+    else:
+        ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
+        if ignored:
+            return ignored
+    at = done.subject.updated_at
+    key = f"review_requested:{_id(done)}:{at.isoformat()}"
+    asked = Instruction(command=Command.REVIEW)
+    return _trigger(done, TriggerKind.REVIEW_REQUESTED, key, at, asked)
+
+
+def _is_somebody_else(
+    account: User | None, listening: ListeningPolicy, what: str
+) -> IgnoredEvent | None:
+    if not listening.bot_login:
+        return IgnoredEvent(f"it is not known whether it was us who {what}: set bot_login")
+    if account is None or account.login.casefold() != listening.bot_login.casefold():
+        return IgnoredEvent(f"somebody else {what}")
+    return None
+
+
+def _id(done: _Done) -> str:
+    """The same number can be the id of an issue and that of a pull request."""
+    return f"pull:{done.subject.id}" if done.is_pull else str(done.subject.id)
+
+
+def _trigger(done: _Done, kind: TriggerKind, key: str, at: datetime, asked: Instruction) -> Trigger:
+    sender = done.event.sender
+    return Trigger(
+        key=key,
+        kind=kind,
+        repository=done.event.repository.full_name,
+        number=done.subject.number,
+        is_pull_request=done.is_pull,
+        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        instruction=asked.words,
+        command=asked.command,
+        named=asked.named,
+        at=at,
+        snapshot=snapshot_of(done.subject),
+        head=done.head,
+        base=done.base,
+    )

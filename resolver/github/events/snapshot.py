@@ -1,0 +1,20 @@
+"""What the requester saw of an issue or pull request, read off the event."""
+
+from resolver.github.events.payloads import SubjectPayload
+from resolver.models.run import Snapshot
+
+MOST_NAMED = 100
+"""Labels and assignees that are kept."""
+
+
+def snapshot_of(subject: SubjectPayload) -> Snapshot:
+    """Its words and what it wears, as the event has them."""
+    labels = subject.labels
+    return Snapshot(
+        title=subject.title,
+        body=subject.body or "",
+        author=subject.user.login if subject.user else "",
+        labels=None if labels is None else tuple(label.name for label in labels[:MOST_NAMED]),
+        milestone=subject.milestone.title if subject.milestone else "",
+        assignees=tuple(who.login for who in (subject.assignees or ())[:MOST_NAMED] if who),
+    )

@@ -1,0 +1,307 @@
+"""GitHubForge: one repository of GitHub or of a GitHub Enterprise Server, behind the protocol.
+
+Every write goes to the trigger's own issue in this repository, nowhere else.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+
+from github.Issue import Issue
+from github.PullRequest import PullRequest as GitHubPullRequest
+from github.Repository import Repository
+
+from resolver.errors import ForgeError, UsageError
+from resolver.github.client import people
+from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.files import markdown_files
+from resolver.github.client.listing import RowsReadOnce
+from resolver.github.client.polled import PolledReader
+from resolver.github.client.workflow_runs import asked_at
+from resolver.github.comments import find_or_create
+from resolver.github.comments import open_pull_request as opening
+from resolver.github.comments.check_places import CheckPlaces
+from resolver.github.comments.dashboard import GitHubBoard
+from resolver.github.comments.markers import answer_marker, ending_of, run_of_marker
+from resolver.github.comments.pull_request_heads import PullHeads
+from resolver.github.comments.reactions import add_reaction
+from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.review_publisher import ReviewPublisher, published_review
+from resolver.github.comments.run_comments import RunComments
+from resolver.github.comments.signed_commits import SignedCommits
+from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
+from resolver.github.context.issue_context import DEFAULT, WantedContext
+from resolver.github.context.labelled_issues import LabelledIssues
+from resolver.github.context.new_comments import ThreadNews
+from resolver.github.context.read_task import read_task
+from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
+from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
+
+logger = logging.getLogger("resolver.github")
+
+ACTIONS_LOGIN = "github-actions[bot]"
+"""Who writes with the token that GitHub gives to an Action; that token may not ask who it is."""
+
+CONFIRMED = "+1"
+"""The reaction that says: the run at work has got it."""
+
+MOST_REACTIONS = 100
+
+
+class GitHubForge:
+    """A `Forge`. One per run; its client may not be shared between threads.
+
+    Raises UsageError when repository, token or addresses can't be used.
+    """
+
+    def __init__(
+        self, access: GitHubAccess, repository: str, wanted: WantedContext = DEFAULT
+    ) -> None:
+        self._access = access
+        self._wanted = wanted
+        self._name = check_repository(repository)
+        self._client = access.client()
+        self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
+
+    def whoami(self) -> str:
+        return self._own_login
+
+    @cached_property
+    def _own_login(self) -> str:
+        if self._access.bot_login:
+            return self._access.bot_login
+        return self._own_account.login if self._own_account else ACTIONS_LOGIN
+
+    @cached_property
+    def _own_account(self) -> Actor | None:
+        return people.own_account(self._access, self._client)
+
+    def account(self) -> Actor:
+        own = None if self._access.bot_login else self._own_account
+        if own is not None and own.id is not None:
+            return own
+        return people.account_of(self._access, self._client, self.whoami())
+
+    def permission(self, login: str) -> str:
+        with self._access.asking(f"read the permission of {login}", "metadata: read"):
+            return people.level_of(self._repository, login)
+
+    def is_member(self, team: str, login: str) -> bool:
+        with self._access.asking(f"read who is in {team}", "members: read"):
+            return people.is_member(self._repository, team, login)
+
+    def operator_may_push(self) -> bool:
+        with self._access.asking(f"read {self._name}", "metadata: read"):
+            rights = self._repository.complete().raw_data.get("permissions") or {}
+        return bool(rights.get("push"))
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
+
+    def confirm(self, trigger: Trigger) -> None:
+        """Show that what was asked of a run at work has reached it. Never raises."""
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
+
+    def is_confirmed(self, trigger: Trigger) -> bool:
+        """Whether `confirm` was done for this comment, by any process of ours."""
+        if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
+            return False  # what is asked elsewhere never steers a run
+        with self._access.asking("read the reactions to the request", "issues: read"):
+            path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
+            query = {"content": CONFIRMED, "per_page": MOST_REACTIONS}
+            return any(
+                (each["user"] or {}).get("login", "").casefold() == self.whoami().casefold()
+                for each in self._polled.get(path, query).data
+                if each["content"] == CONFIRMED
+            )
+
+    def is_told(self, trigger: Trigger) -> bool:
+        """Whether a run of this key has said anything on the thread, of whatever came of it."""
+        own = self.whoami()
+        with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
+            return find_or_create.comment_of_run(self._issue(trigger), own, trigger) is not None
+
+    def say(self, trigger: Trigger, text: str) -> None:
+        """One comment that is no run's, where it was asked. Given once for each request."""
+        marker = answer_marker(trigger.key)
+        what = f"comment on {self._name}#{trigger.number}"
+        find_or_create.say_once(
+            self._access, self._issue(trigger), self.whoami(), trigger, marker, text, what
+        )
+
+    def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
+        """At most so many markdown files of a folder of the default branch, by path."""
+        with self._access.asking(f"read {folder} of {self._name}", "contents: read"):
+            return markdown_files(self._repository, folder, most)
+
+    def origin(self, number: int) -> tuple[int, str] | None:
+        """Issue and run that the pull request `number` came from, None when it isn't ours."""
+        own = self.whoami()
+        with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
+            pull = self._repository.get_pull(number).complete()
+            return (
+                run_of_marker(pull.body or "") if find_or_create.is_own_account(pull, own) else None
+            )
+
+    def news(self, number: int, since: datetime) -> ThreadNews:
+        """The comments that issue or pull request `number` gets from now on."""
+        return ThreadNews(self._access, self._repository, number, since)
+
+    def check_places(self) -> CheckPlaces:
+        """Where failing checks are worked on."""
+        return CheckPlaces(self._access, self._repository, self.whoami())
+
+    def is_public(self) -> bool | None:
+        """As `Forge` has it."""
+        return people.is_public(self._access, self._repository)
+
+    def is_pull_request(self, number: int) -> bool:
+        """Whether this number is a pull request's."""
+        with self._access.asking(f"read {self._name}#{number}", "issues: read"):
+            issue = self._repository.get_issue(number).complete()
+            return issue.raw_data.get("pull_request") is not None
+
+    def asked_at(self, run: str) -> datetime | None:
+        """When a run of GitHub Actions was asked for; None where nobody may see that."""
+        return asked_at(self._access, self._repository, run)
+
+    def board(self) -> GitHubBoard:
+        """What the guard asks beside a run's thread."""
+        return GitHubBoard(self._access.in_haste(), self._name, self.whoami())
+
+    def labelled(self, label: str) -> LabelledIssues:
+        """The open issues that wear the label."""
+        return LabelledIssues(self._access, self._repository, label, self.whoami())
+
+    def read(self, trigger: Trigger) -> Task:
+        self._number(trigger)
+        own = self.whoami()
+        return read_task(self._access, self._repository, trigger, own, self._wanted)
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        own = self.whoami()
+        what = f"look for an earlier run on {self._name}#{trigger.number}"
+        self._newest_pulls = find_or_create.newest_pulls(self._repository)
+        with self._access.asking(what, "pull-requests: read"):
+            pull = find_or_create.pull_request_of_run(self._newest_pulls, own, trigger)
+        with self._access.asking(what, "issues: read"):
+            comment = find_or_create.comment_of_run(self._issue(trigger), own, trigger)
+            ending = ending_of(comment.body or "", trigger.key) if comment else None
+            told = comment.html_url if comment and ending and ending.is_final else None
+            if trigger.in_thread and told is None:
+                answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
+                told = answer.html_url if answer else None
+            review = self._review_of(trigger, own) if pull is None else None
+            if pull is None:
+                done = told or review is not None
+                return Publication(comment_url=told, review=review, repeated=True) if done else None
+            if ending is not Ending.PULL_REQUEST:
+                told = None
+            return Publication(
+                branch=pull.head.ref,
+                commit=pull.head.sha,
+                pull_request=find_or_create.describe_pull_request(pull),
+                comment_url=told,
+                repeated=True,
+            )
+
+    def _review_of(self, trigger: Trigger, own: str) -> PublishedReview | None:
+        """The review that an earlier run of this request has published."""
+        may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
+        if not may_be or not trigger.is_pull_request:
+            return None
+        pull = self._repository.get_pull(self._number(trigger))
+        return published_review(pull, own, trigger.key)
+
+    def branches(self, prefix: str) -> set[str]:
+        with self._access.asking(f"list the branches of {self._name}", "contents: read"):
+            return set(find_or_create.branch_tips(self._repository, prefix))
+
+    def discard_abandoned(self, prefix: str, run: str) -> None:
+        try:
+            with self._access.asking("remove what a cut-off attempt has pushed", "contents: write"):
+                for branch in find_or_create.abandoned_branches(self._repository, prefix, run):
+                    logger.info("removing %s of %s, left by a cut-off attempt", branch, self._name)
+                    find_or_create.delete_branch(self._repository, branch)
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+
+    def open_head(self, branch: str) -> str | None:
+        own = self.whoami()
+        with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
+            pull = find_or_create.open_pull_request_of(self._repository, branch)
+            return pull.head.sha if pull and find_or_create.is_own_account(pull, own) else None
+
+    def heads(self) -> PullHeads:
+        newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)
+        return PullHeads(self._access, self._repository, self.whoami(), newest)
+
+    def open_pull_request(self, report: Report, branch: str) -> PullRequest:
+        self._number(report.trigger)
+        return opening.open_pull_request(
+            self._access, self._repository, self.whoami(), report, branch
+        )
+
+    def bring_up(self, report: Report) -> PullRequest | None:
+        number = self._number(report.trigger)
+        return opening.update_pull_request(
+            self._access, self._repository, self.whoami(), report, number
+        )
+
+    def signer(self) -> SignedCommits:
+        return SignedCommits(self._access, self._repository)
+
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:
+        number = self._number(report.trigger)
+        page = f"{self._access.server_url.rstrip('/')}/{self._name}/blob/{review.commit}"
+        pull = self._repository.get_pull(number)
+        return ReviewPublisher(self._access, pull, self.whoami(), report, page).publish(review)
+
+    def answer_threads(
+        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+    ) -> AnsweredThreads:
+        self._number(report.trigger)
+        page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
+        link = f"{page}/commits/{commit}" if commit else ""
+        answers = ThreadAnswers(self._access, self._repository, self.whoami(), report, link)
+        return answers.give(replies, resolve=resolve)
+
+    def ask(self, report: Report) -> datetime | None:
+        return self.run_comments.tell(report).updated_at
+
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        return self.run_comments.tell(report, seconds).html_url
+
+    def has_begun(self, trigger: Trigger) -> bool:
+        return self.run_comments.at_work(trigger) is not None
+
+    def apart(self) -> RunComments:
+        # Who we are is known since the run looked for what an earlier one had published.
+        hasty = self._access.in_haste(self.whoami(), pause_between_writes=0.0)
+        return GitHubForge(hasty, self._name).run_comments
+
+    @property
+    def run_comments(self) -> RunComments:
+        """The comments that tell of runs."""
+        return RunComments(self._access, self._repository, self.whoami())
+
+    @cached_property
+    def _repository(self) -> Repository:
+        return self._client.get_repo(self._name)
+
+    @cached_property
+    def _polled(self) -> PolledReader:
+        return PolledReader(self._repository.requester)
+
+    def _issue(self, trigger: Trigger) -> Issue:
+        return self._repository.get_issue(self._number(trigger))
+
+    def _number(self, trigger: Trigger) -> int:
+        """The trigger's issue; UsageError when it isn't one of this repository."""
+        if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
+            raise UsageError(
+                f"the request is not about an issue of {self._name}",
+                "give OWNER/NAME#N of the same repository",
+            )
+        return trigger.number

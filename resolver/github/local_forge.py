@@ -1,0 +1,180 @@
+"""A checkout on this machine as a forge: the issue is a file, the pull request only its text."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from resolver.errors import UsageError
+from resolver.github.comments.progress import RunProgress
+from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
+from resolver.github.comments.report import Report
+from resolver.github.text.escape import shorten_text
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.models.pull_request import (
+    AnsweredThreads,
+    PublishedReview,
+    PullRequestSource,
+    Review,
+    ThreadReply,
+    describe_review,
+)
+from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
+
+MAX_ISSUE_FILE = 1_000_000
+"""Bytes of an issue file; a larger one is a mistake."""
+
+
+def local_trigger(repository: Path, *, run: str, login: str, at: datetime) -> Trigger:
+    """The wish to work on a checkout. The run's id is the key: a person asked just now."""
+    return Trigger(
+        key=f"local:{run}",
+        kind=TriggerKind.LOCAL,
+        repository=str(repository),
+        actor=Actor(login=login),
+        at=at,
+    )
+
+
+def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
+    """The Task in a file: its first line that isn't empty is the title (`# Title` or plain), the
+    rest is the body. Raises UsageError when there is no such text."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}", "give an issue file with --issue") from None
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder", "give a file with --issue") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", "check the file") from None
+    if len(data) > MAX_ISSUE_FILE:
+        raise UsageError(f"{path} is larger than {MAX_ISSUE_FILE:,} bytes", "shorten it")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text", "write the issue as text") from None
+    if "\0" in text:
+        raise UsageError(f"{path} is a binary file", "write the issue as text")
+    cleaned = strip_hidden(text)
+    lines = cleaned.text.strip().splitlines()
+    title = lines[0].lstrip("#").strip() if lines else ""
+    if not title:
+        raise UsageError(f"{path} holds no title", "write the issue's title on its first line")
+    return Task(
+        trigger=trigger,
+        title=shorten_text(title, 256),
+        body="\n".join(lines[1:]).strip(),
+        author=trigger.actor.login,
+        left_out=(f"hidden in the issue: {', '.join(cleaned.removed)}",) if cleaned.removed else (),
+        base_branch=base_branch,
+        source=trigger.repository,
+    )
+
+
+@dataclass(frozen=True)
+class LocalForge:
+    """A `Forge` without a forge: nothing is asked, nothing is sent.
+
+    branch_names: the branches of the checkout, so that a new one can be told from them.
+    """
+
+    issue_file: Path
+    base_branch: str
+    branch_names: Collection[str] = ()
+
+    def whoami(self) -> str:
+        return ""
+
+    def account(self) -> Actor:
+        return Actor(login="")
+
+    def signer(self) -> None:
+        return None
+
+    def permission(self, login: str) -> str:  # noqa: ARG002 - whoever can write the files may
+        return "write"
+
+    def is_member(self, team: str, login: str) -> bool:  # noqa: ARG002 - as above
+        return True
+
+    def operator_may_push(self) -> bool:
+        return True
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        """Nobody waits for a sign: the terminal shows the run."""
+
+    def read(self, trigger: Trigger) -> Task:
+        return read_issue_file(self.issue_file, trigger, self.base_branch)
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:  # noqa: ARG002
+        return None
+
+    def branches(self, prefix: str) -> set[str]:
+        return {name for name in self.branch_names if name.startswith(prefix)}
+
+    def is_public(self) -> bool | None:
+        return None
+
+    def discard_abandoned(self, prefix: str, run: str) -> None:
+        """A run of the command line has a new key each time: nothing is ever left of it."""
+
+    def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - nothing is ever open here
+        return None
+
+    def heads(self) -> "LocalForge":
+        return self
+
+    def source(self, number: int) -> PullRequestSource:
+        raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
+
+    def of_issue(self, trigger: Trigger, prefix: str) -> None:
+        """None is ever open here."""
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> None:
+        """Branches of a checkout are no pull requests."""
+
+    def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
+        return PullRequest(
+            title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
+        )
+
+    def bring_up(self, report: Report) -> None:
+        """A checkout has no pull requests."""
+
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
+        return describe_review(review)
+
+    def answer_threads(
+        self,
+        report: Report,  # noqa: ARG002 - nobody talks about lines here
+        replies: Sequence[ThreadReply],  # noqa: ARG002
+        commit: str,  # noqa: ARG002
+        *,
+        resolve: bool,  # noqa: ARG002
+    ) -> AnsweredThreads:
+        return AnsweredThreads()
+
+    def has_begun(self, trigger: Trigger) -> bool:  # noqa: ARG002 - there are no comments
+        return False
+
+    def apart(self) -> "LocalForge":
+        return self
+
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:  # noqa: ARG002
+        return None  # the terminal shows it
+
+    def close_dead(self, progress: RunProgress) -> None:
+        """There is no thread with comments of runs."""
+
+    def board(self) -> None:
+        """There are no threads, and no other runs."""
+
+    def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
+        return None
+
+    def comment(
+        self,
+        report: Report,  # noqa: ARG002 - the terminal tells it
+        seconds: float | None = None,  # noqa: ARG002
+    ) -> str:
+        return ""

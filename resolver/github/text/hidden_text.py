@@ -1,0 +1,372 @@
+"""Taking out of an issue what people who read it on GitHub don't see, before a model reads it.
+
+Invisible characters, HTML comments and hidden elements, attributes and link titles, unused link
+and footnote definitions. Code stays as it is: there all of this is visible. What is taken out
+is counted, in words for a person.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from resolver.github.text.drawn import strip_drawn
+from resolver.github.text.invisible import without_invisible
+from resolver.github.text.markdown import block_parser, link_parser
+
+_ROUNDS = 8
+"""Passes over a text whose parts form something hidden again when joined."""
+
+_DEEP = 20
+_MOST_DEEP = 1_000
+"""Brackets of a text that are opened within `_DEEP` open ones of their paragraph: the parser looks
+at each of them many times. What a person writes has next to none."""
+
+_MOST_CELLS = 10_000
+"""Cells of all tables, with those that the parser adds where a row is short. What people write has
+hundreds."""
+
+_MOST_SAME = 200
+"""Tags that are looked at for the end of a hidden element."""
+
+_BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
+_RULE = frozenset(" \t>*+-0123456789.):|")
+"""What the line below a table's head can hold, in lists and quotes too."""
+
+_CAN_HIDE = re.compile(r"[<\[$]|(?i:mermaid|math)")
+_TAG = re.compile(
+    r"""<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)
+    (?P<attributes>(?:\s(?:[^<>"']|"[^"]{0,1000}"|'[^']{0,1000}'){0,1000})?)/?>""",
+    re.X,
+)
+_ATTRIBUTE = re.compile(
+    r"""([A-Za-z_:][\w:.-]*)(?:\s*=\s*("[^"]{0,1000}"|'[^']{0,1000}'|[^\s"'=<>`]{1,1000}))?"""
+)
+_SHOWN_ATTRIBUTES = {"href", "src", "open", "align", "width", "height", "colspan", "rowspan"}
+_EMPTY_COMMENT = re.compile("<!---?>")
+_HIDDEN_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0|font-size\s*:\s*0|"
+    r"(?<![\w-])color\s*:\s*(?:transparent|white|\#fff)",
+    re.I,
+)
+_HIDDEN_ELEMENTS = {
+    "script", "style", "template", "noscript", "iframe", "object", "title", "head", "svg",
+    "noembed", "noframes", "datalist",
+}  # fmt: skip
+_LINK_TITLE = re.compile(
+    r"""(\]\([ \t\n]{0,10}<?[^()\s<>]{0,2000}>?)[ \t\n]{1,10}
+    (?:"[^"\n]{0,2000}"|'[^'\n]{0,2000}')[ \t\n]{0,10}\)""",
+    re.X,
+)
+_FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
+_LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
+
+ALT = "alternative text"
+"""What is taken out of an `<img>` that has nothing else to hide."""
+
+_TOO_MUCH = "text behind too many open brackets or cells"
+
+Region = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class CleanedText:
+    """A text as a person sees it. removed: what was taken out, like "2 HTML comments"."""
+
+    text: str
+    removed: tuple[str, ...] = ()
+
+
+def strip_hidden(text: str) -> CleanedText:
+    """`text` without what GitHub doesn't show. Doing it twice changes nothing more."""
+    found: Counter[str] = Counter()
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    seen = without_invisible(text)
+    found["invisible character"] += len(text) - len(seen)
+    if not _CAN_HIDE.search(seen):
+        return CleanedText(seen, _told(found))
+    end = _end_of_tables(seen)
+    found[_TOO_MUCH] += end < len(seen)
+    seen = seen[:end]
+    for _ in range(_ROUNDS):
+        before, seen = seen, _strip_markup(seen, code_regions(seen), found)
+        seen = _strip_definitions(seen, found)
+        if seen == before:
+            seen = strip_drawn(seen, code_regions(seen), found)
+        if seen == before:
+            break
+    else:
+        seen = strip_drawn(seen, code_regions(seen), found)
+    if _still_hidden(seen):
+        # the code that was spared is not code to the parser: nothing is spared now
+        for _ in range(_ROUNDS):
+            before, seen = seen, _strip_definitions(_strip_markup(seen, [], found), found)
+            if seen == before:
+                break
+    if _still_hidden(seen):
+        found["text that hides other text"] += 1
+        seen = seen.replace("<", "&lt;")
+    return CleanedText(seen, _told(found))
+
+
+def _told(found: Counter[str]) -> tuple[str, ...]:
+    return tuple(_counted(n, thing) for thing, n in found.items() if n)
+
+
+def end_of_readable(text: str) -> int:
+    """Where too many brackets are open, or tables have too many cells, for the parser to come to an
+    end soon."""
+    text = text[: _end_of_tables(text)]
+    if text.count("[") + text.count("(") <= _MOST_DEEP:
+        return len(text)
+    code = code_regions(text)
+    starts = [region[0] for region in code]
+    depth = {"[": 0, "(": 0}
+    deep = 0
+    for found in _BRACKET.finditer(text):
+        inside = bisect_right(starts, found.start()) - 1
+        if inside >= 0 and found.start() < code[inside][1]:
+            continue
+        if found["open"]:
+            depth[found["open"]] += 1
+            deep += depth[found["open"]] > _DEEP
+            if deep > _MOST_DEEP:
+                return found.start()
+        elif found["close"]:
+            opening = "[" if found["close"] == "]" else "("
+            depth[opening] = max(0, depth[opening] - 1)
+        else:
+            depth = {"[": 0, "(": 0}
+    return len(text)
+
+
+def _end_of_tables(text: str) -> int:
+    """Where the table begins with which there are too many cells."""
+    cells = columns = start = position = 0
+    above = ""
+    for line in text.split("\n"):
+        if "|" in above and "-" in line and _RULE.issuperset(line):
+            start = start if columns else position - len(above) - 1
+            columns = max(columns, line.count("|") + 1)
+            cells += columns
+        elif not line.strip(" \t>"):
+            columns = 0
+        cells += columns
+        if cells > _MOST_CELLS:
+            return max(0, start)
+        above, position = line, position + len(line) + 1
+    return len(text)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _still_hidden(text: str) -> bool:
+    if "<" not in text:
+        return False
+    tokens = link_parser().parse(text)
+    html = [t.content for t in tokens if t.type == "html_block"]
+    html += [c.content for t in tokens for c in t.children or [] if c.type == "html_inline"]
+    return any(
+        "<!" in part or "<?" in part or any(_hides(tag) for tag in _TAG.finditer(part))
+        for part in html
+    )
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
+
+
+def code_regions(text: str) -> list[Region]:
+    """Where the code blocks and code spans are, in order."""
+    starts = _line_starts(text)
+    regions: list[Region] = []
+    seen: set[Region] = set()
+    for token in block_parser().parse(text):
+        if token.map is None:
+            continue
+        first, last = (min(starts[min(line, len(starts) - 1)], len(text)) for line in token.map)
+        if token.type in {"fence", "code_block"}:
+            regions.append((first, last))
+        elif token.type in {"inline", "tr_open"} and (first, last) not in seen:
+            seen.add((first, last))  # each cell of a table has the place of its row
+            regions.extend(_code_spans(text, first, last))
+    return sorted(regions)
+
+
+def _code_spans(text: str, start: int, end: int) -> list[Region]:
+    """Code spans between two offsets: the leftmost of escape, code span and HTML tag wins."""
+    spans: list[Region] = []
+    runs: dict[int, list[int]] = {}
+    for run in re.compile("`+").finditer(text, start, end):
+        runs.setdefault(len(run[0]), []).append(run.start())
+    position = start
+    while position < end:
+        character = text[position]
+        if character == "\\":
+            position += 2
+        elif character == "`":
+            length = len(re.compile("`+").match(text, position, end)[0])  # type: ignore[index]
+            closers = runs.get(length, [])
+            index = bisect_right(closers, position + length - 1)
+            if index < len(closers):
+                spans.append((position, closers[index] + length))
+                position = closers[index] + length
+            else:
+                position += length
+        elif character == "<":
+            tag = _TAG.match(text, position, end)
+            position = tag.end() if tag else position + 1
+        else:
+            position += 1
+    return spans
+
+
+def _strip_markup(text: str, spared: list[Region], found: Counter[str]) -> str:
+    kept: list[str] = []
+    starts = [region[0] for region in spared]
+    copied = 0
+    position = text.find("<")
+    while position != -1:
+        inside = bisect_right(starts, position) - 1
+        if inside >= 0 and position < spared[inside][1]:
+            position = text.find("<", spared[inside][1])
+            continue
+        end, instead = _hidden_at(text, position, found)
+        if end > position:
+            kept += [text[copied:position], instead]
+            copied = end
+        position = text.find("<", max(end, position + 1))
+    result = "".join([*kept, text[copied:]])
+    if spared and kept:
+        return result  # offsets have moved; titles are for the next round
+    return _strip_titles(result, spared, found)
+
+
+def _strip_titles(text: str, spared: list[Region], found: Counter[str]) -> str:
+    def shortened(match: re.Match[str]) -> str:
+        if any(first <= match.start() < last for first, last in spared):
+            return match[0]
+        found["link title"] += 1
+        return f"{match[1]})"
+
+    return _LINK_TITLE.sub(shortened, text)
+
+
+def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]:
+    """Where the hidden thing at `position` ends and what stands for it; `position` if nothing."""
+    empty = _EMPTY_COMMENT.match(text, position)
+    if empty:
+        found["HTML comment"] += 1
+        return empty.end(), ""
+    for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")):
+        if text.startswith(opening, position):
+            found["HTML comment"] += 1
+            end = text.find(closing, position + len(opening))
+            return (_end_of_open(text, position) if end == -1 else end + len(closing)), ""
+    tag = _TAG.match(text, position)
+    if tag is None:
+        return position, ""
+    if _hides(tag):
+        end = _end_of_element(text, tag)
+        found["hidden element"] += 1
+        return end, ""
+    shown = _shown_attributes(tag)
+    if shown == tag[0]:
+        return position, ""
+    plain = _is_plain_picture(tag)
+    found[ALT if plain else "HTML tag with attributes that aren't shown"] += 1
+    return tag.end(), shown
+
+
+def _end_of_open(text: str, position: int) -> int:
+    """An unterminated comment hides the rest when it starts a line, else it is one paragraph's."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    if _LINE_LEAD.fullmatch(line):
+        return len(text)
+    end = text.find("\n\n", position)
+    return len(text) if end == -1 else end
+
+
+def _hides(tag: re.Match[str]) -> bool:
+    if tag["close"]:
+        return False
+    if tag["name"].lower() in _HIDDEN_ELEMENTS:
+        return True
+    for name, value in _ATTRIBUTE.findall(tag["attributes"]):
+        if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN_STYLE.search(value)):
+            return True
+    return False
+
+
+def _end_of_element(text: str, tag: re.Match[str]) -> int:
+    if tag[0].endswith("/>"):
+        return tag.end()
+    depth = 1
+    same = re.compile(rf"<(/?){re.escape(tag['name'])}\b[^<>]{{0,2000}}>", re.I)
+    for number, other in enumerate(same.finditer(text, tag.end())):
+        if number == _MOST_SAME:
+            return len(text)  # nothing hidden may be left, and looking on takes too long
+        depth += -1 if other[1] else 1
+        if depth == 0:
+            return other.end()
+    # GitHub shows an unclosed <script> as text; an unclosed hidden element hides all the rest
+    return tag.end() if tag["name"].lower() in _HIDDEN_ELEMENTS else len(text)
+
+
+def _shown_attributes(tag: re.Match[str]) -> str:
+    if not tag["attributes"].strip():
+        return tag[0]
+    attributes = _ATTRIBUTE.findall(tag["attributes"])
+    if all(name.lower() in _SHOWN_ATTRIBUTES for name, _ in attributes):
+        return tag[0]
+    shown = [
+        f" {name}={value}" if value else f" {name}"
+        for name, value in attributes
+        if name.lower() in _SHOWN_ATTRIBUTES
+    ]
+    return f"<{tag['close']}{tag['name']}{''.join(shown)}>"
+
+
+def _is_plain_picture(tag: re.Match[str]) -> bool:
+    """An `<img>` as GitHub writes it for a file that was dropped into a text."""
+    names = {name.lower() for name, _ in _ATTRIBUTE.findall(tag["attributes"])}
+    return tag["name"].lower() == "img" and names <= _SHOWN_ATTRIBUTES | {"alt"}
+
+
+def _strip_definitions(text: str, found: Counter[str]) -> str:
+    """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
+    readable = end_of_readable(text)
+    found[_TOO_MUCH] += readable < len(text)
+    text = text[:readable]
+    if "]:" not in text:
+        return text
+    environment: dict[str, Any] = {}
+    tokens = link_parser().parse(text, environment)
+    used = {
+        child.meta.get("label")
+        for token in tokens
+        for child in token.children or []
+        if child.type in {"link_open", "image"}
+    }
+    lines = text.split("\n")
+    definitions = [(k, d) for k, d in environment.get("references", {}).items()]
+    definitions += [(None, d) for d in environment.get("duplicate_refs", [])]
+    for label, definition in definitions:
+        first, last = definition["map"]
+        if label not in used:
+            found["unused link definition"] += 1
+            lines[first:last] = [""] * (last - first)
+        elif definition["title"]:
+            found["link title"] += 1
+            lines[first:last] = [f"[{label}]: <{definition['href']}>"] + [""] * (last - first - 1)
+
+    def unused(match: re.Match[str]) -> str:
+        if text.count(f"[^{match[1]}]") > 1:
+            return match[0]
+        found["unused footnote"] += 1
+        return ""
+
+    return _FOOTNOTE.sub(unused, "\n".join(lines))

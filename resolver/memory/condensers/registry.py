@@ -1,0 +1,72 @@
+"""Condensers by name, in one explicit table, and a condenser at work on one agent's log."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from resolver.config.condenser_names import NOTHING, CondenserStage
+from resolver.events.lifecycle import Condensation
+from resolver.events.state import State
+from resolver.memory.condensers.amortized import AmortizedForgetting
+from resolver.memory.condensers.attention import LLMAttention
+from resolver.memory.condensers.base import Condenser, SizeBound
+from resolver.memory.condensers.importance import Importance
+from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
+from resolver.memory.condensers.model_call import Asker
+from resolver.memory.condensers.noop import NoOp
+from resolver.memory.condensers.pipeline import Pipeline
+from resolver.memory.condensers.recent import RecentEvents
+from resolver.memory.condensers.summaries import FreeNotes
+from resolver.memory.condensers.summarizing import LLMSummarizing, StructuredSummary
+from resolver.memory.condensers.view import AgentLog
+from resolver.memory.condensers.window import ConversationWindow
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What condensers are made of. ask: the condenser's model, opened where one is needed.
+    writes: whether the default has notes written by it as well."""
+
+    bound: SizeBound
+    ask: Callable[[], Asker]
+    writes: bool = False
+
+
+def _importance(parts: Parts, **given: int) -> Condenser:
+    writer = FreeNotes(parts.ask()) if parts.writes else None
+    return Importance(parts.bound, writer, **given)
+
+
+MAKERS: Mapping[str, Callable[..., Condenser]] = {
+    NOTHING: lambda _: NoOp(),
+    "recent": lambda _, **given: RecentEvents(**given),
+    "masking": lambda _, **given: ObservationMasking(**given),
+    "browser": lambda _, **given: BrowserOutputs(**given),
+    "amortized": lambda _, **given: AmortizedForgetting(**given),
+    "window": lambda parts, **given: ConversationWindow(parts.bound, **given),
+    "summarizing": lambda parts, **given: LLMSummarizing(parts.bound, parts.ask(), **given),
+    "attention": lambda parts, **given: LLMAttention(parts.bound, parts.ask(), **given),
+    "structured": lambda parts, **given: StructuredSummary(parts.bound, parts.ask(), **given),
+    "importance": _importance,
+}
+"""The names are those of `resolver.config.condenser_names`, which says what each takes."""
+
+
+def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
+    """The condenser that the stages make up. Where a model says that the conversation does not
+    fit and they can do no more, a window of it is kept; `none` alone has not even that."""
+    made = [MAKERS[stage.name](parts, **stage.parameters) for stage in stages]
+    if all(stage.name == NOTHING for stage in stages):
+        return NoOp()
+    return Pipeline(*made, ConversationWindow(parts.bound, only_asked=True))
+
+
+class Condensing:
+    """A condenser at work on the log of one agent."""
+
+    def __init__(self, condenser: Condenser) -> None:
+        self._condenser = condenser
+        self._log = AgentLog()
+
+    def condense(self, state: State) -> Condensation | None:
+        """A Condensation to add to the stream, or None as of `Condenser.condense`."""
+        return self._condenser.condense(self._log.view(state))

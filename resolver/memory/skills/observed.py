@@ -1,0 +1,185 @@
+"""What of a log decides which skills are told: the words of people, the files that were touched and
+changed, and what was loaded already. Kept up to date by looking at the new events only.
+"""
+
+import posixpath
+import re
+from collections.abc import Collection, Sequence
+
+from resolver.config.templates import render
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import Source
+from resolver.events.log import Event
+from resolver.events.state import State
+from resolver.models.run import Task, Trigger, TriggerKind
+from resolver.security.shell.code import written_in
+from resolver.security.shell.places import WrittenPaths
+from resolver.security.shell.writes import written_paths
+
+MAX_COMMAND = 20_000
+"""Characters of a command in which names of files are looked for."""
+
+_NAME = re.compile(r"[\w./@+~-]+")
+_REQUEST = re.compile(r"--- begin request (\w+) ---\n(.*?)\n--- end request \1 ---", re.DOTALL)
+_HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
+_PAGES_ONLY = frozenset({"think", "browser", "execute_browse", "finish"})
+
+
+class ObservedText:
+    """A reading of one state.
+
+    files: the repository's. roots: its paths in the sandboxes of the log.
+    What is new since the last look:
+    requests: words that say what is wanted: the instruction, the title, the labels, later messages.
+    mentions: words around them: the issue's text, its comments, the issues that are linked.
+    touched: paths from the root that were opened, changed or named in a command.
+    changed: those that were changed.
+
+    trigger: what the run was asked for; None in a delegate's log.
+    loaded: by the name of what was told, its size in characters.
+    tools: what the agent was offered. asked: the model has replied.
+    """
+
+    def __init__(self, files: Collection[str], roots: Sequence[str]) -> None:
+        self._files = files
+        self._folders = {folder for path in files for folder in _folders_of(path)}
+        self._roots = tuple(root.rstrip("/") for root in roots if root.rstrip("/"))
+        self._seen = 0
+        self._last: Event | None = None
+        self._clear()
+
+    def look(self, state: State) -> bool:
+        """Take in what is new. True when it is another state than the last time, or the first."""
+        events = state.events
+        anew = (
+            not self._seen or len(events) < self._seen or events[self._seen - 1] is not self._last
+        )
+        if anew:
+            self._seen = 0
+            self._clear()
+        for new in (self.requests, self.mentions, self.touched, self.changed):
+            new.clear()
+        for event in events[self._seen :]:
+            self._take(event)
+        self._seen = len(events)
+        self._last = events[-1] if events else None
+        return anew
+
+    @property
+    def works_on_code(self) -> bool:
+        """Whether the agent has anything to do with files: others are told nothing of them."""
+        return bool(set(self.tools) - _PAGES_ONLY)
+
+    def _clear(self) -> None:
+        self.requests: list[str] = []
+        self.mentions: list[str] = []
+        self.touched: list[str] = []
+        self.changed: list[str] = []
+        self.trigger: Trigger | None = None
+        self.loaded: dict[str, int] = {}
+        self.tools: tuple[str, ...] = ()
+        self.asked = False
+        self._touched: set[str] = set()
+        self._changed: set[str] = set()
+        self._folder = ""
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case life.RunStarted(task=task):
+                self.trigger = task.trigger
+                self.requests.append(_request_of(task))
+                self.mentions.append(_mentions_of(task))
+                for file in task.pull.files if task.pull else ():
+                    self._change(file.path)
+            case life.SystemPrompt(tools=tools):
+                self.tools = self.tools or tools
+            case life.ModelReplied():
+                self.asked = True
+            case a.Message(source=Source.USER, cause=None, content=content):
+                self._take_message(content)
+            case a.FileRead(path=path):
+                self._touch(self._from_root(path))
+            case a.FileWrite(path=path) | a.FileEdit(path=path):
+                self._change(path)
+            case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
+                self._take_names(text)
+                self._take_written(written_paths(text))
+            case a.IPythonRunCell(source=Source.AGENT, code=text):
+                self._take_names(text)
+                self._take_written(written_in(text))
+            case o.CmdOutput(cwd=cwd) if cwd:
+                self._folder = self._from_root(cwd)
+            case o.RecallResult(name=name, content=content) if name:
+                self.loaded[name] = self.loaded.get(name, 0) + len(content)
+            case _:
+                pass
+
+    def _take_message(self, content: str) -> None:
+        """The words of a person. The run's first message tells the task, which is known; around
+        others stand words of the templates, which ask for nothing."""
+        if self.trigger is not None and not self.asked:
+            return
+        request = _REQUEST.search(content)
+        if request:
+            content = request[2]
+        before, _, after = render("agent/delegated_task.md.j2", task=_HOLE).strip().partition(_HOLE)
+        self.requests.append(content.removeprefix(before).removesuffix(after))
+
+    def _take_names(self, text: str) -> None:
+        """The files and folders of the repository that a command or a cell names."""
+        for name in _NAME.findall(text[:MAX_COMMAND]):
+            if "/" in name or "." in name or name in self._files or name in self._folders:
+                path = self._from_folder(name)
+                if path in self._files or path in self._folders:
+                    self._touch(path)
+
+    def _take_written(self, what: WrittenPaths) -> None:
+        for path in what.paths:
+            self._change(self._from_folder(path))
+
+    def _change(self, path: str) -> None:
+        path = self._from_root(path)
+        self._touch(path)
+        if path and path not in self._changed:
+            self._changed.add(path)
+            self.changed.append(path)
+
+    def _touch(self, path: str) -> None:
+        if path and path not in self._touched:
+            self._touched.add(path)
+            self.touched.append(path)
+
+    def _from_folder(self, path: str) -> str:
+        """The path from the root, of one that is given from where the shell stands."""
+        return self._from_root(posixpath.join(f"/{self._folder}", path) if self._folder else path)
+
+    def _from_root(self, path: str) -> str:
+        """The path from the repository's root; "" for the root and for what is outside of it."""
+        for root in self._roots:
+            if path == root or path.startswith(f"{root}/"):
+                path = path[len(root) :]
+                break
+        clean = posixpath.normpath(path.lstrip("/") or ".")
+        return "" if clean == "." or clean.startswith("..") else clean
+
+
+def _request_of(task: Task) -> str:
+    # who wakes the run by a failed check has said nothing: the words are a template's
+    is_said = task.trigger.kind is not TriggerKind.CHECK_FAILED
+    instruction = task.trigger.instruction if is_said else ""
+    return "\n\n".join((instruction, task.title, *task.labels))
+
+
+def _mentions_of(task: Task) -> str:
+    said = (comment.body for comment in task.comments if not comment.is_ours)
+    linked = (
+        [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
+    )
+    return "\n\n".join((task.body, *said, *linked))
+
+
+def _folders_of(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -1,0 +1,1 @@
+"""Domain values that several packages share."""

@@ -1,0 +1,77 @@
+"""Commits of ours on branches: a new branch of its own, or the end of one that is there."""
+
+from pathlib import Path
+
+from resolver.config.retries import RetryPolicy
+from resolver.errors import BranchTaken, ForgeError
+from resolver.events.run_log import BRANCH_STAGE
+from resolver.git.branch_names import branch_name, free_branch
+from resolver.git.push import push_onto
+from resolver.models.run import TriggerKind
+from resolver.publishing.commit_builder import CommitBuilder
+from resolver.publishing.signed_commits import push_signed_commits
+
+ATTEMPTS = 5
+"""How often it is tried again when somebody writes a branch at the same moment."""
+
+
+def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
+    """Publish the commit under a free branch name; the name, and the commit as it is there.
+
+    The name is in the log before anything is pushed: a killed attempt's branch is found again.
+    """
+    request, forge = making.request, making.forge
+    task = request.task
+    number, kind = task.trigger.subject, "pull" if task.pull else "issue"
+    wanted = branch_name(task.title, number, of=kind)
+    intended = request.log.intended_branch(request.run) if request.log else None
+    if intended and (placed := _create(making, commit, intended)):
+        return intended, placed
+    taken = forge.branches(wanted)
+    if taken:
+        forge.discard_abandoned(wanted, request.run)
+        earlier = request.continuation
+        if earlier is not None and earlier.publishes:
+            forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
+        taken = forge.branches(wanted)
+    for _ in range(ATTEMPTS):
+        branch = free_branch(taken, wanted)
+        if request.log:
+            request.log.stage(BRANCH_STAGE, branch, 0.0)
+        if placed := _create(making, commit, branch):
+            return branch, placed
+        taken = {*taken, branch}
+    raise ForgeError(f"no free branch name like {wanted} was found", "delete old agent/ branches")
+
+
+def _create(making: CommitBuilder, commit: str, branch: str) -> str:
+    """Make `branch` hold the commit; the one that it then holds, "" when that is something else."""
+    request, workspace, source = making.request, making.workspace, making.request.task.source
+    try:
+        if request.trigger.kind is TriggerKind.LOCAL:
+            workspace.write_branch(Path(source), branch, commit)
+        elif signed := push_signed_commits(making, commit, branch, ""):
+            return signed
+        else:
+            retries = RetryPolicy(request.settings.write_retry_seconds)
+            workspace.push(commit, branch, source, request.credential(), retries)
+    except BranchTaken:
+        return ""
+    return commit
+
+
+def advance_branch(making: CommitBuilder, commit: str, branch: str, url: str, previous: str) -> str:
+    """Move `branch` at `url` on from `previous` to the commit, which builds on that; the one that
+    it then holds, "" when it holds something else by now. Raises PushRefused where the server does
+    not take it."""
+    credential = making.request.credential()
+    try:
+        # nobody but a fork's owner makes commits there by the API
+        own = url == making.request.task.source
+        if own and (signed := push_signed_commits(making, commit, branch, previous)):
+            return signed
+        retries = RetryPolicy(making.request.settings.write_retry_seconds)
+        push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
+    except BranchTaken:
+        return ""
+    return commit

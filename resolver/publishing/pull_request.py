@@ -1,0 +1,201 @@
+"""Publishes a change: commit, branch, pull request."""
+
+import time
+from collections.abc import Iterator
+
+from resolver.config.templates import render
+from resolver.errors import ForgeError, PushRefused
+from resolver.git.branch_names import PREFIX
+from resolver.git.merge import is_ancestor
+from resolver.git.push import fetch_tip
+from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
+from resolver.models.run import Publication, PullRequest, TriggerKind
+from resolver.publishing.apply_to_branch import apply_to_branch, change_since
+from resolver.publishing.branches import advance_branch, create_branch
+from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
+from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_on_pull
+from resolver.publishing.request import PublishRequest, PushedChange
+from resolver.publishing.update_branch import publish_merge
+
+
+def describe_unpublished(request: PublishRequest) -> Publication:
+    """Return the text that the pull request would have, for a run that publishes nothing."""
+    title, body = pull_request_title(request.report), pull_request_body(request.report)
+    return Publication(pull_request=PullRequest(title=title, body=body))
+
+
+def publish(making: CommitBuilder) -> Iterator[Publication]:
+    """Commit, push, open the pull request. Yield what is public after each step, so that nothing of
+    it is lost when the next one fails. Each step finds what an earlier attempt has already done.
+    """
+    started = time.monotonic()
+    if making.workspace.pull is None:
+        pushed = _add(making) or _new(making)
+    elif making.workspace.pull.conflicts:
+        pushed = publish_merge(making)
+    else:
+        pushed = publish_on_pull(making)
+    yield from propose(making, pushed, started)
+
+
+def propose(
+    making: CommitBuilder, pushed: PushedChange, started: float, *, describes: bool = True
+) -> Iterator[Publication]:
+    """Open the pull request of a pushed change, or bring the text of the one it was added to up to
+    date. started: when publishing did, on the monotonic clock. describes: whether the text of the
+    pull request says what is new."""
+    publication = pushed.publication
+    yield publication
+    if publication.how == "unchanged":
+        return
+    if pushed.propose_onto:
+        publication = _opened(making, pushed)
+        yield publication
+    elif describes and publication.how in {"pushed", "updated"}:
+        publication = _described(making, publication)
+        yield publication
+    if making.request.log:
+        pull = publication.pull_request
+        where = (pull.url if pull else "") or publication.branch or ""
+        making.request.log.stage("published", where, time.monotonic() - started)
+
+
+def _opened(making: CommitBuilder, pushed: PushedChange) -> Publication:
+    request, publication = making.request, pushed.publication
+    report = request.report_with(publication)
+    task = request.task.model_copy(update={"base_branch": pushed.propose_onto})
+    proposed = report.model_copy(update={"task": task})
+    opened = making.forge.open_pull_request(proposed, publication.branch or "")
+    return publication.model_copy(update={"pull_request": opened})
+
+
+def _described(making: CommitBuilder, publication: Publication) -> Publication:
+    """With the text of the pull request that the change was pushed to, where that is ours: it says
+    what is new. That it can't be written is said, and undoes nothing."""
+    try:
+        pull = making.forge.bring_up(making.request.report_with(publication))
+    except ForgeError as error:
+        making.request.notices.append(f"{error.what}; {error.next_step}")
+        return publication
+    return publication.model_copy(update={"pull_request": pull}) if pull else publication
+
+
+def _new(making: CommitBuilder) -> PushedChange:
+    request, base = making.request, making.workspace.base
+    made = making.commit(request.patch.tree, base)
+    local = request.trigger.kind is TriggerKind.LOCAL
+    if request.settings.base_moved != "leave" and not local and request.task.follows is None:
+        made = _on_newest(making, base) or made
+    branch, placed = create_branch(making, made)
+    return _proposed(making, Publication(branch=branch, commit=placed))
+
+
+def _proposed(making: CommitBuilder, publication: Publication) -> PushedChange:
+    return PushedChange(publication, propose_onto=making.request.task.base_branch)
+
+
+def _on_newest(making: CommitBuilder, base: str) -> str | None:
+    """The commit together with what the base branch has got since; None where nothing is to be done
+    about that, or nothing can be."""
+    request = making.request
+    task, patch, credential = request.task, request.patch, request.credential()
+    tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
+    if tip is None or tip == base:
+        return None
+    made = making.onto(PlannedChange(base, patch.tree), tip)
+    if made is None or made == tip:
+        told = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
+        request.notices.append(told.strip())
+        return None
+    return made
+
+
+def _add(making: CommitBuilder) -> PushedChange | None:
+    """One more commit on the branch of the run that this one goes on from, or of the open pull
+    request that the work adds to.
+
+    None when there is no such branch to add to. Where there was one, a warning says why: its pull
+    request is merged or closed, or somebody else has pushed to it what does not go together with
+    the change by itself; their work is left alone.
+    """
+    request, earlier = making.request, _earlier(making)
+    if not earlier.branch or not earlier.commit or not earlier.pull_request:
+        return None
+    if not earlier.branch.startswith(PREFIX):
+        return None  # a record that says so is none of ours
+    if making.forge.open_head(earlier.branch) is None:
+        return _instead(making, earlier)
+    try:
+        return _proposed(making, _landed(making, earlier, earlier.branch, earlier.commit))
+    except BranchUnavailable as missed:
+        _not_added(request, earlier, missed.why)
+        return None
+    except PushRefused as refused:
+        if not refused.of_branch:
+            raise
+        _not_added(request, earlier, "protected")
+        return None
+
+
+def _landed(making: CommitBuilder, earlier: Publication, branch: str, known: str) -> Publication:
+    """Raises Missed with the word that the template knows."""
+    git, source = making.workspace.git, making.request.task.source
+
+    def tip_of() -> str:
+        tip = fetch_tip(git, source, branch, making.request.credential())
+        if tip is None or not is_ancestor(git, known, tip):
+            raise BranchUnavailable("rewritten")
+        return tip
+
+    def push(commit: str, tip: str) -> str:
+        return advance_branch(making, commit, branch, source, tip)
+
+    tip_of()  # brings what is public into the clone
+    change = change_since(making, earlier)
+    landed = apply_to_branch(making, change, branch, tip_of, push) if change else None
+    if landed is None:
+        raise BranchUnavailable("moved")
+    if landed.how == "unchanged":
+        there = {"how": "unchanged", "commit": landed.commit, "comment_url": None}
+        return earlier.model_copy(update=there)
+    return Publication(branch=branch, commit=landed.commit, how="added")
+
+
+def _instead(making: CommitBuilder, earlier: Publication) -> PushedChange | None:
+    """What is left to be made public where the pull request is merged or closed by now: what was
+    asked for by itself, on top of the base branch. None where that is to be all of the work."""
+    request, task = making.request, making.request.task
+    if task.follows is None or earlier.commit != task.follows.head:
+        _not_added(request, earlier, "closed")
+        return None
+    credential = request.credential()
+    tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
+    made = making.replayed(task.follows.head, tip) if tip else None
+    if made is None:
+        _not_added(request, earlier, "closed")
+        return None
+    if made == tip:
+        return PushedChange(earlier.model_copy(update={"how": "unchanged"}))
+    _not_added(request, earlier, "left")
+    branch, placed = create_branch(making, made)
+    return _proposed(making, Publication(branch=branch, commit=placed))
+
+
+def _earlier(making: CommitBuilder) -> Publication:
+    """What is added to; nothing of it is set where the work stands by itself."""
+    continuation, follows = making.request.continuation, making.request.task.follows
+    if continuation and continuation.publication.pull_request:
+        return continuation.publication
+    if follows is None:
+        return Publication()
+    pull = PullRequest(title=follows.title, body="", number=follows.number, url=follows.url)
+    tree = making.workspace.tree(follows.head)
+    return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
+
+
+def _not_added(request: PublishRequest, earlier: Publication, why: str) -> None:
+    pull = earlier.pull_request
+    told = render(
+        "run/not_added.md.j2", why=why, number=pull.number if pull else None, branch=earlier.branch
+    )
+    request.notices.append(told.strip())

@@ -1,0 +1,273 @@
+"""The change to a pull request made public: a commit on the branch that it comes from, for whoever
+it is of. Where that can't be, a pull request beside it, or the patch in words.
+"""
+
+from dataclasses import replace
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
+from resolver.git.merge import format_patch, is_ancestor, merge_base
+from resolver.git.policy import protected_in
+from resolver.git.push import fetch_tip, require_push
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.models.pull_request import PullRequestContext, PullRequestSource
+from resolver.models.run import How, Publication, PullRequest
+from resolver.publishing.apply_to_branch import apply_to_branch, change_since
+from resolver.publishing.branches import advance_branch, create_branch
+from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
+from resolver.publishing.request import PushedChange
+
+_APART = "that does not go together with the change by itself"
+
+MOST_PATCH = 30_000
+"""Bytes of a patch that a comment shows; a longer one is only kept."""
+
+
+class BranchUnavailable(Exception):
+    """The pull request's branch is not to be had for the change.
+
+    why: the end of a sentence that begins with "because". is_there: it can still be merged into.
+    """
+
+    def __init__(self, why: str, *, is_there: bool = True) -> None:
+        super().__init__(why)
+        self.why = why
+        self.is_there = is_there
+
+
+def _require_branch(settings: Settings, pull: PullRequestContext) -> None:
+    """Raise Missed for a branch that is never pushed to: what goes there is reviewed first."""
+    if pull.is_fork:
+        return
+    kept = {
+        settings.base_branch: "where work is merged into, as base_branch has it",
+        pull.default_branch: "the default branch",
+    }
+    if pull.head_branch and pull.head_branch in kept:
+        raise BranchUnavailable(
+            f"{pull.head_branch} is {kept[pull.head_branch]}, which I never push to"
+        )
+
+
+def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
+    """With the branch that the pull request comes from by now. Raises Missed when there is none to
+    push to."""
+    pull = pull_of(making)
+    if pull.number != making.request.trigger.subject:
+        raise LogError(
+            f"the log is about #{pull.number}, and not about where it was asked to go on",
+            "make the request anew",
+        )
+    source = making.forge.heads().source(pull.number)
+    now = pull.model_copy(
+        update={
+            "head_repository": source.repository,
+            "head_branch": source.branch,
+            "is_fork": source.is_fork,
+        }
+    )
+    if not source.is_open:
+        raise BranchUnavailable("it is merged or closed by now", is_there=False)
+    _require_branch(making.request.settings, now)
+    if source.is_protected:
+        raise BranchUnavailable(f"its branch {source.branch} is protected")
+    if source.is_fork:
+        _require_fork(making.request.settings, source)
+    return replace(making, workspace=replace(making.workspace, pull=now))
+
+
+def require_way(making: CommitBuilder) -> None:
+    """Raise Missed where nothing can be pushed to the branch that the pull request comes from, as
+    far as is known before it is tried."""
+    making = refresh_pull_request(making)
+    pull = pull_of(making)
+    if not pull.is_fork:
+        return
+    git, credential = making.workspace.git, making.request.credential()
+    try:
+        require_push(git, pull.head, pull.head_branch, url_of(making), credential)
+    except PushRefused as refused:
+        raise _not_taken(pull, refused) from refused
+
+
+def _not_taken(pull: PullRequestContext, refused: PushRefused) -> BranchUnavailable:
+    where = f"{pull.head_branch} of {pull.head_repository}"
+    return BranchUnavailable(f"GitHub did not take the push to {where}: {refused.why}")
+
+
+def _require_fork(settings: Settings, source: PullRequestSource) -> None:
+    if not source.repository:
+        raise BranchUnavailable("its repository is gone", is_there=False)
+    if settings.fork_changes != "push":
+        raise BranchUnavailable("nothing is pushed to forks here")
+    if not source.can_modify:
+        raise BranchUnavailable("its author does not let maintainers edit the fork's branch")
+
+
+def url_of(making: CommitBuilder) -> str:
+    """Where the branch of the pull request is fetched from and pushed to."""
+    pull = pull_of(making)
+    server = making.request.settings.github_server_url.rstrip("/")
+    return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.request.task.source
+
+
+def publish_on_pull(making: CommitBuilder) -> PushedChange:
+    """The change, as one commit on top of what the pull request's branch holds."""
+    change = PlannedChange(pull_of(making).head, making.request.patch.tree)
+    try:
+        making = refresh_pull_request(making)
+        change = change_of(making)
+        return PushedChange(_land(making, change))
+    except BranchUnavailable as missed:
+        return separate_branch(making, making.commit(change.tree, change.parent), missed)
+
+
+def _land(making: CommitBuilder, change: PlannedChange) -> Publication:
+    branch = pull_of(making).head_branch
+    landed = apply_to_branch(
+        making,
+        change,
+        branch,
+        lambda: tip_of(making),
+        lambda commit, tip: push_change(making, commit, tip),
+    )
+    if landed is None:
+        raise BranchUnavailable(f"somebody has pushed to {branch} meanwhile, and {_APART}")
+    return published_change(making, landed.commit, landed.how)
+
+
+def pull_of(making: CommitBuilder) -> PullRequestContext:
+    """The pull request that the work is on."""
+    pull = making.workspace.pull
+    assert pull is not None
+    return pull
+
+
+def change_of(making: CommitBuilder) -> PlannedChange:
+    """What is to be added to the branch: what has changed since an earlier run of the same work
+    where the branch has its commit, else since what was checked out. Raises Missed where an earlier
+    run's part can't be told from the rest."""
+    request, pull = making.request, pull_of(making)
+    continuation, patch = request.continuation, request.patch
+    git, whole = making.workspace.git, PlannedChange(pull.head, patch.tree)
+    public = continuation.publication if continuation else Publication()
+    if not public.commit or not is_ancestor(git, public.commit, tip_of(making)):
+        return whole
+    if not is_ancestor(git, pull.head, public.commit) or public.commit == pull.head:
+        return whole
+    change = change_since(making, public)
+    if change is None:
+        raise BranchUnavailable(
+            f"others have pushed to {pull.head_branch} in between, and {_APART}"
+        )
+    return change
+
+
+def tip_of(making: CommitBuilder) -> str:
+    """What the branch holds now. Raises Missed where it is gone, or a fork can't be read."""
+    pull = pull_of(making)
+    try:
+        credential = making.request.credential()
+        tip = fetch_tip(making.workspace.git, url_of(making), pull.head_branch, credential)
+    except WorkspaceError as error:
+        if not pull.is_fork:
+            raise
+        raise BranchUnavailable(f"the fork can't be read ({error.what})") from error
+    if tip is None:
+        raise BranchUnavailable(f"its branch {pull.head_branch} is gone", is_there=False)
+    return tip
+
+
+def push_change(making: CommitBuilder, commit: str, tip: str) -> str:
+    """Move the pull request's branch on from `tip`; the commit that it then holds, "" when it was
+    moved meanwhile. Raises Missed where the server does not take it, and it may be taken
+    elsewhere."""
+    pull = pull_of(making)
+    try:
+        return advance_branch(making, commit, pull.head_branch, url_of(making), tip)
+    except PushRefused as refused:
+        if not (pull.is_fork or refused.of_branch):
+            raise
+        raise _not_taken(pull, refused) from refused
+
+
+def separate_branch(
+    making: CommitBuilder, commit: str, missed: BranchUnavailable, *, merges: bool = False
+) -> PushedChange:
+    """The commit elsewhere: on a branch of its own that a pull request is to be opened from, or as
+    a patch. merges: a patch can't say what a merge is."""
+    request, pull = making.request, pull_of(making)
+    if pull.is_fork and (why := why_no_branch(making, commit, missed)):
+        if merges:
+            raise ForgeError(
+                f"#{pull.number} can't be brought up to date from here, because {why}",
+                f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
+            )
+        patch = format_patch(making.workspace.git, commit, MOST_PATCH)
+        return PushedChange(
+            Publication(
+                pull_request=describe_published_change(making),
+                how="patch",
+                patch=_shown(patch),
+                why=why,
+            )
+        )
+    onto = not pull.is_fork and missed.is_there
+    base = pull.head_branch if onto else pull.base_branch
+    told = render("run/beside.md.j2", pull=pull, why=missed.why, base=base, onto=onto)
+    request.notices.append(told.strip())
+    branch, placed = create_branch(making, commit)
+    publication = Publication(branch=branch, commit=placed, how="beside", why=missed.why)
+    return PushedChange(publication, propose_onto=base)
+
+
+def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable) -> str:
+    """Why work on a fork's pull request is no branch of this repository, "" where it can be one.
+
+    There its workflows would run with this repository's rights: all that the branch has and its
+    base hasn't is held against the policy, the fork's own changes as well.
+    """
+    pull, settings, workspace = pull_of(making), making.request.settings, making.workspace
+    if settings.fork_changes != "branch":
+        return missed.why
+    base = merge_base(workspace.git, pull.base, commit) or pull.merge_base
+    found = protected_in(workspace, base, workspace.tree(commit), settings.protected_paths)
+    if not found:
+        return ""
+    return (
+        f"a branch of this repository would bring the fork's changes of protected files here: "
+        f"{found}"
+    )
+
+
+def _shown(patch: bytes | None) -> str:
+    """The patch as a comment can carry it without a change, "" where it can't."""
+    try:
+        text = (patch or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    return "" if with_invisible_shown(text) != text or "\r" in text else text
+
+
+def published_change(making: CommitBuilder, commit: str, how: How) -> Publication:
+    """What is told of a commit on the pull request's branch."""
+    request, pull = making.request, pull_of(making)
+    where = pull.head_repository or request.task.trigger.repository
+    server = request.settings.github_server_url.rstrip("/")
+    return Publication(
+        branch=pull.head_branch,
+        commit=commit,
+        pull_request=describe_published_change(making),
+        how=how,
+        repository=where if pull.is_fork else "",
+        commit_url=f"{server}/{where}/commit/{commit}",
+    )
+
+
+def describe_published_change(making: CommitBuilder) -> PullRequest:
+    """The pull request that the work is on. Its own text is not ours, and is not told."""
+    task, pull = making.request.task, pull_of(making)
+    return PullRequest(
+        title=task.title, body="", number=pull.number, url=task.url or None, draft=pull.is_draft
+    )

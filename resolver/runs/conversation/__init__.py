@@ -1,0 +1,1 @@
+"""Conversation of a run with people: progress and final comments, commands and confirmations."""

@@ -1,0 +1,332 @@
+"""What a door does with a comment that is a command: whose thread it is about, whether a run at
+work has taken it, and the word to the person when there is nothing to steer.
+"""
+
+import heapq
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.config.temporary_directory import temporary_directory
+from resolver.errors import ForgeError, LogError, NotAllowed, Refused, RunStopped, WorkspaceError
+from resolver.git.git import Credential
+from resolver.github.comments.report import Report, failure_from_error
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Command, Continuation, Trigger, TriggerKind
+from resolver.runs.common import github_forge
+from resolver.runs.conversation.control import authorize_steering
+from resolver.runs.conversation.help import post_help
+from resolver.runs.conversation.ticks import apply_dashboard_tick
+from resolver.runs.conversation.watch import CommentWatch
+from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.runs.resuming.archive import archive_log, fetch_newest_first
+from resolver.runs.resuming.continuation import (
+    DECIDES,
+    NOTHING_KEPT,
+    NOTHING_WAITS,
+    EarlierRun,
+    continue_from_log,
+    has_change,
+    is_running,
+    is_waiting_for_person,
+    newest_unpublished,
+)
+from resolver.runs.stages import RunRequest, RunResult
+from resolver.runs.wiring.sandbox import RunHost
+
+logger = logging.getLogger("resolver.runs.conversation.commands")
+
+GOES_ON = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
+"""The commands that start a run where none is at work."""
+
+TAKES_UP = GOES_ON | DECIDES
+"""The commands that go on from an earlier run's log."""
+
+LOOKS = 1.5
+"""How many times the watcher's interval a job waits for the run at work to take a command."""
+
+
+def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
+    """The trigger, about its issue where it was asked on a pull request of ours.
+
+    issue: when it is known. What the event says of the pull request is not the issue's text.
+    """
+    if not trigger.is_pull_request or trigger.number is None or trigger.ticked is not None:
+        return trigger  # a box says itself what it is about
+    if issue is None:
+        try:
+            origin = forge.origin(trigger.number)
+        except ForgeError as error:
+            logger.warning("%s", error.what)  # the run meets the same trouble, and tells of it
+            return trigger
+        if origin is None:
+            return trigger
+        issue = origin[0]
+    if issue == trigger.number:
+        return trigger  # the last work was on the pull request itself
+    return trigger.model_copy(update={"issue": issue, "snapshot": None})
+
+
+def taken_elsewhere(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
+    """Whether a run at work in another process takes the command, within about `seconds`."""
+    end = time.monotonic() + LOOKS * seconds
+    while not forge.is_confirmed(trigger):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(min(2.0, max(0.1, seconds / 5)))
+    return True
+
+
+def refusal(
+    trigger: Trigger, running: Trigger | None, forge: GitHubForge, settings: Settings
+) -> Refused | None:
+    """Why the person may not ask this, None when they may."""
+    try:
+        authorize_steering(trigger, running, forge, settings.who_may)
+    except Refused as refused:
+        return refused
+    return None
+
+
+@dataclass(frozen=True)
+class CommentCommandResult:
+    """A command that starts no run. said: for the job's log."""
+
+    said: str
+    state: str
+    exit_code: int = 0
+
+
+def answer_in_job(
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: RunHost
+) -> CommentCommandResult | None:
+    """What comes of a command that has started a job of its own, where the run that it may be for
+    is at work in another job; None when this job is to do a run."""
+    if trigger.ticked is not None:
+        said = apply_dashboard_tick(
+            trigger, run, forge, settings, ledger_for_trigger(trigger, settings, host)
+        )
+        return CommentCommandResult(said, "ticked") if said else None
+    refused = refusal(trigger, None, forge, settings)
+    if trigger.command is Command.HELP and refused is None:
+        post_help(trigger, forge, settings)
+        return CommentCommandResult("What can be asked is told in a comment.", "help")
+    goes_on = trigger.command in GOES_ON
+    if refused is not None and goes_on:
+        return None  # as any request for a run, it is refused on the way
+    steers = trigger.command not in {Command.HELP, Command.PUBLISH}
+    if steers and taken_elsewhere(trigger, forge, settings.control_poll):
+        return CommentCommandResult("The run at work has taken it.", "taken")
+    if refused is not None:
+        report_refused_command(trigger, run, refused, forge, settings)
+        return CommentCommandResult(refused.what, "refused", refused.exit_code)
+    if about_kept(trigger):
+        goes_on = _archived_is_meant(trigger, run, settings, host)
+    if goes_on:
+        return None
+    report_no_active_run(trigger, forge, settings)
+    return CommentCommandResult("No run is at work on this.", "nothing")
+
+
+def about_kept(trigger: Trigger) -> bool:
+    """Whether it is about something that an earlier run has left: an action that waits, or a
+    change that is not public."""
+    return trigger.command in DECIDES or trigger.command is Command.PUBLISH
+
+
+def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
+    """Whether the earlier run has left what such a command is about."""
+    if earlier is None:
+        return False
+    return (
+        has_change(earlier)
+        if trigger.command is Command.PUBLISH
+        else is_waiting_for_person(earlier)
+    )
+
+
+def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
+    with temporary_directory() as folder:
+        try:
+            _, earlier = newest_work(trigger, run, settings, host, Path(folder))
+        except (WorkspaceError, LogError, ForgeError) as error:
+            logger.warning("%s", error.what)
+            return False
+        return is_meant(trigger, earlier)
+
+
+def report_refused_command(
+    trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
+) -> None:
+    """The refusal as for any other request: once for a person and a thread, or not at all where
+    the operator wants it so."""
+    if isinstance(refused, NotAllowed) and settings.refusals == "silent":
+        logger.warning("refused: %s", refused.what)
+        return
+    forge.comment(
+        Report(
+            trigger=trigger, run=run, mention=settings.mention, failure=failure_from_error(refused)
+        )
+    )
+
+
+def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
+    """One line, because the person waits for something to stop or to pause."""
+    forge.acknowledge(trigger)
+    text = render(
+        "comments/nothing_at_work.md.j2",
+        stops=trigger.command is Command.STOP,
+        decides=trigger.command in DECIDES,
+        publishes=trigger.command is Command.PUBLISH,
+        mention=settings.mention,
+    )
+    forge.say(trigger, text.strip())
+
+
+def source_of(settings: Settings, repository: str) -> str:
+    """Where a repository is cloned from and pushed to."""
+    return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
+
+
+def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> LedgerRef:
+    """The ledger of the repository's runs."""
+
+    def credential() -> Credential | None:
+        return host.tokens.credential(settings, trigger.repository)
+
+    return LedgerRef(source_of(settings, trigger.repository), credential)
+
+
+def archived(
+    trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
+) -> Iterator[EarlierRun]:
+    """The logs that the repository keeps for the request's issue, newest first, from before `run`;
+    each is fetched when it is asked for. Raises WorkspaceError, LogError or ForgeError."""
+    if trigger.subject is None:
+        return iter(())
+    url = source_of(settings, trigger.repository)
+    credential = host.tokens.credential(settings, trigger.repository)
+    return fetch_newest_first(url, credential, trigger.subject, folder, before=run)
+
+
+def newest_work(
+    trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
+) -> tuple[Trigger, EarlierRun | None]:
+    """`newest_of` what the repository keeps. Raises as `archived`."""
+
+    def runs(asked: Trigger) -> Iterator[EarlierRun]:
+        return archived(asked, run, settings, host, folder / str(asked.subject))
+
+    return newest_of(trigger, runs)
+
+
+def newest_of(
+    trigger: Trigger, runs: Callable[[Trigger], Iterator[EarlierRun]]
+) -> tuple[Trigger, EarlierRun | None]:
+    """What to go on from, with the request as it is about that: on a pull request of ours the last
+    work was on its issue, or on the pull request itself. To publish, it is the newest run of both
+    with a change that is not public, unless a later one of either has published.
+
+    runs: a thread's earlier runs, newest first. Raises what that does.
+    """
+    here = without_log(trigger)
+    publishes = trigger.command is Command.PUBLISH
+    about: dict[str, Trigger] = {}
+
+    def those_of(asked: Trigger) -> Iterator[EarlierRun]:
+        for each in runs(asked):
+            # to go on on the pull request is to go on with work, not with a review of it
+            if publishes or asked is trigger or is_running(each):
+                about[each.run] = asked
+                yield each
+
+    threads = [those_of(trigger)] if here == trigger else [those_of(trigger), those_of(here)]
+    merged = heapq.merge(*threads, key=lambda each: each.run, reverse=True)
+    found = newest_unpublished(merged) if publishes else next(merged, None)
+    return (about[found.run] if found else trigger), found
+
+
+def continued(
+    trigger: Trigger, earlier: EarlierRun | None, settings: Settings, log: Path
+) -> tuple[Continuation | None, tuple[str, ...]]:
+    """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
+    that can't be used, the notice that this is a new run. Raises Refused for a decision about
+    nothing, and for a change that is not there: they never start work."""
+    if earlier is None and trigger.command in DECIDES:
+        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+    if earlier is None and trigger.command is Command.PUBLISH:
+        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
+    if earlier is None:
+        return None, (render("run/no_log.md.j2", why="").strip(),)
+    try:
+        source = source_of(settings, trigger.repository)
+        return continue_from_log(trigger, earlier, source, log), ()
+    except LogError as error:
+        if trigger.command in DECIDES:
+            raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
+        if trigger.command is Command.PUBLISH:
+            raise Refused(f"the change can't be published: {error.what}", NOTHING_KEPT) from error
+        return None, (no_log(error),)
+
+
+def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
+    """The notice that the earlier log can't be used."""
+    return render("run/no_log.md.j2", why=error.what).strip()
+
+
+def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
+    """The job, going on from the last run's log where it was asked to and the repository keeps
+    one; where it keeps none it is told."""
+    if job.trigger.command not in TAKES_UP:
+        return job
+    with temporary_directory() as folder:
+        try:
+            trigger, earlier = newest_work(job.trigger, job.run, settings, job.host, Path(folder))
+        except (WorkspaceError, LogError, ForgeError) as error:
+            if job.trigger.command is Command.PUBLISH:
+                raise
+            logger.warning("%s", error.what)
+            return replace(job, trigger=without_log(job.trigger), notices=(no_log(error),))
+        continuation, notices = continued(trigger, earlier, settings, job.output.log)
+    if continuation is None:
+        trigger = without_log(trigger)
+    return replace(job, trigger=trigger, continuation=continuation, notices=notices)
+
+
+def without_log(trigger: Trigger) -> Trigger:
+    """The request where nothing can be gone on from: on a pull request it is work on that, and not
+    a new beginning on the issue that it came from."""
+    return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
+
+
+def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
+    """The watch for comments that steer this job: on its issue, and where else it was asked.
+    Nobody watches a run that publishes nothing."""
+    trigger = job.trigger
+    watched = job.publish and trigger.kind is not TriggerKind.LOCAL
+    numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
+    return CommentWatch(
+        trigger=trigger,
+        control=job.control,
+        forge=lambda: github_forge(settings, trigger.repository, job.host),
+        numbers=tuple(numbers),
+        settings=settings,
+        seconds=settings.control_poll if watched else 0.0,
+    )
+
+
+def archive(result: RunResult, settings: Settings) -> None:
+    """Keep the run's log with the repository. Failing to is a warning, never a failed run."""
+    job = result.request
+    if result.log is None or not settings.keep_log or job.trigger.subject is None:
+        return
+    url = source_of(settings, job.trigger.repository)
+    try:
+        credential = job.host.tokens.credential(settings, job.trigger.repository)
+        archive_log(job.output.folder, url, credential, job.trigger.subject, job.run)
+    except (WorkspaceError, LogError, ForgeError, RunStopped) as error:
+        logger.warning("the log could not be kept with the repository: %s", error.what)

@@ -1,0 +1,205 @@
+"""The end of a run: its last word on the thread, and what it leaves in its folder. None of it
+raises: what goes wrong here is part of how the run ended.
+"""
+
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
+from resolver.github.comments.report import RunFailure, failure_from_error
+from resolver.github.events.permission import authorize
+from resolver.github.forge import Forge
+from resolver.models.run import Publication, TriggerKind
+from resolver.runs.quotas.admission import record_cost
+from resolver.runs.reporting import (
+    build_report,
+    can_be_published,
+    outage_of,
+    outcome_file_of,
+    publishable,
+)
+from resolver.runs.stages import RunRequest, RunResult, StageValues
+
+logger = logging.getLogger("resolver.runs.conversation.final_comment")
+
+NO_ROOM = frozenset({"locked", "issues_off"})
+"""Causes for which nobody can be told on the thread: the run is as good as it was, and its outcome
+and a job's summary say how it ended."""
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How a run ended, before anybody is told.
+
+    is_silent: its refusal is not told in the conversation: it was told today already, or the
+    operator wants it so.
+    """
+
+    failure: RunFailure | None = None
+    exit_code: int = 0
+    is_silent: bool = False
+
+    def with_failure(self, failure: RunFailure, exit_code: int) -> "Conclusion":
+        """Return the conclusion with one more failure: the first one is what is told."""
+        return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
+
+
+@dataclass(frozen=True)
+class FinalComment:
+    """What the conversation was told. url: of the comment, None when there is none. failed: it was
+    to be told, and could not be, for this cause."""
+
+    conclusion: Conclusion
+    url: str | None = None
+    failed: bool = False
+    cause: Cause = ""
+    warnings: tuple[str, ...] = ()
+
+
+def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
+    """Tell the conversation how the run ended, note its cost, write its output folder, and return
+    its result. Never raises: what goes wrong here is part of how the run ended."""
+    comment = publish_final_comment(values, conclusion, forge)
+    report = build_report(values, comment.conclusion.failure)
+    record_cost(values, report, forge)
+    publication = values.publication
+    if comment.url is not None:
+        publication = publication.model_copy(update={"comment_url": comment.url or None})
+    conclusion = _write_artifacts(values, publication, comment.conclusion)
+    failure, exit_code = conclusion.failure, conclusion.exit_code
+    outcome_file = outcome_file_of(values, publication, failure, exit_code)
+    try:
+        values.request.output.write_outcome(outcome_file)
+    except OSError as error:
+        failed = _unwritten(values, error)
+        failure, exit_code = failure or failed, exit_code or 1
+    values.request.output.close()
+    return RunResult(
+        request=values.current_request,
+        report=report,
+        outcome_file=outcome_file,
+        publication=publication,
+        exit_code=exit_code,
+        outcome=values.outcome,
+        failure=failure,
+        log=values.log,
+        publishable=publishable(values, failure) != "",
+        comment_failed=comment.failed,
+        outage=outage_of(values, failure, comment.cause),
+        warnings=(*values.warnings, *comment.warnings),
+    )
+
+
+def publish_final_comment(
+    values: StageValues, conclusion: Conclusion, forge: Forge
+) -> FinalComment:
+    """Write the one comment that says how the run ended. Failing to is itself a failure of the
+    run."""
+    try:
+        try:
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+        except RunStopped as stopped:
+            # A signal stops once, and this comment is what it leaves room for.
+            failure = values.redact(failure_from_error(stopped))
+            conclusion = conclusion.with_failure(failure, stopped.exit_code)
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+    except (ResolverError, RunStopped) as error:
+        logger.error("run %s could not be told: %s", values.request.run, error.what)
+        told = render("run/untold.md.j2", what=error.what).strip()
+        failure = values.redact(failure_from_error(error))
+        if failure.cause in NO_ROOM:
+            return FinalComment(conclusion, warnings=(told,))
+        publication = values.publication
+        if publication.pull_request is None and publication.review is None:
+            failed = conclusion.with_failure(failure, error.exit_code)
+            return FinalComment(failed, failed=True, cause=failure.cause)
+        # What was made public stays so, and is what the job's page has to name.
+        code = conclusion.exit_code or error.exit_code
+        conclusion = replace(conclusion, exit_code=code)
+        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(told,))
+
+
+def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
+    """Return the URL of the comment, None where there is nothing to tell."""
+    progress, request = values.progress, values.current_request
+    if progress is not None:
+        progress.close()
+    if not request.publish or values.publication.comment_url is not None:
+        return None
+    if conclusion.is_silent and not forge.has_begun(request.trigger):
+        return None  # it was told today, or nothing is to be told
+    untold = progress is None or progress.told is None
+    at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
+    if at_terminal and untold and conclusion.exit_code in {2, 5}:
+        return None  # the person at the terminal is told there, and nobody else asked
+    report = build_report(values, conclusion.failure)
+    return forge.comment(report, values.current_settings.last_word_time)
+
+
+def abandon_run(
+    request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
+) -> RunResult:
+    """Return the result of a run that could not start, for its settings or its folder. Who may
+    start work is told in the conversation; others learn nothing of what is wrong here.
+
+    settings: as far as they can be read.
+    """
+    silent = False
+    try:
+        authorize(request.trigger, forge, settings.who_may)
+        if request.publish:
+            forge.acknowledge(request.trigger)
+    except NotAllowed as refused:
+        logger.warning("%s", refused.what)
+        silent = True
+    values = StageValues(request, settings)
+    return conclude(values, Conclusion(failure_from_error(error), error.exit_code, silent), forge)
+
+
+def failure_of_machine(error: OSError) -> RunFailure:
+    """What the machine would not do, in words for a person."""
+    where = f": {error.filename}" if error.filename else ""
+    if error.errno in _FULL:
+        what = f"the disk of the machine that I work on is full{where}"
+        return RunFailure(kind="error", what=what, next_step="make room on it, then ask again")
+    what = f"the machine that I work on failed ({error.strerror or error!r}){where}"
+    return RunFailure(
+        kind="error", what=what, next_step="see to what is named above, then ask again"
+    )
+
+
+def _write_artifacts(
+    values: StageValues, publication: Publication, conclusion: Conclusion
+) -> Conclusion:
+    """Write the output folder except outcome.json. A part that can't be written leaves out no
+    other; the conclusion says so."""
+    output, log, patch = values.request.output, values.log, values.patch
+    opened = publication.pull_request
+    parts: list[Callable[[], None]] = []
+    if log is not None:
+        parts.append(lambda: output.write_patch(patch.diff if patch else b""))
+    if opened is not None and opened.body:
+        parts.append(lambda: output.write_pull_request(opened))
+    if not can_be_published(values, conclusion.failure):
+        parts.append(output.withdraw_change)
+    if log is not None:
+        parts.append(lambda: output.write_traces(log.state.events))
+        parts.append(log.close)
+    for part in parts:
+        try:
+            part()
+        except OSError as error:
+            conclusion = conclusion.with_failure(_unwritten(values, error), 1)
+    return conclusion
+
+
+def _unwritten(values: StageValues, error: OSError) -> RunFailure:
+    failed = values.redact(failure_of_machine(error))
+    logger.error("run %s could not write its output: %s", values.request.run, failed.what)
+    return failed

@@ -1,0 +1,71 @@
+"""The answer to `@agent help`: what can be asked here. No run, no clone, no model."""
+
+import logging
+import re
+
+from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definitions
+from resolver.config.settings import Settings
+from resolver.config.templates import folder, render
+from resolver.errors import ForgeError
+from resolver.github.github_forge import GitHubForge
+from resolver.github.text.escape import single_line
+from resolver.memory.skills.reading import (
+    MICROAGENTS,
+    OPEN_FORM,
+    SkillSource,
+    read_library,
+    shipped,
+)
+from resolver.memory.skills.skill import Origin
+from resolver.models.run import Trigger
+from resolver.runs.wiring.agents import RESERVED, Callee, callables
+from resolver.runs.wiring.knowledge import Knowledge
+
+logger = logging.getLogger("resolver.runs.conversation.help")
+
+_CELL_END = re.compile(r"(?<!\\)\|")
+"""Ends a cell of a table, in code as well."""
+
+MOST_SKILLS = 12
+"""Files of a folder of skills that are read for a word of help, one request each."""
+
+
+def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
+    """What can be asked, in one comment: the commands, and what the repository brings.
+
+    Once for each request. Raises ForgeError when it can't be said.
+    """
+    forge.acknowledge(trigger)
+    text = render(
+        "comments/help.md.j2",
+        mention=settings.mention,
+        label=settings.label,
+        called=[
+            {"name": each.name, "description": _CELL_END.sub(r"\|", single_line(each.description))}
+            for each in callables(_agents(forge), _skills(forge))
+        ],
+    )
+    forge.say(trigger, text.strip())
+
+
+def _agents(forge: GitHubForge) -> Definitions:
+    files = _files(forge, FOLDER, MOST)
+    return read_definitions(files.get, files, RESERVED)
+
+
+def _skills(forge: GitHubForge) -> list[Callee]:
+    files: dict[str, bytes] = {}
+    for each in (*OPEN_FORM, *MICROAGENTS):
+        files |= _files(forge, each, MOST_SKILLS)
+    own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
+    library = read_library([own, shipped(folder() / "skills")])
+    return [Callee(*task) for task in Knowledge(library).tasks]
+
+
+def _files(forge: GitHubForge, where: str, most: int) -> dict[str, bytes]:
+    """What can't be read is not spoken of: the rest of the help is worth having."""
+    try:
+        return forge.markdown_files(where, most)
+    except ForgeError as error:
+        logger.warning("%s", error.what)
+        return {}

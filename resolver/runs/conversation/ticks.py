@@ -1,0 +1,68 @@
+"""What a ticked box of the dashboard comes to: a stop goes into the ledger, where its run finds it;
+going on is a run of its own. A box that means nothing, or was ticked by somebody who may not, is
+unticked without a word on any thread.
+"""
+
+import logging
+
+from resolver.config.settings import Settings
+from resolver.errors import ResolverError
+from resolver.github.events.dashboard_boxes import has_box
+from resolver.github.events.permission import authorize
+from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger, normalize_login
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Command, Trigger
+from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
+from resolver.runs.quotas.ledger_ref import LedgerRef
+
+logger = logging.getLogger("resolver.runs.conversation.ticks")
+
+
+def apply_dashboard_tick(
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, keep: LedgerRef
+) -> str:
+    """What is said of it in the log; "" when it asks for a run, which is to be done now.
+
+    run: id of what would do it. Raises ForgeError or WorkspaceError.
+    """
+    if not settings.dashboard:
+        return "There is no dashboard: the setting is off."
+    ledger = keep.read()
+    said = _why_not(trigger, ledger, forge, settings, keep)
+    if not said and trigger.command is not Command.STOP:
+        return ""
+    if not said:
+        ledger, said = keep.change(lambda found: _with_stop(found, trigger))
+    if ledger.readable:
+        update_dashboard(Dashboard(forge.board(), keep, run, settings.mention), ledger)
+    return said
+
+
+def _why_not(
+    trigger: Trigger, ledger: QuotaLedger, forge: GitHubForge, settings: Settings, keep: LedgerRef
+) -> str:
+    """Why it is not obeyed, "" when it is."""
+    run, now = has_box(ledger, trigger), keep.now()
+    if run is None:
+        return "The box is none of the dashboard's."
+    own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
+    if not own:
+        try:
+            authorize(trigger, forge, settings.who_may)
+        except ResolverError as refused:
+            return f"The box is not for {trigger.actor.login}: {refused.what}."
+    if trigger.command is Command.STOP:
+        return "" if run.is_at_work(now) else "The run has ended."
+    at_work = any(each.thread == run.thread and each.is_at_work(now) for each in ledger.runs)
+    return "A run is at work on the thread already." if at_work else ""
+
+
+def _with_stop(
+    ledger: QuotaLedger, trigger: Trigger
+) -> tuple[QuotaLedger | None, tuple[QuotaLedger, str]]:
+    run: LedgerRun | None = has_box(ledger, trigger)
+    if run is None or run.ending:
+        return None, (ledger, "The run has ended.")
+    by = normalize_login(trigger.actor.login)
+    stopping = ledger.with_run(run.model_copy(update={"stop_by": by}))
+    return stopping, (stopping, "The run at work finds the stop in the ledger.")

@@ -1,0 +1,127 @@
+"""Looks for comments that steer a run at work, where no webhook brings them: in an Action's job,
+and on the command line.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from resolver.config.settings import Settings
+from resolver.controller.control import Control
+from resolver.errors import Refused, ResolverError
+from resolver.github.context.new_comments import NewComment, ThreadNews
+from resolver.github.events.parse import command_of
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.runs.background import background_poll
+from resolver.runs.conversation.control import STEERS, authorize_steering, send_control_requests
+
+logger = logging.getLogger("resolver.runs.conversation.watch")
+
+MOST_REQUESTS = 100
+"""Requests that one run takes; a thread is no place for more."""
+
+
+@dataclass(frozen=True)
+class CommentWatch:
+    """One run's watch.
+
+    forge: makes the client of the watching thread, which shares none. numbers: the threads.
+    seconds: between two looks.
+    """
+
+    trigger: Trigger
+    control: Control
+    forge: Callable[[], GitHubForge]
+    numbers: Sequence[int]
+    settings: Settings
+    seconds: float
+
+    def run(self, ended: threading.Event) -> None:
+        """Look again and again until `ended`. Errors are logged, and tried again with the next."""
+        forge = self.forge()
+        news = {number: forge.news(number, self.trigger.at) for number in self.numbers}
+        taken, waiting = 0, list[Trigger]()
+        over = False
+        while not over and taken < MOST_REQUESTS:
+            over = ended.wait(self.seconds)
+            for number, thread in news.items() if not over else ():
+                sent = self._look(forge, number, thread)
+                taken += len(sent)
+                waiting += sent
+            if self.control.is_empty:
+                # Words that come too late are the next run's: the job they started finds no mark.
+                for asked in waiting:
+                    forge.confirm(asked)
+                waiting = []
+
+    def _look(self, forge: GitHubForge, number: int, news: ThreadNews) -> list[Trigger]:
+        """Pass on what is new in a thread; what was sent and is not yet confirmed."""
+        try:
+            found = [self._asked(number, comment) for comment in news.read()]
+            return [each for each in found if each is not None and self._sent(forge, each)]
+        except ResolverError as error:
+            logger.warning("comments that steer the run could not be read: %s", error.what)
+            return []
+
+    def _asked(self, number: int, comment: NewComment) -> Trigger | None:
+        """What a comment asks of the run; None when it is nothing for a run at work."""
+        asked_here = self.trigger.kind is TriggerKind.ISSUE_COMMENT
+        first = self.trigger.comment_id or 0 if asked_here else 0
+        if comment.id <= first or comment.created_at < self.trigger.at:
+            return None
+        asked = command_of(
+            comment.body,
+            login=comment.author,
+            type=comment.author_type,
+            mention=self.settings.mention,
+            bot_login=self.settings.bot_login,
+            allowed_users=self.settings.allowed_users,
+            denied_users=self.settings.denied_users,
+        )
+        if asked is None or asked.command not in STEERS:
+            return None
+        return Trigger(
+            key=f"issue_comment:{comment.id}",
+            kind=TriggerKind.ISSUE_COMMENT,
+            repository=self.trigger.repository,
+            number=number,
+            issue=self.trigger.subject if number != self.trigger.subject else None,
+            actor=Actor(
+                login=comment.author,
+                id=comment.author_id,
+                is_bot=comment.author_type == "Bot",
+            ),
+            instruction=asked.words,
+            command=asked.command,
+            extension=asked.extension,
+            at=comment.created_at,
+            comment_id=comment.id,
+        )
+
+    def _sent(self, forge: GitHubForge, asked: Trigger) -> bool:
+        try:
+            authorize_steering(asked, self.trigger, forge, self.settings.who_may)
+        except Refused as refused:
+            # whoever reads the comment as an event answers it; here it is only not followed
+            logger.warning("%s", refused.what)
+            return False
+        logger.info("%s says %s", asked.actor.login, asked.command.value)
+        if asked.command is Command.STOP:
+            forge.confirm(asked)  # before what it does ends this process
+            send_control_requests(self.control, asked)
+            return False
+        send_control_requests(self.control, asked)
+        return True
+
+
+@contextmanager
+def watch_comments(watch: CommentWatch) -> Iterator[None]:
+    """Watch while the block runs; never when `seconds` is 0."""
+    if watch.seconds <= 0:
+        yield
+        return
+    with background_poll(watch.run, "watch"):
+        yield

@@ -1,0 +1,441 @@
+"""The pipeline of one run: its stages in order, from a request to a result.
+
+    request -> accept -> read -> clone -> configure -> execute -> verify -> publish -> conclude
+
+Each stage is a function of the values before it and returns a frozen value, one of those in
+`resolver.runs.stages`. No stage calls back into an earlier one. A stage that fails leaves the
+values of those before it, from which the final comment is written. `run_pipeline` never raises.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.config.temporary_directory import temporary_directory
+from resolver.controller.outcome import derive_outcome
+from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
+from resolver.events.actions import Delegate
+from resolver.events.lifecycle import roots_of
+from resolver.events.run_log import RunLog
+from resolver.git.policy import check, is_protected
+from resolver.git.secrets import withhold_secrets
+from resolver.github.comments.report import Report, RunFailure, failure_from_error
+from resolver.github.events.permission import authorize
+from resolver.github.forge import Forge
+from resolver.memory.notes import notes_of
+from resolver.models.pull_request import describe_review
+from resolver.models.run import (
+    Command,
+    Evidence,
+    ExportedChange,
+    Outcome,
+    Patch,
+    Publication,
+    RunState,
+)
+from resolver.publishing.checks import report_pending_checks
+from resolver.publishing.commit_builder import CommitBuilder, patch_policy_of
+from resolver.publishing.links import code_linker
+from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
+from resolver.publishing.pull_request import describe_unpublished, propose, publish
+from resolver.publishing.request import PublishRequest
+from resolver.publishing.review import append_remarks, build_review, publish_review
+from resolver.publishing.thread_answers import RepliesPosted, answer_threads
+from resolver.publishing.update_branch import (
+    publish_clean_merge,
+    require_update_way,
+    resolved_paths,
+    unchanged_patch,
+    update_outcome,
+)
+from resolver.runs import execute as work
+from resolver.runs.conversation.confirmation import approval_requester
+from resolver.runs.conversation.final_comment import Conclusion, conclude, failure_of_machine
+from resolver.runs.conversation.progress import start_progress_comment
+from resolver.runs.earlier_work import find_finished_work, find_pushed_work
+from resolver.runs.output import StoredRequest
+from resolver.runs.prepare import clone, configure, load_task, open_run_log
+from resolver.runs.quotas.admission import reserve_quota
+from resolver.runs.quotas.stopping import watch_dashboard_stops
+from resolver.runs.reporting import (
+    build_report,
+    extension_ceiling,
+    is_answer_run,
+    is_merge,
+    is_review_run,
+)
+from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
+from resolver.runs.stages import (
+    ExecutedRun,
+    OpenedLog,
+    PreparedRun,
+    PublishedRun,
+    ReportedRun,
+    RunRequest,
+    RunResult,
+    StageValues,
+)
+from resolver.runs.wiring.agents import denied_models
+from resolver.runs.wiring.knowledge import note_store
+from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.verification.attempted import attempted_checks
+from resolver.verification.check_tracker import check_history_of
+from resolver.verification.claims import evidence_from_log
+
+logger = logging.getLogger("resolver.runs.pipeline")
+
+
+Preload = Callable[[Settings], None]
+"""Starts to load what the settings' model needs."""
+
+
+def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
+    """Do one delivery from end to end. Never raises; the result says how it ended.
+
+    preload: called once it is known that the run may start; it must not wait.
+    """
+    values = StageValues(request, request.load({}))
+    conclusion = Conclusion()
+    try:
+        for reached in _stages(values, forge, preload):
+            values = reached
+        conclusion = Conclusion(exit_code=_exit_code(values))
+    except (ResolverError, RunStopped) as error:
+        silent = isinstance(error, ResolverError) and error.is_silent
+        conclusion = Conclusion(values.redact(failure_from_error(error)), error.exit_code, silent)
+    except OSError as error:
+        logger.exception("run %s failed", request.run)
+        conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
+    except Exception as error:
+        logger.exception("run %s failed", request.run)
+        what = f"a fault of Resolver itself: {error!r}"
+        conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
+    if values.executed is None and values.log is not None:
+        values = replace(values, interrupted=derive_outcome(values.log.state))
+    return conclude(values, conclusion, forge)
+
+
+def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
+    """Run the stages. Yield what is known after each, so that nothing of it is lost when the next
+    one fails."""
+    request, settings = values.request, values.settings
+    if finished := find_finished_work(request, forge):
+        yield (values := values.with_value(finished))
+        if finished.is_earlier:
+            return
+    _write_request(request, settings)
+    _authorize(request, settings, forge)
+    preload(settings)
+    if finished is None and (pushed := find_pushed_work(request, forge)):
+        yield (values := values.with_value(pushed))
+        if pushed.is_earlier:
+            return
+    accepted = reserve_quota(request, settings, forge)
+    yield (values := values.with_value(accepted))
+    progress = start_progress_comment(request, settings, values.publication, forge)
+    yield (values := values.with_value(ReportedRun(progress)))
+    read = load_task(request, settings, forge, progress)
+    yield (values := values.with_value(read))
+    _show(values, read=True)
+    with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
+        cloned = clone(read, settings, folder / "clone.git")
+        yield (values := values.with_value(cloned))
+        _show(values, base=cloned.workspace.base)
+        prepared = configure(accepted, read, cloned, forge, folder)
+        yield (values := values.with_value(prepared))
+        if prepared.update != "agent":
+            yield from _update(values, prepared, forge)
+        else:
+            yield from _work_and_publish(values, prepared, forge, folder)
+
+
+def _show(values: StageValues, **known: object) -> None:
+    """Show in the run's comment what is known of it now; fields of Progress."""
+    if values.progress is not None:
+        values.progress.show(**known)
+
+
+def _write_request(request: RunRequest, settings: Settings) -> None:
+    asked = StoredRequest(
+        run=request.run,
+        trigger=request.trigger,
+        publish=request.publish,
+        issue=request.issue,
+        continuation=request.continuation,
+        source=request.source,
+    )
+    request.output.write_request(request.redactor(settings).redact_model(asked))
+
+
+def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
+    """Raise NotAllowed, which is silent where the operator wants it so."""
+    try:
+        authorize(request.trigger, forge, settings.who_may)
+    except NotAllowed as refused:
+        refused.is_silent = settings.refusals == "silent"
+        if refused.is_silent:
+            logger.warning("run %s is refused: %s", request.run, refused.what)
+        raise
+
+
+def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterator[StageValues]:
+    """Bring a pull request up to date that needs no agent for it."""
+    workspace = prepared.workspace
+    assert workspace.pull is not None  # plan_update says "agent" without one
+    publishes = prepared.request.publish and prepared.update == "clean_merge"
+    executed = ExecutedRun(
+        update_outcome(prepared.update, workspace.pull), unchanged_patch(workspace)
+    )
+    making = _making(values, prepared, executed, forge)
+    if publishes:
+        require_update_way(making)
+    yield (values := values.with_value(executed))
+    if not publishes:
+        return
+    started = time.monotonic()
+    pushed = publish_clean_merge(making)
+    if pushed.publication.how == "unchanged":
+        outcome = update_outcome("up_to_date", workspace.pull)
+        values = values.with_value(replace(executed, outcome=outcome))
+    for publication in propose(making, pushed, started, describes=False):
+        yield (values := values.with_value(_published(publication, making)))
+
+
+def _work_and_publish(
+    values: StageValues, prepared: PreparedRun, forge: Forge, folder: Path
+) -> Iterator[StageValues]:
+    if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
+        empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
+        require_update_way(_making(values, prepared, empty, forge))
+    log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
+    yield (values := values.with_value(OpenedLog(log)))
+    executed = _execute(values, prepared, log, forge, folder)
+    yield (values := values.with_value(executed))
+    yield (values := values.with_value(_evidence(executed, log)))
+    yield from _publish(values, prepared, executed, log, forge)
+
+
+def _execute(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge, folder: Path
+) -> ExecutedRun:
+    """Let the agent work, and take its change out of the sandbox."""
+    request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
+    recording, ceiling = recording_of(settings), extension_ceiling(prepared)
+    if values.read is not None and values.read.log is not None:
+        change_limits(log, _bounds(prepared, log))
+        continue_run(log, request.run, request.continuation, ceiling)
+        apply_approvals(log, request.run, request.continuation, request.control)
+    kept = request.output.change if log.is_done else None
+    if kept is None:
+        request.output.withdraw_change()
+    worked = work.execute(
+        work.ExecutionRequest(
+            run=request.run,
+            task=prepared.task,
+            settings=settings,
+            recording=recording,
+            host=request.host,
+            folder=folder,
+            now=request.now,
+            control=request.control,
+            most=ceiling,
+            agents=prepared.agents.agents,
+            knowledge=prepared.knowledge,
+            waiting=approval_requester(values, forge),
+            change=kept,
+        ),
+        workspace,
+        log,
+    )
+    outcome, change = worked.outcome, worked.patch
+    is_answer = is_answer_run(values)
+    if is_answer:
+        outcome = _with_links(prepared, append_remarks(outcome, log))
+        change = unchanged_patch(workspace)
+    patch, leaking = withhold_secrets(
+        workspace, change, prepared.redactor, settings.max_patch_bytes
+    )
+    if not (is_answer or leaking):
+        request.output.keep_change(worked.change)
+    executed = ExecutedRun(outcome, patch, worked.commands, worked.change, leaking)
+    warnings = (*worked.warnings, *_execution_warnings(prepared, executed, log, is_answer))
+    return replace(executed, warnings=warnings)
+
+
+def _execution_warnings(
+    prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
+) -> Iterator[str]:
+    """What people should know of the work: notes, what was left out, agents, replay."""
+    settings = prepared.settings
+    yield from _left_for_later(prepared, executed.patch, log, is_answer)
+    if executed.change is not None and not is_answer:
+        yield from _left_out(executed.change)
+    handed = (e.agent for e in log.state.events if isinstance(e, Delegate))
+    yield from denied_models(prepared.agents, {settings.agent, *handed})
+    if divergences := log.state.divergences:
+        words = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
+        yield render(words, divergences=divergences).strip()
+
+
+def _left_out(change: ExportedChange) -> Iterator[str]:
+    """What a person is told of files that are not part of the change."""
+    if change.left_out:
+        yield render("run/left_out.md.j2", paths=change.left_out).strip()
+    if change.generated:
+        yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
+
+
+def _left_for_later(
+    prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
+) -> Iterator[str]:
+    """What a person is told of the run's notes, and of a change to what agents are told."""
+    request, settings = prepared.request, prepared.settings
+    notes = notes_of(log.state.events)
+    proposable = not is_protected(NOTES_FILE, settings.protected_paths)
+    if settings.notes == "store" or (settings.notes == "propose" and not proposable):
+        store = note_store(settings, request.host)
+        at = log.state.last_at or request.now()
+        repository = request.trigger.repository
+        yield from filter(None, [render_notes(notes, store, repository, request.run, at)])
+    if not is_answer:
+        yield from filter(None, [render_instruction_changes(patch, notes)])
+
+
+def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
+    """The bounds that are set anew for a resumed run."""
+    bounds, most = prepared.request.bounds, prepared.max_cost
+    budget = bounds.get("max_budget", log.state.limits.max_budget)
+    cut = {"max_budget": most} if budget > most else {}
+    return {**bounds, **cut}
+
+
+def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
+    """The answer with links to the lines it names, where the forge has pages for them."""
+    reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
+    told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
+    link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
+    return outcome.model_copy(update={"message": link(told), "reason": reason})
+
+
+def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
+    """What is known about the change, from the run's log."""
+    if executed.patch.is_empty and executed.outcome.declined != "":
+        return attempted_checks(executed.commands, roots_of(log.state.events))
+    return evidence_from_log(check_history_of(log.state.events))
+
+
+def _publish(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, log: RunLog, forge: Forge
+) -> Iterator[StageValues]:
+    """Publish what the work is: a review, an answer, a change."""
+    is_done = _exit_code(values) == 0
+    if is_done and is_review_run(log):
+        yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
+    if is_done and not is_answer_run(values) and values.publication.pull_request is None:
+        _check(prepared, executed)
+        for published in _publish_change(values, prepared, executed, forge):
+            yield (values := values.with_value(published))
+    yield values.with_value(_answer_threads(values, prepared, log, forge))
+
+
+def _publish_review(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+) -> PublishedRun:
+    report = build_report(values)
+    noted = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    before = values.published or PublishedRun(values.publication)
+    if noted is None:
+        return before
+    if prepared.request.publish:
+        done = publish_review(report, noted, forge, log)
+    else:
+        done = describe_review(noted.review)
+    prepared.request.output.write_review(noted.text)
+    return replace(before, publication=before.publication.model_copy(update={"review": done}))
+
+
+def _publish_change(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+) -> Iterator[PublishedRun]:
+    making = _making(values, prepared, executed, forge)
+    if not prepared.request.publish:
+        yield PublishedRun(describe_unpublished(making.request))
+        return
+    published = PublishedRun(Publication())
+    for publication in publish(making):
+        published = _published(publication, making)
+        yield published
+    told = report_pending_checks(published.publication, forge)
+    yield replace(published, warnings=(*published.warnings, *told))
+
+
+def _answer_threads(
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+) -> RepliesPosted:
+    if not prepared.request.publish:
+        return RepliesPosted()
+    resolve_threads = prepared.settings.resolve_threads == "addressed"
+    report: Report = build_report(values)
+    return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
+
+
+def _published(publication: Publication, making: CommitBuilder) -> PublishedRun:
+    return PublishedRun(publication, tuple(making.request.notices))
+
+
+def _making(
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+) -> CommitBuilder:
+    """What the run's commits are made of, and where they are published."""
+    request, log = prepared.request, values.log
+    return CommitBuilder(
+        PublishRequest(
+            run=request.run,
+            trigger=request.trigger,
+            task=prepared.task,
+            patch=executed.patch,
+            settings=prepared.settings,
+            committed_at=log.ended_at if log else request.trigger.at,
+            credential=prepared.credential,
+            report=build_report(values.with_value(executed)),
+            continuation=request.continuation,
+            log=log,
+        ),
+        forge,
+        prepared.workspace,
+    )
+
+
+def _exit_code(values: StageValues) -> int:
+    """What the end of the work means for the command line."""
+    prepared, executed = values.prepared, values.executed
+    if prepared is None or executed is None:
+        return 0  # an earlier run did it
+    if values.publication.how == "unchanged" or prepared.update == "up_to_date":
+        return 3
+    if prepared.update == "clean_merge":
+        return 0
+    match executed.outcome.state:
+        case RunState.FINISHED | RunState.REJECTED:
+            empty = executed.patch.is_empty and not is_merge(prepared)
+            return 3 if empty and not is_answer_run(values) else 0
+        case RunState.LIMIT | RunState.AWAITING_USER_INPUT | RunState.AWAITING_CONFIRMATION:
+            return 4
+        case _:
+            return 1
+
+
+def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
+    """The deterministic gate before anything is made public. Raises PolicyViolation."""
+    if executed.leaking:
+        raise PolicyViolation(
+            f"the change holds a secret of this run, in {', '.join(executed.leaking[:10])}, "
+            "so it was not published",
+            "rotate the secret, and look in the event log for how it got there",
+        )
+    settled = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), settled)

@@ -1,0 +1,256 @@
+"""The stage between an accepted request and the agent's work: the task, the host's clone, what the
+repository configures on its default branch, and the budget that is left.
+"""
+
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from resolver.agents.registry import is_answering_agent
+from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
+from resolver.config.templates import render
+from resolver.events.run_log import RunLog
+from resolver.git.branch_names import branches_of_issue
+from resolver.git.branches import at_branch, at_pull, with_default_branch
+from resolver.git.clone import commit_made_at, is_url
+from resolver.git.clone_cache import CloneCache
+from resolver.git.conventions import read_conventions, read_issue_templates
+from resolver.git.excerpts import with_code
+from resolver.git.workspace import Workspace
+from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.github.context.issue_form import find_form
+from resolver.github.events.rounds import render_deferred_threads, requested_threads, whole_request
+from resolver.github.forge import Forge
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.models.pull_request import OpenPullRequest
+from resolver.models.run import Command, Task, TriggerKind
+from resolver.publishing.review import readable_pull_request
+from resolver.publishing.update_branch import plan_update
+from resolver.runs.resuming.resume import resume_run
+from resolver.runs.stages import (
+    AcceptedRun,
+    ClonedRepository,
+    PreparedRun,
+    RunRequest,
+    RunTask,
+)
+from resolver.runs.wiring.agents import Callee, agent_for, read_agents
+from resolver.runs.wiring.knowledge import read_knowledge
+
+logger = logging.getLogger("resolver.runs.pipeline")
+
+
+def open_run_log(
+    request: RunRequest, settings: Settings, progress: ProgressReporter | None
+) -> RunLog:
+    """Open the run's event log and subscribe whoever shows its progress."""
+    log = RunLog(request.output.log, request.redactor(settings), request.now)
+    if request.progress:
+        log.stream.subscribe("progress", request.progress)
+    if progress:
+        log.stream.subscribe("forge", progress.follow(log.state))
+    return log
+
+
+def load_task(
+    request: RunRequest, settings: Settings, forge: Forge, progress: ProgressReporter | None
+) -> RunTask:
+    """Read what is to be done: from the log of a resumed run, else from the forge."""
+    if request.has_log:
+        return _resumed_task(request, open_run_log(request, settings, progress))
+    redactor = request.redactor(settings)
+    request, task = _whole_round(request, settings, forge.read(request.trigger))
+    return RunTask(request, redactor.redact_model(task))
+
+
+def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
+    opening = log.opening
+    assert opening is not None  # has_log says that there is an event, and the first one is this
+    ended = request.output.outcome is not None
+    resume_run(log, request.run, request.continuation, ended=ended)
+    request.output.withdraw_outcome()
+    task = opening.task
+    task = task.model_copy(update={"source": request.source or task.source})
+    if task.trigger.key == request.trigger.key:
+        request = replace(request, trigger=task.trigger)
+    return RunTask(request, task, log=log, base=opening.base)
+
+
+def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[RunRequest, Task]:
+    """A submitted review comes as several events in any order: the trigger becomes the one that
+    stands for all of it, and the task gets the review threads that it asks about."""
+    trigger, mention = request.trigger, settings.mention
+    if task.pull is None or trigger.review_id is None:
+        return request, task
+    asked = requested_threads(trigger, task.pull, mention)
+    whole = whole_request(trigger, task.pull, asked, mention)
+    more = render_deferred_threads(trigger, task.pull, asked)
+    left_out = (*task.left_out, more) if more else task.left_out
+    whole_task = task.model_copy(update={"trigger": whole, "asked": asked, "left_out": left_out})
+    return replace(request, trigger=whole), whole_task
+
+
+def clone(read: RunTask, settings: Settings, folder: Path) -> ClonedRepository:
+    """Make the host's own clone, at the commit that the work starts from."""
+    started = time.monotonic()
+    task = read.task
+    workspace = _cloned(read, settings, folder)
+    logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
+    warnings = (render("run/dirty.md.j2").strip(),) if workspace.source_is_dirty else ()
+    if workspace.pull is None:
+        branch = task.base_branch if task.follows else workspace.branch
+        return ClonedRepository(
+            task=task.model_copy(update={"base_branch": branch}),
+            workspace=workspace,
+            base_made=commit_made_at(workspace.git, workspace.base),
+            warnings=warnings,
+        )
+    pull = readable_pull_request(workspace.pull)
+    asked = (with_code(each, pull, workspace.read, with_invisible_shown) for each in task.asked)
+    task = task.model_copy(update={"pull": pull, "asked": tuple(asked)})
+    return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
+
+
+def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
+    task, depth = read.task, settings.clone_depth
+    credential = read.request.credential(settings)
+    clones = read.request.host.clones
+    cache = CloneCache(clones) if clones is not None else None
+    if task.trigger.command is Command.UPDATE:
+        depth = 0  # where two histories met last is only seen in all of both
+    if task.pull is not None:
+        return Workspace.clone_pull(
+            task.source, folder, task.pull, depth=depth, credential=credential, cache=cache
+        )
+    cloned = Workspace.clone(
+        task.source,
+        folder,
+        branch=(task.follows.branch if task.follows else task.base_branch) or None,
+        commit=read.base,
+        depth=depth,
+        credential=credential,
+        cache=cache,
+    )
+    resumes = read.base is not None and is_url(task.source)
+    return with_default_branch(cloned, depth, credential) if resumes else cloned
+
+
+def configure(
+    accepted: AcceptedRun, read: RunTask, cloned: ClonedRepository, forge: Forge, folder: Path
+) -> PreparedRun:
+    """Read what the repository configures on its default branch, choose the commit to start from,
+    and bound the run by the money that is left.
+
+    folder: for what is fetched beside the clone.
+    """
+    request, workspace = read.request, cloned.workspace
+    settings = request.load(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
+    if workspace.pull is not None or cloned.task.follows:
+        settings = _without_kept_setup(settings)
+    task = _with_form(cloned.task, workspace)
+    agents = read_agents(workspace, settings)
+    opening = read.log.opening if read.log else None
+    asked = opening.task.trigger if opening else request.trigger
+    credential = request.credential(settings)
+    knowledge = read_knowledge(
+        workspace, settings, asked, request.host, credential, folder, forge.is_public
+    )
+    skills = [Callee(*skill) for skill in knowledge.tasks]
+    begun_with = opening.agent if opening else settings.agent
+    agent = agent_for(request.trigger, begun_with, agents, skills)
+    prepared = PreparedRun(
+        request=request,
+        settings=settings.model_copy(update={"agent": agent}),
+        task=task,
+        workspace=workspace,
+        base_made=cloned.base_made,
+        conventions=read_conventions(workspace),
+        agents=agents,
+        knowledge=knowledge,
+        max_cost=float("inf"),
+        warnings=(*agents.problems, *knowledge.library.problems),
+    )
+    if read.log is None and workspace.pull is None and not request.is_local:
+        prepared = _at_other_branch(prepared, forge)
+    prepared = _within_budget(prepared, accepted, read.log)
+    return prepared if is_answering_agent(agent, agents.agents) else _with_update(prepared)
+
+
+def _with_update(prepared: PreparedRun) -> PreparedRun:
+    """Plan how a pull request is brought up to date; conflicts are put into the workspace."""
+    update = plan_update(prepared.task, prepared.workspace)
+    return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
+
+
+def _with_form(task: Task, workspace: Workspace) -> Task:
+    """The task with the form that its issue was written with; a pull request has none."""
+    if task.trigger.is_pull_request or not task.body:
+        return task
+    form = find_form(read_issue_templates(workspace), task.title, task.body)
+    return task.model_copy(update={"form": form})
+
+
+def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
+    """An issue's work starts at our open pull request for it, to which it then adds, else at the
+    branch that the settings name. What the repository configures is the default branch's all the
+    same. A resumed log has its own base."""
+    workspace, settings, task = prepared.workspace, prepared.settings, prepared.task
+    depth, credential = settings.clone_depth, prepared.credential()
+    follows = _open_pull(prepared, forge) if _changes_issue(prepared) else None
+    if follows is not None:
+        more = (f"pull request #{follows.number}: {follows.moved}",) if follows.moved else ()
+        known = {"follows": follows, "base_branch": follows.base_branch}
+        left_out = (*task.left_out, *more)
+        return replace(
+            prepared,
+            workspace=at_pull(workspace, follows, depth, credential),
+            task=task.model_copy(update={**known, "left_out": left_out}),
+            settings=_without_kept_setup(settings),
+            base_made=None,
+        )
+    branch = settings.base_branch
+    if branch in {"", workspace.branch}:
+        return prepared
+    moved = at_branch(workspace, branch, depth, credential)
+    return replace(
+        prepared,
+        workspace=moved,
+        task=task.model_copy(update={"base_branch": branch}),
+        base_made=commit_made_at(moved.git, moved.base),
+    )
+
+
+def _changes_issue(prepared: PreparedRun) -> bool:
+    """Return True if the run is to change something for an issue. A failed check of a branch is
+    about that branch."""
+    changes = not is_answering_agent(prepared.settings.agent, prepared.agents.agents)
+    return changes and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
+
+
+def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
+    """Ours for the issue, unless it comes from a branch that is never pushed to."""
+    trigger = prepared.request.trigger
+    found = forge.heads().of_issue(trigger, branches_of_issue(trigger.subject or 0))
+    if found is None or found.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
+        return None
+    return prepared.redactor.redact_model(found)
+
+
+def _without_kept_setup(settings: Settings) -> Settings:
+    """What setup runs is somebody's unmerged code: no later run starts with what it left."""
+    return settings.model_copy(update={"keep_setup": False})
+
+
+def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:
+    request, settings = prepared.request, prepared.settings
+    left = min(request.budget(settings), accepted.quota_left)
+    max_cost = (log.spent_before(request.run) if log else 0.0) + left
+    if left >= settings.max_budget:
+        return replace(prepared, max_cost=max_cost)
+    return replace(
+        prepared,
+        max_cost=max_cost,
+        settings=settings.model_copy(update={"max_budget": left}),
+        warnings=(*prepared.warnings, render("run/budget_cut.md.j2", left=left).strip()),
+    )

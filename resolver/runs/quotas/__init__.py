@@ -1,0 +1,1 @@
+"""Quotas of a repository: the quota ledger, its admission decision and the dashboard."""

@@ -1,0 +1,292 @@
+"""A run in the ledger: booked before its work where the ceilings leave room for it, settled when it
+has ended. The ledger never costs a run its life; what it can't do is said in the job's log.
+"""
+
+import hashlib
+import logging
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from resolver.config.settings import Settings
+from resolver.errors import ForgeError, QuotaReached, ResolverError, RunStopped, WorkspaceError
+from resolver.events.run_log import spent_by
+from resolver.github.comments.report import Ending, Report
+from resolver.github.dashboard_forge import DashboardForge, LastSpeaker
+from resolver.github.events.quota_decision import (
+    QuotaBound,
+    QuotaExceeded,
+    QuotaGranted,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
+from resolver.github.events.quota_ledger import (
+    LedgerRefusal,
+    LedgerRun,
+    QuotaLedger,
+    day_of,
+    normalize_login,
+)
+from resolver.github.forge import Forge
+from resolver.models.run import Command, Trigger, TriggerKind
+from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
+from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
+
+logger = logging.getLogger("resolver.runs.quotas")
+
+BOOKED = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE, Command.PUBLISH}
+"""What a model is asked for; the rest costs nothing and is never refused for what others cost."""
+
+MOST_TIME = timedelta(days=7)
+
+_TOLD_TODAY = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
+
+
+def ceilings_of(settings: Settings) -> QuotaLimits:
+    """As the operator has set them. What a repository's own file says is not asked: they bound
+    what the repository's people may spend."""
+
+    def cost(given: float | None, times: int) -> float:
+        return settings.max_budget * times if given is None else given
+
+    return QuotaLimits(
+        thread=QuotaBound(
+            settings.max_runs_per_thread_day, cost(settings.max_cost_per_thread_day, 10)
+        ),
+        user=QuotaBound(settings.max_runs_per_user_day, cost(settings.max_cost_per_user_day, 20)),
+        repository=QuotaBound(
+            settings.max_runs_per_repository_day, cost(settings.max_cost_per_repository_day, 50)
+        ),
+        chain=settings.max_bot_chain,
+    )
+
+
+def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
+    """Return the ledger of the repository that a run works on."""
+    server = settings.github_server_url.rstrip("/")
+    url = f"{server}/{request.trigger.repository}.git"
+    return LedgerRef(url, lambda: request.credential(settings), request.now)
+
+
+def rerun_digest(key: str) -> str:
+    """How a trigger's key is written in the ledger."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
+    """Reserve the run's quota. Raises CeilingReached, which is silent where the conversation was
+    told today already."""
+    board = forge.board() if _is_booked(request) else None
+    ceilings = ceilings_of(settings)
+    if board is None or (ceilings == QuotaLimits() and not settings.dashboard):
+        return AcceptedRun()
+    now = request.now()
+    asked = _asked(request, settings, board)
+    keep = ledger_for_run(request, settings)
+
+    def book(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _Decided]:
+        decision = decide_quota(ledger, asked, ceilings, now)
+        if isinstance(decision, QuotaGranted):
+            entry = _entry(request, settings, asked, decision, ledger, now)
+            booked = ledger.with_run(entry)
+            return booked, _Decided(booked, decision, entry)
+        if not decision.first or decision.ceiling == "unreadable":
+            return None, _Decided(ledger, decision)
+        refused = ledger.with_refusal(_refusal(request, asked, decision, now))
+        return refused, _Decided(refused, decision)
+
+    told, kept = False, None
+    try:
+        decided, kept = keep.change_from(None, book)
+    except (WorkspaceError, ForgeError) as error:
+        logger.warning("the ledger of runs could not be kept: %s", error.what)
+        ledger = _as_read(keep)
+        decided = _Decided(ledger, decide_quota(ledger, asked, ceilings, now))
+        if isinstance(decided.decision, QuotaExceeded):
+            told = _told_today(request, board, now)
+    decision = decided.decision
+    if isinstance(decision, QuotaExceeded):
+        reached = QuotaReached(decision.what, decision.next_step)
+        reached.is_silent = told or not decision.first
+        if not reached.is_silent and decided.ledger.readable:  # to show it is to write it
+            _show(request, settings, board, keep, decided.ledger)
+        raise reached
+    return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None)
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """The ledger with a decision. entry: the run's, where it is admitted and written."""
+
+    ledger: QuotaLedger
+    decision: QuotaGranted | QuotaExceeded
+    entry: LedgerRun | None = None
+
+
+def show_at_work(
+    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
+) -> None:
+    """Show the dashboard with the run on it. What goes wrong is a warning."""
+    board = forge.board() if settings.dashboard and accepted.reservation else None
+    if board is not None:
+        keep = ledger_for_run(request, settings)
+        ledger = _as_read(keep)
+        if ledger.readable:
+            _show(request, settings, board, keep, ledger)
+
+
+def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
+    """Write down what the run has cost and how it ended. Never raises."""
+    request, settings = values.request, values.settings
+    reserved = values.accepted.reservation if values.accepted else None
+    # A signal may have come between the writing of the reservation and its return.
+    interrupted = values.accepted is None and report.ending is Ending.STOPPED
+    if reserved is None and not (interrupted and _is_booked(request)):
+        return
+    key = reserved.key if reserved else rerun_digest(request.trigger.key)
+    cost, unpriced = 0.0, 0
+    if values.log is not None:
+        cost, unpriced = spent_by(values.log.state.events, request.run)
+    pull = values.publication.pull_request
+    now = request.now()
+
+    def close(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
+        known = ledger.run_of(key) or reserved
+        if known is None or (reserved is None and known.run != request.run):
+            return None, ledger
+        before = reserved or known
+        settled = known.model_copy(
+            update={
+                "ending": report.ending.value,
+                "cost": min(before.cost + cost, 1_000_000.0),
+                "unpriced": before.unpriced + unpriced,
+                "reserved": 0.0,
+                "seconds": max(0.0, round((now - before.at).total_seconds(), 1)),
+                "opened": (pull.number or 0) if pull else 0,
+            }
+        )
+        after = ledger.with_run(settled)
+        return after, after
+
+    keep = ledger_for_run(request, settings)
+    try:
+        before = values.accepted.ledger if values.accepted else None
+        ledger, _ = keep.change_from(before, close)
+        board = forge.board()
+        if board is not None:
+            _show(request, settings, board, keep, ledger)
+    except (ResolverError, RunStopped) as error:
+        logger.warning("the cost of run %s could not be booked: %s", request.run, error.what)
+
+
+def _show(
+    request: RunRequest,
+    settings: Settings,
+    board: DashboardForge,
+    keep: LedgerRef,
+    ledger: QuotaLedger,
+) -> None:
+    if settings.dashboard:
+        update_dashboard(Dashboard(board, keep, request.run, settings.mention), ledger)
+
+
+def _is_booked(request: RunRequest) -> bool:
+    trigger = request.trigger
+    return request.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
+
+
+def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
+    trigger = request.trigger
+    since, exchanges = None, 0
+    if trigger.actor.is_bot and trigger.number is not None and settings.max_bot_chain:
+        since, exchanges = _chain(trigger, board)
+    return QuotaRequest(
+        key=rerun_digest(trigger.key),
+        thread=trigger.subject or 0,
+        user=normalize_login(trigger.actor.login),
+        bot=trigger.actor.is_bot,
+        wanted=settings.max_budget,
+        since=since,
+        exchanges=exchanges,
+    )
+
+
+def _chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
+    """When a person last spoke on the thread, and how often we did since. Raises ForgeError."""
+    assert trigger.number is not None
+    exchanges = 0
+    for voice in board.voices(trigger.number):
+        if not (voice.is_bot or voice.own):
+            return voice.at, exchanges
+        exchanges += voice.own
+    return None, exchanges
+
+
+def _entry(
+    request: RunRequest,
+    settings: Settings,
+    asked: QuotaRequest,
+    decision: QuotaGranted,
+    ledger: QuotaLedger,
+    now: datetime,
+) -> LedgerRun:
+    """The run's entry; begun again, it keeps what it has cost before."""
+    known = ledger.run_of(asked.key)
+    again = known is not None and not (known.run == request.run and request.resume)
+    # A request that is begun again on another day counts for that day.
+    began = known.at if known and day_of(known.at) == day_of(now) else now
+    return LedgerRun(
+        key=asked.key,
+        run=request.run,
+        thread=asked.thread,
+        number=request.trigger.number or 0,
+        pull_request=request.trigger.is_pull_request,
+        user=asked.user,
+        bot=asked.bot,
+        at=began,
+        until=min(now + settings.longest_run, began + MOST_TIME),
+        reserved=min(decision.reserve, 1_000_000.0),
+        cost=known.cost if known and again else 0.0,
+        unpriced=known.unpriced if known and again else 0,
+        attempts=min(known.attempts + 1, 10**6) if known else 1,
+        job=int(request.actions_run.partition(".")[0] or 0),
+    )
+
+
+def _refusal(
+    request: RunRequest, asked: QuotaRequest, decision: QuotaExceeded, now: datetime
+) -> LedgerRefusal:
+    return LedgerRefusal(
+        key=asked.key,
+        thread=asked.thread,
+        number=request.trigger.number or 0,
+        user=asked.user,
+        at=now,
+        ceiling=decision.ceiling,
+    )
+
+
+def _as_read(keep: LedgerRef) -> QuotaLedger:
+    """What can be read where nothing can be written."""
+    try:
+        return keep.read()
+    except (WorkspaceError, ForgeError) as error:
+        logger.warning("%s", error.what)
+        return QuotaLedger(readable=False)
+
+
+def _told_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
+    """Whether the thread was told of a ceiling today, by its comments."""
+    number = request.trigger.number
+
+    def told(voice: LastSpeaker) -> bool:
+        today = day_of(voice.at) == day_of(now)
+        return voice.own and today and _TOLD_TODAY.match(voice.body) is not None
+
+    try:
+        return number is not None and any(told(voice) for voice in board.voices(number))
+    except ForgeError as error:
+        logger.warning("%s", error.what)
+        return True  # better no word than one a request

@@ -1,0 +1,240 @@
+"""The dashboard: one issue that shows what the ledger says, written anew after each run.
+
+Nothing in it is anybody's text: numbers, times, logins and words of ours. It never costs a run its
+life: what goes wrong is said in the job's log.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from resolver.config.templates import render
+from resolver.errors import ResolverError, WorkspaceError
+from resolver.github.comments.markers import DASHBOARD
+from resolver.github.dashboard_forge import DashboardForge, DashboardIssue
+from resolver.github.events.dashboard_boxes import RETRY, STOP, render_box
+from resolver.github.events.quota_ledger import (
+    LedgerPlace,
+    LedgerRun,
+    LedgerSums,
+    QuotaLedger,
+    day_of,
+)
+from resolver.github.text.escape import code_span
+from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.trace.plain import duration, money
+
+logger = logging.getLogger("resolver.runs.quotas")
+
+TITLE = "Resolver's dashboard"
+
+MOST_SHOWN = 20
+"""Runs and refusals that are shown; the ledger has more."""
+
+MOST_BOXES = 10
+
+CLAIM = timedelta(minutes=2)
+"""For how long others leave the making of the issue to who has said that they do it."""
+
+ROUNDS = 3
+"""How often it is written when the ledger changes meanwhile."""
+
+LOST = "lost"
+"""What stands for the ending of a run that never came back."""
+
+_ENDED = {
+    "pull_request": ("✅", "pull request"),
+    "no_change": ("⚪", "no change"),
+    "answer": ("✅", "answered"),
+    "review": ("✅", "reviewed"),
+    "rejected": ("⚪", "turned down"),
+    "limit": ("🟡", "reached a limit"),
+    "stuck": ("🟡", "got stuck"),
+    "stopped": ("🟡", "was stopped"),
+    "waiting": ("🟡", "waits for an answer"),
+    "confirmation": ("🟡", "waits for a yes"),
+    "policy": ("🔴", "broke a policy"),
+    "refused": ("🔴", "was refused"),
+    "over_budget": ("🔴", "found no money left"),
+    "error": ("🔴", "failed"),
+    LOST: ("🔴", "never came back"),
+}
+_GOES_ON = frozenset({"limit", "stuck", "stopped", "over_budget", "error", LOST})
+"""Endings after which going on may help, without a word to the agent."""
+
+_WHY = {
+    "thread": "the thread's ceiling of the day",
+    "user": "the account's ceiling of the day",
+    "repository": "the repository's ceiling of the day",
+    "chain": "bots answering each other",
+    "unreadable": "no ledger",
+}
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """The issue of one repository. run: which run shows it; mention: how a person asks."""
+
+    board: DashboardForge
+    keep: LedgerRef
+    run: str
+    mention: str
+
+    def show(self, ledger: QuotaLedger) -> None:
+        """Write it, again where the ledger has changed while it was written: whoever is last to
+        write has looked last. Raises ForgeError or WorkspaceError."""
+        for _ in range(ROUNDS):
+            posted, ledger = self._posted(ledger)
+            if posted is None:
+                return  # another run makes it, and shows what it knows
+            now = self.keep.now()
+            self.board.rewrite(posted.number, dashboard_body(ledger, self.mention, now))
+            latest = self.keep.read()
+            if latest == ledger:
+                return
+            ledger = latest
+
+    def _posted(self, ledger: QuotaLedger) -> tuple[DashboardIssue | None, QuotaLedger]:
+        """The issue, made where there is none, and the ledger that knows it."""
+        number = ledger.place.number if ledger.place else 0
+        known = self.board.dashboard(number) if number else None
+        if known is not None:
+            return known, ledger
+        try:
+            ledger, mine = self.keep.change(lambda found: self._claimed(found, number))
+        except WorkspaceError as error:
+            logger.warning("%s", error.what)
+            mine = True
+        if not mine:
+            place = ledger.place
+            return (self.board.dashboard(place.number) if place else None), ledger
+        found = self.board.find()
+        if found is None:
+            body = dashboard_body(ledger, self.mention, self.keep.now())
+            found = DashboardIssue(self.board.create(TITLE, body), body)
+        return found, self._placed(ledger, found.number)
+
+    def _claimed(
+        self, ledger: QuotaLedger, gone: int
+    ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, bool]]:
+        """The ledger, and whether this run is to make the issue. gone: the number that is none."""
+        place, now = ledger.place, self.keep.now()
+        if place is not None and place.number not in {0, gone}:
+            return None, (ledger, False)
+        claimed_by = place.claimed_by if place and not place.number and now < place.until else ""
+        if claimed_by not in {"", self.run}:
+            return None, (ledger, False)
+        claimed = replace(ledger, place=LedgerPlace(claimed_by=self.run, until=now + CLAIM))
+        return claimed, (claimed, True)
+
+    def _placed(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
+        def place(found: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
+            placed = replace(found, place=LedgerPlace(number=number, until=self.keep.now()))
+            return placed, placed
+
+        try:
+            return self.keep.change(place)
+        except WorkspaceError as error:
+            logger.warning("%s", error.what)
+            return ledger
+
+
+def update_dashboard(dashboard: Dashboard, ledger: QuotaLedger) -> None:
+    """Show it; what goes wrong is a warning."""
+    try:
+        dashboard.show(ledger)
+    except ResolverError as error:
+        logger.warning("the dashboard could not be written: %s", error.what)
+
+
+def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
+    """The text of the issue, with its marker."""
+    runs = list(reversed(ledger.runs))
+    today, month = ledger.sums(day_of(now)), ledger.sums(day_of(now)[:7])
+    text = render(
+        "comments/dashboard.md.j2",
+        mention=code_span(mention),
+        now=_moment(now),
+        today=_sums(today),
+        month=_sums(month),
+        month_name=f"{now.astimezone(UTC):%B %Y}",
+        unpriced=month.unpriced,
+        at_work=[_row(run, STOP, now) for run in runs if run.is_at_work(now)][:MOST_SHOWN],
+        again=[_row(run, RETRY, now) for run in _unfinished(runs, now)][:MOST_BOXES],
+        runs=[_row(run, "", now) for run in runs if not run.is_at_work(now)][:MOST_SHOWN],
+        refusals=[
+            {
+                "thread": _thread(each.number or each.thread),
+                "user": _login(each.user),
+                "at": _moment(each.at),
+                "why": _WHY[each.ceiling],
+            }
+            for each in list(reversed(ledger.refusals))[:MOST_SHOWN]
+        ],
+    )
+    return f"{DASHBOARD}\n\n{text.strip()}\n"
+
+
+def _unfinished(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
+    """The newest run of each thread, where going on may help. runs: newest first."""
+    seen = set()
+    for run in runs:
+        if run.thread and run.thread not in seen:
+            seen.add(run.thread)
+            if not run.is_at_work(now) and (run.ending or LOST) in _GOES_ON:
+                yield run
+
+
+def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
+    ending = run.ending or (LOST if not run.is_at_work(now) else "")
+    mark, ended = _ENDED.get(ending, ("⚪", "ended"))
+    number = run.number or run.thread
+    return {
+        "box": render_box(action, run) if action else "",
+        "thread": _thread(number, pull_request=run.pull_request),
+        "user": _login(run.user),
+        "at": _whole(_moment(run.at)),
+        "mark": mark,
+        "ended": ended,
+        "took": _whole(_took(run.seconds)) if run.ending else "",
+        "cost": "unknown" if ending == LOST else _cost(run.cost, run.unpriced),
+        "opened": f"[#{run.opened}](../pull/{run.opened})" if run.opened else "",
+        "job": f"../actions/runs/{run.job}" if run.job else "",
+        "stop_by": _login(run.stop_by) if run.stop_by else "",
+    }
+
+
+def _thread(number: int, *, pull_request: bool = False) -> str:
+    """A link that leaves no note on the other issue, as one with its whole address does."""
+    kind = "pull" if pull_request else "issues"
+    return f"[#{number}](../{kind}/{number})" if number else "no thread"
+
+
+def _login(login: str) -> str:
+    return code_span(login) if login else "the command line"
+
+
+def _cost(cost: float, unpriced: int = 0) -> str:
+    """Cents where there are enough of them to be told apart."""
+    known = f"${cost:,.2f}" if cost >= 0.1 else money(cost)
+    return f"{known} + unknown" if unpriced else known
+
+
+def _took(seconds: float) -> str:
+    """Whole seconds, and whole minutes where there are many."""
+    return duration(round(seconds / 60) * 60 if seconds > 600 else round(seconds))
+
+
+def _whole(text: str) -> str:
+    """On one line of a narrow cell."""
+    return text.replace(" ", "\u00a0")
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%d %b %H:%M}"
+
+
+def _sums(sums: LedgerSums) -> dict[str, Any]:
+    return {"runs": f"{sums.runs:,}", "cost": _cost(sums.cost), "refused": f"{sums.refused:,}"}

@@ -1,0 +1,62 @@
+"""A stop that was asked for on the dashboard, taken from the ledger by the run that it is for."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from resolver.config.settings import Settings
+from resolver.controller.control import Control, Stop
+from resolver.errors import ResolverError
+from resolver.github.forge import Forge
+from resolver.runs.background import background_poll
+from resolver.runs.quotas.admission import ledger_for_run, show_at_work
+from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.runs.stages import AcceptedRun, RunRequest
+
+logger = logging.getLogger("resolver.runs.quotas")
+
+LEAST_SECONDS = 1.0
+"""Between two looks; each is two small requests of git."""
+
+
+@dataclass(frozen=True)
+class StopWatch:
+    """Looks for the stop of the run with this key. seconds: between two looks."""
+
+    keep: LedgerRef
+    key: str
+    control: Control
+    seconds: float
+
+    def run(self, ended: threading.Event) -> None:
+        """Look until `ended`, or until the run was stopped. Errors are logged."""
+        last = ""
+        while not ended.wait(self.seconds):
+            try:
+                tip = self.keep.tip()
+                run = self.keep.read().run_of(self.key) if tip != last else None
+            except ResolverError as error:
+                logger.warning("%s", error.what)
+                continue
+            last = tip
+            if run is not None and run.stop_by:
+                self.control.send(Stop(by=run.stop_by))
+                return
+
+
+@contextmanager
+def watch_dashboard_stops(
+    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
+) -> Iterator[None]:
+    """Show the run on the dashboard, and watch for its box while the block runs."""
+    show_at_work(request, settings, accepted, forge)
+    if accepted.reservation is None or not settings.dashboard or not settings.control_poll:
+        yield
+        return
+    seconds = max(settings.control_poll, LEAST_SECONDS)
+    keep = ledger_for_run(request, settings)
+    watch = StopWatch(keep, accepted.reservation.key, request.control, seconds)
+    with background_poll(watch.run, "stops"):
+        yield

@@ -1,0 +1,185 @@
+"""The report of a run: built from the values of the stages that it has reached."""
+
+from typing import Literal
+
+from resolver.agents.registry import is_answering_agent, model_of
+from resolver.agents.reviewer import REVIEWER
+from resolver.controller.confirmation import pending_approval_in
+from resolver.errors import Cause
+from resolver.events.run_log import RunLog
+from resolver.github.comments.comment_text import TRACE_ROOM
+from resolver.github.comments.report import Report, RunFailure
+from resolver.models.approval import PendingApproval
+from resolver.models.check_history import CheckHistory
+from resolver.models.known_failures import OUTAGES
+from resolver.models.run import Evidence, Publication, RunLimits, RunState, Unverified
+from resolver.runs.outcome_json import OutcomeFile, build_outcome_file
+from resolver.runs.output import MOST_CHANGE
+from resolver.runs.stages import PreparedRun, StageValues
+from resolver.runs.wiring.models import model_name
+from resolver.trace.markdown import render_comment_trace
+from resolver.verification.check_tracker import check_history_of
+from resolver.verification.readiness import missing_verification
+
+PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
+    {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
+)
+"""Why a push was refused, where any other push to the repository is refused as well."""
+
+
+def is_answer_run(values: StageValues) -> bool:
+    """Return True if the run answers a question: nothing of its working tree is made public."""
+    opening = values.log.opening if values.log else None
+    agents = values.prepared.agents.agents if values.prepared else ()
+    return opening is not None and is_answering_agent(opening.agent, agents)
+
+
+def is_review_run(log: RunLog | None) -> bool:
+    """Return True if the run's agent reviews a pull request: what it noted becomes a review."""
+    opening = log.opening if log else None
+    return opening is not None and opening.agent == REVIEWER and opening.task.pull is not None
+
+
+def is_merge(prepared: PreparedRun) -> bool:
+    """Return True if the work is a merge: it is one also where nothing else is changed."""
+    pull = prepared.task.pull
+    return pull is not None and bool(pull.conflicts)
+
+
+def extension_ceiling(prepared: PreparedRun) -> RunLimits:
+    """Return the totals that comments can extend the limits of the run to."""
+    ceiling = prepared.settings.ceiling
+    cost = min(ceiling.max_budget, prepared.max_cost)
+    return ceiling.model_copy(update={"max_budget": cost})
+
+
+def displayed_model(values: StageValues) -> str:
+    """Return the model that the run's agent asks, as a person is shown it."""
+    settings = values.current_settings
+    agents = values.prepared.agents.agents if values.prepared else ()
+    opening = values.log.opening if values.log else None
+    named = model_of(settings.agent, agents) or model_name(settings)
+    return named or (opening.model if opening else "")
+
+
+def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Cause = "") -> Cause:
+    """Return the outage that has ended the run, or has kept its end from being told.
+
+    comment_cause: why the conversation could not be told.
+    """
+    outcome = values.outcome
+    because: Cause = outcome.because if outcome and outcome.state is RunState.ERROR else ""
+    cause = failure.cause if failure is not None else because
+    return next((each for each in (cause, comment_cause) if each in OUTAGES), "")
+
+
+def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
+    """Return True if the output folder holds a finished change that is not public."""
+    log, publication = values.log, values.publication
+    finished = log is not None and log.state.run_state is RunState.FINISHED
+    done = finished and not is_answer_run(values)  # what the agent rejects is never published
+    # A branch without its pull request is half of a publication.
+    half = failure is not None and publication.pull_request is None
+    public = publication.branch is not None and not half
+    change = values.request.output.change if done and not public else None
+    return change is not None and change.bundle is not None
+
+
+def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
+    """Return what the change lacks to be ready for review, "" for nothing."""
+    if any(conflict.untouched for conflict in values.publication.conflicts):
+        return "untouched"
+    return missing_verification(values.outcome, course)
+
+
+def is_draft(setting: str, missing: Unverified) -> bool:
+    """Return True if the pull request is to be a draft: by the setting, else unless it is ready."""
+    return setting == "always" if setting != "auto" else missing != ""
+
+
+def build_report(
+    values: StageValues, failure: RunFailure | None = None, wanted: PendingApproval | None = None
+) -> Report:
+    """Return everything that people are told about the run.
+
+    wanted: an action that waits for a person now; the log's own is used where none is given.
+    """
+    request, settings, log = values.current_request, values.current_settings, values.log
+    events = log.state.events if log else ()
+    course = check_history_of(events)
+    missing = missing_for_review(values, course)
+    publication = values.publication
+    pull = publication.pull_request
+    prepared = values.prepared
+    return Report(
+        trigger=request.trigger,
+        run=request.run,
+        model=displayed_model(values),
+        mention=settings.mention,
+        task=values.task,
+        outcome=values.outcome,
+        base=values.base or "",
+        base_made=values.base_made,
+        patch=values.patch,
+        evidence=values.evidence or Evidence(),
+        branch=publication.branch,
+        pull_request=pull,
+        review=publication.review,
+        failure=failure,
+        draft=is_draft(settings.draft, missing),
+        unverified=missing,
+        **({"conventions": prepared.conventions} if prepared else {}),
+        wishes=settings.wishes,
+        warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
+        trace_markdown=render_comment_trace(events, TRACE_ROOM) if log else "",
+        log_url=request.log_url,
+        page=request.page,
+        course=course,
+        told=values.progress.told if values.progress else None,
+        continues=request.continues and log is not None,
+        publishable=publishable(values, failure),
+        wanted=wanted or (pending_approval_in(log.state) if log else None),
+        answers=is_answer_run(values),
+        how=publication.how,
+        publication=publication,
+        retry_until=request.retry_until if outage_of(values, failure) else None,
+    )
+
+
+def publishable(
+    values: StageValues, failure: RunFailure | None
+) -> Literal["", "comment", "folder"]:
+    """Return by what the kept change can be made public; "" where it would be refused again."""
+    request = values.request
+    refused = failure is not None and failure.is_lasting
+    change = request.output.change if can_be_published(values, failure) and not refused else None
+    if change is None or change.bundle is None:
+        return ""
+    # A job of GitHub Actions keeps it in the repository only, which takes nothing then.
+    lost = failure is not None and failure.cause in PERMANENT_REFUSALS
+    fits = change.bundle.stat().st_size <= MOST_CHANGE
+    kept = request.continues and fits and not (lost and request.actions_run)
+    return "comment" if kept else "folder"
+
+
+def outcome_file_of(
+    values: StageValues, publication: Publication, failure: RunFailure | None, exit_code: int
+) -> OutcomeFile:
+    """Return the content of outcome.json."""
+    request, log = values.current_request, values.log
+    earlier = request.continuation.publication if request.continuation else Publication()
+    return build_outcome_file(
+        run=request.run,
+        trigger=request.trigger,
+        model=displayed_model(values),
+        base=values.base,
+        outcome=values.outcome,
+        patch=values.patch,
+        publication=publication,
+        earlier=earlier,
+        evidence=values.evidence or Evidence(),
+        failure=failure,
+        exit_code=exit_code,
+        divergences=log.state.divergences if log else [],
+        spent=log.state if log else None,
+    )

@@ -1,0 +1,1 @@
+"""Resuming a run from its event log: continuation, re-execution and the log archive."""

@@ -1,0 +1,199 @@
+"""The log of a run, kept with the repository it worked on: a commit of its own under
+`refs/resolver/runs/ISSUE/RUN`, which no branch leads to and no clone fetches. Beside it lies the
+change that the run has made, where that is not public.
+
+Whoever may push could have written it: what comes back is checked like any other file from outside.
+"""
+
+import gzip
+import logging
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from resolver.config.temporary_directory import temporary_directory
+from resolver.errors import LogError
+from resolver.git.git import Credential, HostGit, failure, fetching, new_bare
+from resolver.git.remote import OBJECT_ID, check_url
+from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
+from resolver.runs.resuming.continuation import MOST_OUTCOME, EarlierRun
+
+logger = logging.getLogger("resolver.runs.resuming.archive")
+
+RUNS = "refs/resolver/runs"
+
+KEPT = 3
+"""Runs of an issue whose logs are kept; older ones are removed."""
+
+MOST_LOG = 64_000_000
+"""Bytes of an event log that is kept, or taken back."""
+
+MOST_STORED = 16_000_000
+"""Bytes that it may have when compressed."""
+
+PLAIN = 100_000
+"""A log up to this size is stored as it is, so that a person can read it with `git show`."""
+
+SECONDS = 120.0
+"""One git command may take so long: a job that is being cancelled has little time."""
+
+
+_RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+
+
+def archive_log(
+    folder: Path, url: str, credential: Credential | None, issue: int, run: str
+) -> None:
+    """Push log, outcome and unpublished change of a run's output `folder`.
+
+    What is there was redacted when it was written. Again for the same run replaces it. Raises
+    WorkspaceError or LogError.
+    """
+    ref = f"{RUNS}/{issue}/{_checked(run)}"
+    known, wide = _listed(url, credential, issue)
+    with temporary_directory() as scratch:
+        git = new_bare(scratch / "log.git", wide=wide)
+        tree = "".join(
+            f"100644 blob {git.text('hash-object', '-w', '--stdin', stdin=data)}\t{name}\n"
+            for name, data in sorted(_files(folder).items())
+        )
+        made = git.text("mktree", stdin=tree.encode())
+        commit = git.text("commit-tree", "--no-gpg-sign", "-m", f"Log of run {run}", made)
+        _push(git, url, credential, f"+{commit}:{ref}")
+        runs = sorted({*known, run})
+        old = [f":{RUNS}/{issue}/{each}" for each in runs[:-KEPT] if each != run]
+        if old:
+            _push(git, url, credential, *old)
+
+
+def fetch_last(
+    url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
+) -> EarlierRun | None:
+    """The newest log that is kept for an issue, written into `folder`; None when there is none.
+
+    before: id of a run; it and later ones are left out. Raises WorkspaceError when it can't be
+    fetched, LogError when what is there is no log or too large.
+    """
+    return next(fetch_newest_first(url, credential, issue, folder, before), None)
+
+
+def fetch_newest_first(
+    url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
+) -> Iterator[EarlierRun]:
+    """All of them, each fetched when it is asked for, into a folder of its own below `folder`.
+    Raises as `fetch_last`."""
+    known, wide = _listed(url, credential, issue)
+    for run in sorted(known, reverse=True):
+        if not before or run < before:
+            yield _fetched(url, credential, issue, run, folder / run, wide)
+
+
+def _fetched(
+    url: str, credential: Credential | None, issue: int, run: str, folder: Path, wide: bool
+) -> EarlierRun:
+    with temporary_directory() as scratch:
+        git = new_bare(scratch / "log.git", wide=wide)
+        spec = f"{RUNS}/{issue}/{run}:refs/resolver/log"
+        args = fetching(check_url(url), [spec], "--depth=1")
+        done = git.attempt(*args, credential=credential, timeout=SECONDS)
+        if done.status != 0:
+            raise failure(args, done, f"fetching the log of run {run}")
+        blobs = _blobs(git, run)
+        folder.mkdir(parents=True, exist_ok=True)
+        earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
+        earlier.log.write_bytes(_log(git, blobs, run))
+        if OUTCOME in blobs:
+            earlier.outcome.write_bytes(_read(git, blobs[OUTCOME], MOST_OUTCOME, run))
+        if CHANGE in blobs and BUNDLE in blobs:
+            for name in (BUNDLE, CHANGE):
+                (folder / name).write_bytes(_read(git, blobs[name], MOST_CHANGE, run))
+        return earlier
+
+
+def _checked(run: str) -> str:
+    if not _RUN.fullmatch(run):
+        raise LogError(f"{run!r} is no id of a run")
+    return run
+
+
+def _listed(url: str, credential: Credential | None, issue: int) -> tuple[list[str], bool]:
+    """Ids of the runs that are kept, and whether the repository's object ids are SHA-256."""
+    prefix = f"{RUNS}/{issue}/"
+    args = ("ls-remote", "--", check_url(url), "HEAD", f"{prefix}*")
+    done = HostGit().attempt(*args, credential=credential, limit=10_000_000, timeout=SECONDS)
+    if done.status != 0:
+        raise failure(args, done, "looking for the logs of earlier runs")
+    lines = [line.partition("\t") for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    refs = {name: id for id, _, name in lines if OBJECT_ID.fullmatch(id)}
+    runs = [name.removeprefix(prefix) for name in refs if name.startswith(prefix)]
+    return [run for run in runs if _RUN.fullmatch(run)], any(len(id) == 64 for id in refs.values())
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    log = folder / EVENTS
+    try:
+        if log.stat().st_size > MOST_LOG:
+            raise LogError(f"the log has more than {MOST_LOG:,} bytes, so it was not kept")
+        data = log.read_bytes()
+        files = {OUTCOME: (folder / OUTCOME).read_bytes(), **_change(folder)}
+    except OSError as error:
+        raise LogError(f"{error.filename} can't be read: {error.strerror}") from error
+    if len(data) <= PLAIN:
+        return {**files, EVENTS: data}
+    packed = gzip.compress(data, mtime=0)
+    if len(packed) > MOST_STORED:
+        raise LogError(f"the log has more than {MOST_STORED:,} bytes, so it was not kept")
+    return {**files, f"{EVENTS}.gz": packed}
+
+
+def _change(folder: Path) -> dict[str, bytes]:
+    """The change that is not public, where there is one and it is not too large."""
+    bundle, change = folder / BUNDLE, folder / CHANGE
+    if not bundle.is_file() or not change.is_file() or bundle.stat().st_size > MOST_CHANGE:
+        return {}
+    return {BUNDLE: bundle.read_bytes(), CHANGE: change.read_bytes()}
+
+
+def _push(git: HostGit, url: str, credential: Credential | None, *refs: str) -> None:
+    args = ("push", "--quiet", "--no-verify", "--", check_url(url), *refs)
+    done = git.attempt(*args, credential=credential, timeout=SECONDS)
+    if done.status != 0:
+        raise failure(args, done, f"keeping the log with {url}")
+
+
+def _blobs(git: HostGit, run: str) -> dict[str, str]:
+    """The files of the fetched commit, name to blob."""
+    found = git.attempt("ls-tree", "-z", "refs/resolver/log", limit=100_000)
+    if found.status != 0 or found.truncated:
+        raise LogError(f"what is kept as the log of run {run} is not one of ours")
+    blobs = {}
+    for record in found.stdout.decode("utf-8", "replace").split("\0"):
+        meta, _, name = record.partition("\t")
+        if meta.startswith("100644 blob "):
+            blobs[name] = meta.split(" ")[2]
+    return blobs
+
+
+def _log(git: HostGit, blobs: dict[str, str], run: str) -> bytes:
+    if EVENTS in blobs:
+        return _read(git, blobs[EVENTS], MOST_LOG, run)
+    if f"{EVENTS}.gz" not in blobs:
+        raise LogError(f"what is kept as the log of run {run} holds no log")
+    packed = _read(git, blobs[f"{EVENTS}.gz"], MOST_STORED, run)
+    try:
+        data = zlib.decompressobj(wbits=31).decompress(packed, MOST_LOG + 1)
+    except zlib.error as error:
+        raise LogError(f"the log of run {run} can't be unpacked: {error}") from None
+    if len(data) > MOST_LOG:
+        raise LogError(f"the log of run {run} has more than {MOST_LOG:,} bytes")
+    return data
+
+
+def _read(git: HostGit, blob: str, most: int, run: str) -> bytes:
+    found = git.attempt("cat-file", "blob", blob, limit=most)
+    if found.truncated:
+        raise LogError(f"the log of run {run} is larger than {most:,} bytes")
+    if found.status != 0:
+        raise failure(("cat-file",), found, f"reading the log of run {run}")
+    return found.stdout

@@ -1,0 +1,213 @@
+"""From the log of an earlier run to a run that goes on from it. Where the log is found is the
+doors' matter: on this machine's disk, or with the repository (`resolver.runs.resuming.archive`).
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from resolver.errors import LogError, Refused
+from resolver.events.reading import read_log
+from resolver.events.run_log import opening_of
+from resolver.events.state import State
+from resolver.models.approval import ApprovalDecision, named_number
+from resolver.models.run import (
+    Command,
+    Continuation,
+    Extension,
+    Publication,
+    PullRequest,
+    RunLimits,
+    RunState,
+    Trigger,
+)
+from resolver.runs.output import BUNDLE, CHANGE
+
+DECIDES = frozenset({Command.APPROVE, Command.DENY})
+"""The commands that are about an action that waits."""
+
+NOTHING_KEPT = "what a run has made is kept where it could not be published"
+
+NOTHING_WAITS = "an action that waits is shown in a comment of the run"
+
+MOST_EARLIER = 20
+"""Runs of a thread that are looked at for a change that waits to be published."""
+
+MOST_OUTCOME = 5_000_000
+"""Bytes of an outcome.json that is read."""
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """An earlier run's files. The outcome may be missing: the run was killed."""
+
+    run: str
+    log: Path
+    outcome: Path
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    branch: str | None = None
+    commit: str | None = None
+    tree: str | None = None
+    pull_request: PullRequest | None = None
+
+
+class _Outcome(_Published):
+    """The fields of outcome.json that are read."""
+
+    earlier: _Published = _Published()
+
+
+def continue_from_log(
+    trigger: Trigger, earlier: EarlierRun, source: str, log: Path
+) -> Continuation:
+    """Make `log` begin with the earlier run's, and say how to go on from there.
+
+    source: where the repository is cloned from, which is no matter for a log to decide.
+    Raises LogError when the earlier log is no sound log of a run on the same issue, Refused when a
+    decision is about nothing.
+    """
+    events = list(read_log(earlier.log))
+    opening = opening_of(events, earlier.log)
+    about = opening.task.trigger
+    same = about.repository.casefold() == trigger.repository.casefold()
+    if not same or about.subject != trigger.subject:
+        raise LogError(
+            f"the log of run {earlier.run} is about {about.repository}#{about.subject}, "
+            f"not about {trigger.repository}#{trigger.subject}"
+        )
+    if opening.task.source.casefold() != source.casefold():
+        raise LogError(f"the log of run {earlier.run} is about another server's {about.repository}")
+    state = State.fold(events)
+    decides, publishes = trigger.command in DECIDES, trigger.command is Command.PUBLISH
+    if publishes and not has_change(earlier):
+        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
+    if decides and state.run_state is not RunState.AWAITING_CONFIRMATION:
+        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+    if publishes:
+        _copy_change(earlier, log.parent)
+    _copy_whole_lines(earlier.log, log, len(events))
+    return Continuation(
+        run=earlier.run,
+        words="" if decides or publishes else trigger.instruction,
+        by=trigger.actor.login,
+        decision=_decision(trigger) if decides else None,
+        extension=Extension()
+        if publishes
+        else remaining_allowance(state, opening.limits, trigger.extension),
+        publishes=publishes,
+        publication=published_earlier(earlier.outcome),
+    )
+
+
+def _decision(trigger: Trigger) -> ApprovalDecision:
+    number, words = named_number(trigger.instruction)
+    return ApprovalDecision(
+        approved=trigger.command is Command.APPROVE,
+        by=trigger.actor.login,
+        at=trigger.at,
+        reason=words,
+        number=number,
+    )
+
+
+def is_waiting_for_person(earlier: EarlierRun) -> bool:
+    """Whether the run has ended waiting for a person to agree to an action."""
+    try:
+        state = State.fold(read_log(earlier.log))
+    except LogError:
+        return False
+    return state.run_state is RunState.AWAITING_CONFIRMATION
+
+
+def has_change(earlier: EarlierRun) -> bool:
+    """Whether the run has ended with a change that lies beside its log and is not public."""
+    folder = earlier.log.parent
+    if not all((folder / name).is_file() for name in (CHANGE, BUNDLE)):
+        return False
+    try:
+        state = State.fold(read_log(earlier.log))
+    except LogError:
+        return False
+    return state.run_state is RunState.FINISHED
+
+
+def newest_unpublished(runs: Iterable[EarlierRun]) -> EarlierRun | None:
+    """Of a thread's runs, newest first, the one whose change waits to be published. Questions and
+    runs that came to nothing may have followed it; what a later run has published stands for it."""
+    for each in islice(runs, MOST_EARLIER):
+        if has_change(each):
+            return each
+        if _outcome(each.outcome).branch:
+            return None
+    return None
+
+
+def _copy_change(earlier: EarlierRun, folder: Path) -> None:
+    """What is read of it is checked as what comes from a sandbox is."""
+    for name in (BUNDLE, CHANGE):
+        shutil.copyfile(earlier.log.parent / name, folder / name)
+
+
+def is_running(earlier: EarlierRun) -> bool:
+    """Whether the run was to change something, and no review or answer."""
+    try:
+        opening = opening_of(list(read_log(earlier.log)), earlier.log)
+    except LogError:
+        return False
+    return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
+
+
+def remaining_allowance(state: State, new: RunLimits, asked: Extension) -> Extension:
+    """What is granted on top of the limits in force: the amounts that were asked for; and of what
+    was not named, and is more than half used up, as much as makes it a `new` run's again."""
+    limits = state.limits
+    iterations = _missing(new.max_iterations, limits.max_iterations - state.iterations)
+    budget = _missing(new.max_budget, limits.max_budget - state.priced)
+    time = _missing(new.max_time, limits.max_time - state.seconds)
+    return Extension(
+        iterations=asked.iterations or int(iterations),
+        budget=asked.budget or budget,
+        time=asked.time or time,
+    )
+
+
+def _missing(new: float, left: float) -> float:
+    return new - max(0.0, left) if left < new / 2 else 0.0
+
+
+def published_earlier(outcome: Path) -> Publication:
+    """What an earlier run has made public, or had been public when it went on itself."""
+    found = _outcome(outcome)
+    own = found if found.branch and found.commit and found.pull_request else found.earlier
+    return Publication(
+        branch=own.branch, commit=own.commit, tree=own.tree or "", pull_request=own.pull_request
+    )
+
+
+def _outcome(path: Path) -> _Outcome:
+    """Empty where there is none, or none that can be read."""
+    try:
+        with open(path, "rb") as file:
+            return _Outcome.model_validate_json(file.read(MOST_OUTCOME))
+    except (OSError, ValidationError):
+        return _Outcome()
+
+
+def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
+    """Copy the first `lines` lines; `target` is there whole or not at all."""
+    temporary = target.with_name(f".{target.name}.new")
+    with open(source, "rb") as old, open(temporary, "wb") as new:
+        for _ in range(lines):
+            new.write(old.readline())
+        new.flush()
+        os.fsync(new.fileno())
+    temporary.replace(target)

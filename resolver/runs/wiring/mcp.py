@@ -1,0 +1,152 @@
+"""The MCP servers of one run: from the settings and the sandbox to tools and what answers calls."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+from resolver.config.mcp_servers import HostServer, choose_servers
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.controller.controller import ENDS, Hosted
+from resolver.errors import SandboxError
+from resolver.events.actions import McpCall
+from resolver.events.base import ObservationBase
+from resolver.events.lifecycle import SystemPrompt, Warned
+from resolver.events.log import Event
+from resolver.events.observations import ErrorObservation
+from resolver.events.run_log import RunLog
+from resolver.github.text.invisible import without_invisible
+from resolver.mcp.endpoint import Address, Endpoint, Launch
+from resolver.mcp.host_process import HostProcess
+from resolver.mcp.servers import McpServers
+from resolver.models.run import McpTool
+from resolver.runs.resuming.rebuild import recorded_actions
+from resolver.runtime.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class McpOfRun:
+    """tools: what the agent is offered. hosted: what answers its calls. interrupt: ends the call
+    that is under way. warnings: what a person should know; grows while the run goes on."""
+
+    tools: tuple[McpTool, ...]
+    hosted: Hosted
+    interrupt: Callable[[], None]
+    warnings: list[str]
+
+
+@contextmanager
+def open_mcp(
+    settings: Settings,
+    environment: Mapping[str, str],
+    recording: Sequence[Event],
+    runtime: Runtime,
+    log: RunLog,
+    redact: Callable[[str], str],
+) -> Iterator[McpOfRun]:
+    """Start the servers; they are gone when the context is left.
+
+    A log that has a beginning has its tools already, and they stay the same. One that is replayed
+    gets the recorded answers: nothing outside is done twice.
+    """
+    warnings: list[str] = []
+    offered = _offered_in(log.state.events) or _offered_in(recording)
+    if recording:
+        calls = _RecordedCalls(recording)
+        yield McpOfRun(offered or (), {McpCall: calls}, lambda: None, warnings)
+        return
+
+    def note(message: str) -> None:
+        warnings.append(message)
+        log.stream.add(Warned(about="mcp", message=message))
+
+    def clean(text: str) -> str:
+        return without_invisible(redact(text))
+
+    endpoints: Sequence[Endpoint] = ()
+    if log.state.run_state not in ENDS:
+        chosen = choose_servers(settings.mcp_servers, settings.mcp)
+        for warning in chosen.warnings:
+            note(f"MCP: {warning}")
+        endpoints = (
+            *(_on_the_host(server, environment) for server in chosen.host),
+            *(
+                Endpoint(
+                    each.name,
+                    partial(runtime.start_program, each.server.command, each.server.args),
+                    each.allows,
+                    each.server.timeout,
+                )
+                for each in chosen.inside
+            ),
+        )
+    with McpServers(endpoints, clean, _Kept(runtime), note) as servers:
+        tools = servers.tools if offered is None else offered
+        yield McpOfRun(tools, {McpCall: servers.call}, servers.interrupt, warnings)
+
+
+def _offered_in(events: Sequence[Event]) -> tuple[McpTool, ...] | None:
+    """None where no agent has begun."""
+    prompt = next((event for event in events if isinstance(event, SystemPrompt)), None)
+    return prompt.mcp_tools if prompt else None
+
+
+def _on_the_host(chosen: HostServer, environment: Mapping[str, str]) -> Endpoint:
+    server = chosen.server
+    way: Launch | Address
+    if server.url:
+        headers = {name: value.get_secret_value() for name, value in server.headers.items()}
+        way = Address(server.url, headers)
+    else:
+        secret = {name: value.get_secret_value() for name, value in server.env.items()}
+        variables = {**server.variables, **secret}
+        way = partial(HostProcess, server.command, server.args, variables, environment)
+    return Endpoint(chosen.name, way, chosen.allows, server.timeout)
+
+
+class _Kept:
+    """Keeps long results as files of the sandbox."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._numbers = count(1)
+
+    def __call__(self, text: str) -> str | None:
+        name = f"mcp-{next(self._numbers):04d}.txt"
+        try:
+            self._runtime.put_file(name, text.encode(errors="replace"))
+        except SandboxError:
+            return None
+        return f"{self._runtime.scratch}/{name}"
+
+
+class _RecordedCalls:
+    """Answers calls as they were answered in a recording, each answer once."""
+
+    def __init__(self, recording: Sequence[Event]) -> None:
+        self._answers: dict[str, deque[ObservationBase]] = defaultdict(deque)
+        for done in recorded_actions(recording):
+            if isinstance(done.action, McpCall) and isinstance(done.observation, ObservationBase):
+                self._answers[_key(done.action)].append(done.observation)
+
+    def __call__(self, action: McpCall) -> ObservationBase:
+        answers = self._answers[_key(action)]
+        if answers:
+            return answers.popleft()
+        words = render(
+            "agent/mcp_failed.md.j2",
+            server=action.server,
+            tool=action.name,
+            how="gone",
+            why="the recording has no such call, and a replay calls nothing outside",
+        )
+        return ErrorObservation(content=words.strip(), code="mcp")
+
+
+def _key(action: McpCall) -> str:
+    return McpCall(
+        server=action.server, name=action.name, arguments=action.arguments
+    ).model_dump_json()

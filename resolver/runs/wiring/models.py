@@ -1,0 +1,224 @@
+"""The models of a run: which one each service and each agent asks, how, and what is recorded of it.
+
+A service is who asks: the agent, the condenser, the judge. All share the run's money.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from resolver.config.settings import Settings
+from resolver.controller.delegation import reply_in
+from resolver.errors import ModelError, UsageError
+from resolver.events.lifecycle import (
+    AGENT,
+    ModelReplied,
+    ModelRetried,
+    ModelSwitched,
+    ServiceReplied,
+    SystemPrompt,
+)
+from resolver.events.log import Event
+from resolver.events.reading import read_log
+from resolver.events.state import State
+from resolver.events.stream import EventStream
+from resolver.llm.base import Model, RecordedModel
+from resolver.llm.completion_files import FiledModel, Redact
+from resolver.llm.config import ModelConfig
+from resolver.llm.preload import preload_model
+from resolver.llm.registry import Others, for_service, make_models, service_models
+from resolver.llm.replay import ReplayModel
+from resolver.llm.router import RoutingRule, parse_rule, settle_rules
+from resolver.llm.scripted import scripted_models
+from resolver.models.run import Completion
+
+SERVICES = (AGENT, "condenser", "judge")
+"""Who asks."""
+
+REPLAY = "replay:"
+SCRIPTED = "scripted:"
+
+
+class ModelOn(Protocol):
+    """Makes a model whose replies, retries and switches become events of the stream."""
+
+    def __call__(
+        self, stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
+    ) -> Model:
+        """service: who asks: agent, condenser, judge. agent: its name, where an agent asks.
+        model: the one that its definition asks for; what the operator set for it goes before.
+        Raises UsageError."""
+        ...
+
+
+def recording_of(settings: Settings) -> list[Event]:
+    """The events of the log that `replay:FILE` names; empty when the model is a live one."""
+    if not settings.model.startswith(REPLAY):
+        return []
+    recording = list(read_log(Path(settings.model.removeprefix(REPLAY))))
+    if not any(isinstance(event, ModelReplied) for event in recording):
+        raise UsageError(
+            f"{settings.model.removeprefix(REPLAY)} holds no reply of a model",
+            "give an events.jsonl of an earlier run",
+        )
+    return recording
+
+
+def preload_models(
+    settings: Settings, start: Callable[[ModelConfig], object] = preload_model
+) -> None:
+    """Start to load in the background what a live model needs; a recording or a script needs
+    nothing."""
+    if not settings.model.startswith((REPLAY, SCRIPTED)):
+        start(model_config(settings))
+
+
+def model_name(settings: Settings) -> str:
+    """The model as a person is told it: a recording or a script without its folder."""
+    for kind in (REPLAY, SCRIPTED):
+        if settings.model.startswith(kind):
+            return kind + Path(settings.model.removeprefix(kind)).name
+    return settings.model
+
+
+def model_config(settings: Settings) -> ModelConfig:
+    """The model that the settings name, and how it is asked."""
+    return ModelConfig(
+        model=settings.model,
+        api_key=settings.api_key,
+        base_url=settings.base_url,
+        api_version=settings.api_version,
+        region=settings.model_region,
+        project=settings.model_project,
+        temperature=settings.temperature,
+        reasoning_effort=settings.reasoning_effort,
+        seed=settings.seed,
+        stop=settings.stop_words,
+        stream=settings.model_stream,
+        timeout=settings.model_timeout,
+        retries=settings.model_retries,
+        input_cost_per_token=settings.input_cost_per_token,
+        output_cost_per_token=settings.output_cost_per_token,
+    )
+
+
+def service_config(
+    settings: Settings, service: str, agent: str = "", model: str = ""
+) -> tuple[ModelConfig, Others]:
+    """How one service asks, and the models beside its first one.
+
+    What the settings say of the agent by its name goes before what they say of all agents, and
+    both before the definition's `model`; a rule on who asks goes before all of them.
+    """
+    main = model_config(settings)
+    config = service_models(main, model, f"model of the agent {agent}") if model else main
+    for name in (service, agent):
+        if name in settings.services:
+            given = {k: v for k, v in settings.services[name] if v is not None}
+            config = for_service(config, name, given)
+    rules = [_rule(text) for text in settings.model_rules]
+    chosen, left = settle_rules(rules, service, agent)
+    others = Others(settings.fallback_models, left, known=(main,))
+    if chosen is not None and chosen != config.model:
+        config = Others(rules=rules, known=(main,)).beside(config, chosen)
+    return config, others
+
+
+def has_own_model(settings: Settings, service: str) -> bool:
+    """Whether the settings say of the service how it asks, under `services` or by a rule."""
+    return service in settings.services or any(
+        _rule(text).service == service for text in settings.model_rules
+    )
+
+
+def _rule(text: str) -> RoutingRule:
+    rule = parse_rule(text)
+    if rule.service and rule.service not in SERVICES:
+        raise UsageError(
+            f"the rule {text!r} is of a service that there is not",
+            f"the services are: {', '.join(SERVICES)}",
+        )
+    return rule
+
+
+def open_models(
+    settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
+) -> ModelOn:
+    """The models of the run's own stream and of its delegates' streams. The replies of a recording
+    or a script are given in their order to each service, whatever stream it asks on.
+
+    state: the run's, for the money that is left. run, redact: for the files of the calls.
+    """
+    recorded = _recorded(settings, recording) if recording else None
+    scripts: dict[str, Mapping[str, Model]] = {}
+    folder = Path(settings.completions_dir) / run if settings.completions_dir else None
+
+    def money_left() -> float:
+        return state.limits.max_budget - state.priced
+
+    def written(config: ModelConfig, service: str, agent: str) -> Model | None:
+        if recorded is not None:
+            return recorded(service)
+        if not config.model.startswith(SCRIPTED):
+            return None
+        path = Path(config.model.removeprefix(SCRIPTED))
+        if config.model not in scripts:
+            whose = AGENT if config.model == settings.model else service
+            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, whose)
+        script = scripts[config.model]
+        given = script.get(agent) or script.get(service)
+        return given or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
+
+    def model_on(
+        stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
+    ) -> Model:
+        config, others = service_config(settings, service, agent, model)
+
+        def on_reply(completion: Completion) -> None:
+            if service == AGENT:
+                stream.add(ModelReplied(completion=completion))
+            else:
+                stream.add(ServiceReplied(service=service, completion=completion))
+
+        def on_retry(attempt: int, wait: float, reason: str) -> None:
+            stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason, service=service))
+
+        def on_switch(before: str, now: str, reason: str) -> None:
+            switched = ModelSwitched(
+                from_model=before, to_model=now, reason=reason, service=service
+            )
+            stream.add(switched)
+
+        asked = written(config, service, agent) or make_models(
+            config,
+            others,
+            on_retry=on_retry,
+            on_switch=on_switch,
+            sleep=time.sleep,
+            money_left=money_left,
+            share_left=lambda: money_left() / state.limits.max_budget,
+        )
+        return RecordedModel(FiledModel(asked, folder, redact) if folder else asked, on_reply)
+
+    return model_on
+
+
+def _recorded(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:
+    """The model that gives a service its recorded replies."""
+    replies: dict[str, list[Completion | ModelError]] = {}
+    for event in recording:
+        found = reply_in(event)
+        if found is not None:
+            replies.setdefault(found[0], []).append(found[1])
+    prompts = [e for e in recording if isinstance(e, SystemPrompt)]
+    tools = not prompts or prompts[0].dialect == "tools"
+    models: dict[str, Model] = {}
+
+    def recorded(service: str) -> Model:
+        if service not in models:
+            given = replies.get(service, ())
+            models[service] = ReplayModel(given, name=settings.model, supports_tools=tools)
+        return models[service]
+
+    return recorded

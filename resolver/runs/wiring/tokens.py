@@ -1,0 +1,79 @@
+"""From the settings to the token that GitHub is shown: one that was given, or the App's own."""
+
+import threading
+from datetime import datetime
+
+from resolver.config.retries import RetryPolicy
+from resolver.config.settings import Settings
+from resolver.errors import UsageError
+from resolver.events.stream import Clock, utc_now
+from resolver.git.git import Credential
+from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
+from resolver.github.client.tokens import OneToken, TokenSource
+from resolver.security.issued_tokens import IssuedTokens
+
+
+class ForgeTokens:
+    """Whose tokens a process shows to which repository: to each its own and no other.
+
+    minted: learns each token before it is used, so that redactors know it.
+    """
+
+    def __init__(self, minted: IssuedTokens | None = None, now: Clock = utc_now) -> None:
+        self.minted = minted or IssuedTokens()
+        self._now = now
+        self._lock = threading.Lock()
+        self._sources: dict[str, InstallationTokens] = {}
+
+    def source(self, settings: Settings, repository: str) -> TokenSource | None:
+        """Where the token for OWNER/NAME comes from; None when the settings name none.
+
+        An App is stronger than a token: in an Action there always is a token. Raises UsageError
+        for half an App.
+        """
+        if not settings.has_app:
+            token = settings.github_token
+            return OneToken(token.get_secret_value()) if token else None
+        app = self.app(settings)
+        check_repository(repository)
+        with self._lock:
+            known = self._sources.get(repository.casefold())
+            if known is None:
+                known = InstallationTokens(app, repository, self._note, self._now)
+                self._sources[repository.casefold()] = known
+            return known
+
+    def credential(self, settings: Settings, repository: str) -> Credential | None:
+        """What git shows the server now, for OWNER/NAME. Not to be kept. Raises ForgeError."""
+        source = self.source(settings, repository)
+        return Credential(settings.github_server_url, source.token()) if source else None
+
+    def app(self, settings: Settings) -> AppAccess:
+        """The App itself. Raises UsageError unless the settings have both its id and its key."""
+        if settings.app_id is None or settings.app_private_key is None:
+            missing = "app_id" if settings.app_id is None else "app_private_key"
+            raise UsageError(
+                f"the GitHub App is given by half: {missing} is missing",
+                f"set RESOLVER_{missing.upper()}, or leave out both and set GITHUB_TOKEN",
+            )
+        key = settings.app_private_key.get_secret_value()
+        return AppAccess(
+            access_of(settings, AppKey(settings.app_id, key, self._note, self._now), harmless=True)
+        )
+
+    def _note(self, secret: str, ends: datetime) -> None:
+        self.minted.add(secret, ends, self._now())
+
+
+def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -> GitHubAccess:
+    """The way to the GitHub that the settings name."""
+    return GitHubAccess(
+        token=source,
+        api_url=settings.github_api_url,
+        server_url=settings.github_server_url,
+        graphql_url=settings.github_graphql_url,
+        bot_login=settings.bot_login,
+        harmless=harmless,
+        retries=RetryPolicy(settings.write_retry_seconds),
+    )

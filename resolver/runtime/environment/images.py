@@ -1,0 +1,253 @@
+"""The sandbox's image: a name, the devcontainer's, or one built from a Dockerfile; and images that
+keep what a setup has prepared.
+
+A build is the engine's work, from a tar of the commit; nothing of this host goes in.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from resolver.config.image_reference import (
+    BUILT,
+    DEVCONTAINER,
+    DOCKERFILE,
+    PREPARED,
+    parse_registry_reference,
+)
+from resolver.errors import UsageError
+from resolver.git.context import DOCKERFILE_NAME
+from resolver.runtime.engine import engine_errors, image_settings
+from resolver.runtime.environment.devcontainer import FILES, DevContainer, Read, read_devcontainer
+from resolver.runtime.environment.dockerfile import read_base_images, refuse_triggers
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+BUILT_LABEL: Final = "resolver.built"
+PREPARED_LABEL: Final = "resolver.prepared"
+REPOSITORY_LABEL: Final = "resolver.repository"
+"""Labels of the images that are made here: the key that one is found by, and the digest of the
+repository that it belongs to."""
+
+KEPT: Final = timedelta(days=14)
+"""How long a built or prepared image is kept without being made again."""
+
+MAX_PREPARED_IMAGES: Final = 3
+"""Prepared images that are kept for one repository: each commit of its default branch may make
+one, and the newest are the likeliest to be used again."""
+
+BUILD_SECONDS: Final = 3600
+_LAST_WORDS: Final = 2_000
+
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+"""Arguments that the engine takes without a declaration and leaves out of its cache's keys: a step
+that went through a repository's proxy would be taken for the same step of another one."""
+
+Context = Callable[[str, str], Iterator[bytes]]
+"""A tar stream of a folder of the commit, and the Dockerfile in it as DOCKERFILE_NAME; given both
+paths from the repository's root."""
+
+
+@dataclass(frozen=True)
+class BuildSource:
+    """The commit that an image is built from, as only people with write access have made it.
+
+    read: gives a file. context: as above. tree: gives the object id of the whole.
+    """
+
+    read: Read
+    context: Context
+    tree: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A Dockerfile with all that goes into it; paths from the repository's root."""
+
+    dockerfile: str
+    context: str = "."
+    args: tuple[tuple[str, str], ...] = ()
+    target: str | None = None
+
+
+def requested_image(setting: str, read: Read) -> str | Build:
+    """What the setting `image` means for this repository. Raises UsageError."""
+    if setting == DEVCONTAINER:
+        found = read_devcontainer(read)
+        if found is None:
+            raise UsageError(
+                f"the setting image is {DEVCONTAINER!r} and there is none of {', '.join(FILES)}",
+                "add the file to the default branch, or name an image",
+            )
+        return _of_devcontainer(found)
+    if setting.startswith(DOCKERFILE):
+        path = setting.removeprefix(DOCKERFILE).strip()
+        if read(path) is None:
+            raise UsageError(
+                f"the setting image names {path!r}, which is not in the repository",
+                "correct the path: it starts at the repository's root",
+            )
+        return Build(path)
+    return setting
+
+
+def build_image(
+    client: "DockerClient", build: Build, repository: str, source: "BuildSource"
+) -> str:
+    """Id of the image that the build gives, made where the engine lacks it.
+
+    repository: the digest of whose it is. Raises UsageError where the Dockerfile names an image
+    that a repository may not name, and SandboxError with the end of the build's output.
+    """
+    dockerfile = build.dockerfile
+    key = derive_key("built", repository, repr(build), source.tree())
+    name = f"{BUILT}:{key}"
+    if (found := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
+        return found
+    text = source.read(dockerfile)
+    if text is None:
+        raise UsageError(
+            f"the image is to be built from {dockerfile}, which is not in the repository",
+            "correct the path on the default branch, or name an image",
+        )
+    for base in read_base_images(dockerfile, text.decode(errors="replace"), dict(build.args)):
+        refuse_triggers(dockerfile, base, image_settings(client, base).get("OnBuild") or ())
+    labels = {BUILT_LABEL: key, REPOSITORY_LABEL: repository}
+    with engine_errors(f"{dockerfile} could not be built", "build it by hand to see why"):
+        _run_build(client, build, name, labels, source.context)
+    return image_id(client, name)
+
+
+def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> str | None:
+    """Id of the image of that name which was made under the key, None when there is none. A name
+    alone proves nothing: anybody who reaches the engine can give it to an image."""
+    import docker
+
+    with engine_errors("the engine can't list its images", "check it with `docker images`"):
+        try:
+            found = client.images.get(name)
+        except docker.errors.ImageNotFound:
+            return None
+    return str(found.id) if found.labels.get(label) == key else None
+
+
+def derive_key(*parts: str) -> str:
+    """Digest of the parts, which differs where one of them does."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def remove_older_environments(
+    client: "DockerClient", repository: str, kept: int = MAX_PREPARED_IMAGES - 1
+) -> None:
+    """Remove all but the newest prepared images of a repository, those in use excepted.
+
+    repository: the digest of whose they are. kept: how many stay.
+    """
+    with engine_errors("the engine can't list its images", "check it with `docker images`"):
+        own = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
+        for image in sorted(own, key=_creation_time, reverse=True)[kept:]:
+            _remove_names(client, image, PREPARED)
+
+
+def image_id(client: "DockerClient", image: str) -> str:
+    """The engine's id of an image that it has."""
+    with engine_errors(f"the image {image} is not on the engine", "pull it first"):
+        return str(client.images.get(image).id)
+
+
+def remove_old_images(client: "DockerClient", now: datetime, kept: timedelta = KEPT) -> list[str]:
+    """Remove built and prepared images that are older than `kept`, and not in use; their names."""
+    with engine_errors("the engine can't list its images", "check it with `docker images`"):
+        return [
+            tag
+            for name in (BUILT, PREPARED)
+            for image in _list_images(client, name)
+            if now - _creation_time(image) >= kept
+            for tag in _remove_names(client, image, name)
+        ]
+
+
+def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["Image"]:
+    """Images of the name. Other runs may remove some of them while they are listed."""
+    import docker
+
+    for each in client.api.images(name=name, filters={"label": list(labels)}):
+        try:
+            yield client.images.get(each["Id"])
+        except docker.errors.ImageNotFound:
+            continue
+
+
+def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str]:
+    """Take the names that begin with `name` from an image, which goes with its last one; those
+    that were taken. An image that is in use keeps them."""
+    import docker
+
+    removed: list[str] = []
+    for tag in image.tags:
+        if not tag.startswith(f"{name}:"):
+            continue
+        try:
+            client.images.remove(tag)
+        except docker.errors.APIError as error:
+            if error.status_code not in {404, 409}:  # gone already, or in use
+                raise
+            continue
+        removed.append(tag)
+    return removed
+
+
+def _of_devcontainer(found: DevContainer) -> str | Build:
+    if found.image:
+        return parse_registry_reference(found.image, f"{found.path}, image,")
+    if found.dockerfile:
+        args = tuple(a for a in sorted(found.args.items()) if a[0].upper() not in _PROXIES)
+        return Build(found.dockerfile, found.context, args, found.target)
+    raise UsageError(
+        f"{found.path} names neither an image nor a Dockerfile",
+        "add `image` or `build.dockerfile`, or name an image in the settings",
+    )
+
+
+def _run_build(
+    client: "DockerClient",
+    build: Build,
+    name: str,
+    labels: Mapping[str, str],
+    context: Context,
+) -> None:
+    from docker.errors import BuildError
+
+    words: list[str] = []
+    stream = client.api.build(
+        fileobj=cast("IO[bytes]", context(build.context, build.dockerfile)),
+        custom_context=True,
+        dockerfile=DOCKERFILE_NAME,
+        tag=name,
+        buildargs=dict(build.args),
+        target=build.target,
+        labels=dict(labels),
+        rm=True,
+        forcerm=True,
+        decode=True,
+        timeout=BUILD_SECONDS,
+        use_config_proxy=False,  # a proxy's address may hold a password of this host
+    )
+    for line in stream:
+        if "error" in line:
+            last = "".join(words)[-_LAST_WORDS:]
+            raise BuildError(f"{line['error']}\n{last}".strip(), build_log=iter(()))
+        words = [*words[-200:], str(line.get("stream", ""))]
+
+
+def _creation_time(image: "Image") -> datetime:
+    try:
+        made = datetime.fromisoformat(str(image.attrs.get("Created")))
+    except ValueError:
+        return datetime.now(UTC)
+    return made if made.tzinfo else made.replace(tzinfo=UTC)

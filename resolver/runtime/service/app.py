@@ -1,0 +1,254 @@
+"""The HTTP face of the sandboxes: who may ask, what they asked for, and bytes in both directions.
+
+The paths are listed in resolver/runtime/remote/protocol.py.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator
+from typing import Annotated, Final, TypeVar
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from resolver.errors import Refused, SandboxError, UsageError
+from resolver.runtime.remote.protocol import (
+    BYTES,
+    JSON,
+    MAX_JSON,
+    NAME,
+    SEGMENT,
+    WAIT_SECONDS,
+    Body,
+    ReceivedBytes,
+    RemoteFailure,
+    RemoteLimits,
+    SandboxRequest,
+    SandboxState,
+    StreamRequest,
+    StreamState,
+)
+from resolver.runtime.service.bounds import ServiceBounds
+from resolver.runtime.service.pipes import OffsetError
+from resolver.runtime.service.sandboxes import (
+    ConflictError,
+    FullError,
+    Sandboxes,
+    ServedSandbox,
+    UnknownError,
+)
+from resolver.runtime.service.stream import Stream
+
+logger = logging.getLogger("resolver.sandboxes")
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+BODY_SECONDS: Final = 30.0
+"""Longest a client may take for the next bytes of a body."""
+
+
+class BodyError(Exception):
+    """A body that did not come whole: the client may say it again."""
+
+
+_HANG_UP: Final = {"Connection": "close"}
+_AS_IT_COMES: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""A proxy must not collect an answer before it passes it on."""
+_STATUS: Final[dict[type[Exception], int]] = {
+    ValidationError: 422,
+    UsageError: 422,
+    Refused: 403,
+    UnknownError: 404,
+    ConflictError: 409,
+    OffsetError: 409,
+    FullError: 429,
+    BodyError: 408,
+    SandboxError: 500,
+}
+Offset = Annotated[int, Query(ge=0, le=1 << 60)]
+
+
+def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) -> ASGIApp:
+    """The web application, behind the door that asks for the token."""
+    app = FastAPI(title="Sandboxes", docs_url=None, redoc_url=None, openapi_url=None)
+    for kind in _STATUS:
+        app.add_exception_handler(kind, _tell)
+
+    @app.get("/v1/limits")
+    async def limits() -> RemoteLimits:
+        return bounds.limits(sandboxes.count)
+
+    @app.put("/v1/sandboxes/{name}")
+    async def start(name: str, request: Request) -> Response:
+        asked = await _asked(request, SandboxRequest)
+        sandbox = sandboxes.start(_checked(name), asked)
+        machine = await _awaited(sandbox.starting)
+        return _state(
+            SandboxState(
+                isolation=machine.isolation if machine else "",
+                scratch=machine.scratch if machine else "",
+                idle_seconds=bounds.idle_seconds,
+            ),
+            ready=machine is not None,
+        )
+
+    @app.delete("/v1/sandboxes/{name}")
+    async def remove(name: str) -> Response:
+        why = RemoteFailure(what="the sandbox was closed")
+        removing = sandboxes.remove(_checked(name), why)
+        if removing is None:
+            return Response(status_code=204)
+        await asyncio.wait([removing], timeout=WAIT_SECONDS)
+        if removing.done():
+            removing.result()
+        return Response(status_code=204 if removing.done() else 202)
+
+    _add_streams(app, sandboxes, min(WAIT_SECONDS, bounds.idle_seconds / 2))
+    return BearerOnly(app, token)
+
+
+def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> None:
+    path = "/v1/sandboxes/{name}/streams/{stream}"
+
+    async def opened(name: str, stream: str) -> tuple[ServedSandbox, Stream]:
+        sandbox = sandboxes.find(name)
+        if stream not in sandbox.streams:
+            raise UnknownError(RemoteFailure(what="there is no such stream of the sandbox"))
+        return sandbox, await asyncio.shield(sandbox.streams[stream][1])
+
+    @app.put(path)
+    async def open_one(name: str, stream: str, request: Request) -> Response:
+        asked = await _asked(request, StreamRequest)
+        sandbox = sandboxes.find(name)
+        found = await _awaited(sandboxes.open_stream(sandbox, _checked(stream), asked))
+        isolation = sandbox.starting.result().isolation if found else ""
+        return _state(StreamState(isolation=isolation), ready=found is not None)
+
+    @app.post(path)
+    async def send(
+        name: str, stream: str, request: Request, offset: Offset, last: bool = False
+    ) -> Response:
+        sandbox, found = await opened(name, stream)
+        incoming, position = found.incoming, offset
+        async for data in _body(request, SEGMENT):
+            sandbox.touch()
+            await incoming.accept(position, data)
+            position += len(data)
+        if last:
+            incoming.finish(position)
+        return _state(ReceivedBytes(offset=incoming.received))
+
+    @app.get(path)
+    async def receive(name: str, stream: str, offset: Offset) -> Response:
+        sandbox, found = await opened(name, stream)
+        found.outgoing.release(offset)
+        end = found.outgoing.end_at(offset)
+        if end is not None:
+            return _state(end)
+        content = _bytes(sandbox, found, offset, quiet_seconds)
+        return StreamingResponse(content, headers=_AS_IT_COMES, media_type=BYTES)
+
+    @app.delete(path)
+    async def close(name: str, stream: str) -> Response:
+        sandbox = sandboxes.find(name)
+        _, opening = sandbox.streams.pop(stream, (None, None))
+        if opening is not None:
+            (await opening).close(RemoteFailure(what="the stream was closed"))
+        return Response(status_code=204)
+
+
+async def _bytes(
+    sandbox: ServedSandbox, stream: Stream, offset: int, quiet_seconds: float
+) -> AsyncIterator[bytes]:
+    """The stream from `offset` on, as it comes; ends at its end, after SEGMENT bytes, or when
+    nothing came for so long, and the client asks again."""
+    position = offset
+    while position - offset < SEGMENT:
+        found = await stream.outgoing.read(position, quiet_seconds)
+        if not found:
+            return
+        sandbox.touch()
+        position += len(found)
+        yield found
+
+
+class BearerOnly:
+    """Lets a request pass that has the token, or that asks whether the server lives."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._right = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer: Response | None = None
+        if scope["path"] == "/healthz":
+            answer = JSONResponse({"status": "ok"})
+        else:
+            given = [v for n, v in scope["headers"] if n == b"authorization"]
+            if len(given) != 1 or not hmac.compare_digest(given[0], self._right):
+                answer = Response(status_code=401, headers=_HANG_UP)
+        await (answer or self._app)(scope, receive, send)
+
+
+async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
+    """The body as it comes. Raises BodyError when it breaks off, UsageError when it is too long."""
+    size = 0
+    parts = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                data = await anext(parts, b"")
+        except (TimeoutError, ClientDisconnect):
+            raise BodyError("the body did not come whole") from None
+        if not data:
+            return
+        size += len(data)
+        if size > most:
+            raise UsageError(f"a body has {most} bytes at most")
+        yield data
+
+
+async def _asked(request: Request, model: type[M]) -> M:
+    """The JSON body. Raises ValidationError, and what `_body` raises."""
+    body = b"".join([part async for part in _body(request, MAX_JSON)])
+    return model.model_validate_json(body)
+
+
+async def _awaited(task: "asyncio.Task[T]") -> T | None:
+    """What the task gives, or None when it needs longer than an answer may take."""
+    await asyncio.wait([task], timeout=WAIT_SECONDS)
+    return task.result() if task.done() else None
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise UsageError("an id has 8 to 100 letters, digits, - and _")
+    return name
+
+
+def _state(body: Body, ready: bool = True) -> Response:
+    status = 200 if ready else 202
+    return Response(body.model_dump_json(), status_code=status, media_type=JSON)
+
+
+async def _tell(request: Request, error: Exception) -> Response:  # noqa: ARG001 - its form
+    """An error as a Failure. What remains of the request's body is not read."""
+    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    if isinstance(error, SandboxError | Refused | UsageError):
+        failure = RemoteFailure(what=error.what, next_step=error.next_step)
+    elif isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        failure = RemoteFailure(what=f"the request is wrong: {where}: {first['msg']}")
+    elif isinstance(error, UnknownError):
+        failure = error.why
+    else:
+        failure = RemoteFailure(what=f"the server of the sandbox refused the request: {error}")
+    return Response(failure.model_dump_json(), status, _HANG_UP, JSON)

@@ -1,0 +1,59 @@
+"""The machines that the server gives out, and the removal of those that an earlier one left."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.docker import DockerMachine
+from resolver.runtime.engine import RUN_LABEL, connect_engine, engine_errors, remove_container
+from resolver.runtime.local import LocalMachine
+from resolver.runtime.service.sandboxes import OpenMachine
+from resolver.runtime.toolbox import Toolbox
+
+_SERVED: Final = "served"
+
+
+def run_prefix(server: str) -> str:
+    """What the run of each container's label begins with, for the server of that name."""
+    return f"{_SERVED}.{server}."
+
+
+def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMachine:
+    """Containers, each with a connection of its own to the engine."""
+
+    @contextmanager
+    def open_machine(spec: SandboxSpec) -> Iterator[Machine]:
+        engine = connect_engine(environment)
+        try:
+            with DockerMachine(spec, toolbox, engine) as machine:
+                yield machine
+        finally:
+            engine.close()
+
+    return open_machine
+
+
+def local_machines(environment: Mapping[str, str]) -> OpenMachine:
+    """Folders and process trees of the server's machine."""
+
+    def open_machine(spec: SandboxSpec) -> AbstractContextManager[Machine]:
+        return LocalMachine(spec, environment)
+
+    return open_machine
+
+
+def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
+    """Remove the containers that an earlier server of this name was killed with; how many."""
+    engine = connect_engine(environment)
+    try:
+        with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
+            found = engine.containers.list(
+                all=True, ignore_removed=True, filters={"label": RUN_LABEL}
+            )
+        ours = [c for c in found if c.labels.get(RUN_LABEL, "").startswith(prefix)]
+        for container in ours:
+            remove_container(container)
+    finally:
+        engine.close()
+    return len(ours)

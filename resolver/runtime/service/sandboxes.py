@@ -1,0 +1,232 @@
+"""The sandboxes that the server runs: started, found, and removed when nobody wants them.
+
+Everything here belongs to the event loop; what blocks is done in threads.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Final, TypeVar
+
+from resolver.errors import SandboxError
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.remote.protocol import RemoteFailure, SandboxRequest, StreamRequest
+from resolver.runtime.service.bounds import ServiceBounds
+from resolver.runtime.service.stream import Stream, get, put, wire
+
+logger = logging.getLogger("resolver.sandboxes")
+
+T = TypeVar("T")
+
+OpenMachine = Callable[[SandboxSpec], AbstractContextManager[Machine]]
+"""A machine that entering starts and leaving removes, both in threads."""
+
+MAX_STREAMS: Final = 16
+"""Open streams of one sandbox."""
+
+
+REMEMBERED: Final = 1000
+"""Removed sandboxes of which it is still known why."""
+
+_NEVER_SEEN: Final = RemoteFailure(
+    what="the server has no such sandbox: it was started anew, or removed it long ago",
+    next_step="start the run again",
+)
+
+
+class UnknownError(Exception):
+    """No sandbox, or no stream, of that id; why there is none."""
+
+    def __init__(self, why: RemoteFailure) -> None:
+        super().__init__(why.what)
+        self.why = why
+
+
+class ConflictError(Exception):
+    """There is one of that id already, and it is another."""
+
+
+class FullError(Exception):
+    """As many as there may be are running."""
+
+
+class ServedSandbox:
+    """One sandbox of one client."""
+
+    def __init__(self, name: str, asked: SandboxRequest) -> None:
+        self.name = name
+        self.asked = asked
+        self.streams: dict[str, tuple[StreamRequest, asyncio.Task[Stream]]] = {}
+        self.seen = asyncio.get_running_loop().time()
+        self.starting: asyncio.Task[Machine]
+        self.machine: AbstractContextManager[Machine] | None = None
+
+    def touch(self) -> None:
+        """The client is there."""
+        self.seen = asyncio.get_running_loop().time()
+
+    def close_streams(self, why: RemoteFailure) -> None:
+        """End all of them."""
+        for _, opening in self.streams.values():
+            if opening.done() and not opening.cancelled() and opening.exception() is None:
+                opening.result().close(why)
+
+
+class Sandboxes:
+    """All sandboxes of one server. prefix: of the run that their machines are labelled with."""
+
+    def __init__(self, bounds: ServiceBounds, open_machine: OpenMachine, prefix: str) -> None:
+        self._bounds = bounds
+        self._open_machine = open_machine
+        self._prefix = prefix
+        self._running: dict[str, ServedSandbox] = {}
+        self._removing: dict[str, asyncio.Task[None]] = {}
+        self._gone: dict[str, RemoteFailure] = {}
+        self._closed = False
+        self._threads = ThreadPoolExecutor(2 * bounds.sandboxes + 2, "sandboxes")
+
+    @property
+    def count(self) -> int:
+        """How many there are, those included that come or go."""
+        return len(self._running) + len(self._removing)
+
+    def start(self, name: str, asked: SandboxRequest) -> ServedSandbox:
+        """Begin to start one, or find it: `starting` is its machine once it is there.
+
+        Raises Refused, ConflictError and FullError.
+        """
+        found = self._running.get(name)
+        if found is not None:
+            if found.asked != asked:
+                raise ConflictError("another sandbox of that id is there")
+            return found
+        self._bounds.check(asked)
+        if self._closed or name in self._gone:
+            raise ConflictError("it is stopped, or the sandbox of that id is gone")
+        if self.count >= self._bounds.sandboxes:
+            raise FullError(f"all of its {self._bounds.sandboxes} sandboxes are in use")
+        sandbox = self._running[name] = ServedSandbox(name, asked)
+        sandbox.starting = asyncio.create_task(self._start(sandbox))
+        sandbox.starting.add_done_callback(lambda done: self._started(sandbox, done))
+        return sandbox
+
+    def find(self, name: str) -> ServedSandbox:
+        """A sandbox that is there or starts. Raises UnknownError."""
+        found = self._running.get(name)
+        if found is None:
+            raise UnknownError(self._gone.get(name, _NEVER_SEEN))
+        found.touch()
+        return found
+
+    def open_stream(
+        self, sandbox: ServedSandbox, name: str, asked: StreamRequest
+    ) -> asyncio.Task[Stream]:
+        """Open a stream, or find it. Raises ConflictError and FullError."""
+        if name in sandbox.streams:
+            before, opening = sandbox.streams[name]
+            if before != asked:
+                raise ConflictError("another stream of that id is there")
+            return opening
+        if len(sandbox.streams) >= MAX_STREAMS:
+            raise FullError(f"{MAX_STREAMS} streams of this sandbox are open")
+        opening = asyncio.create_task(self._open(sandbox, asked))
+        opening.add_done_callback(_retrieve)
+        sandbox.streams[name] = asked, opening
+        return opening
+
+    def remove(self, name: str, why: RemoteFailure) -> "asyncio.Task[None] | None":
+        """Begin to remove one; None when it is gone."""
+        sandbox = self._running.pop(name, None)
+        if sandbox is not None:
+            self._gone[name] = why
+            while len(self._gone) > REMEMBERED:
+                del self._gone[next(iter(self._gone))]
+            removing = self._removing[name] = asyncio.create_task(self._remove(sandbox, why))
+            removing.add_done_callback(lambda _: self._removing.pop(name, None))
+            removing.add_done_callback(_retrieve)
+        return self._removing.get(name)
+
+    async def close(self) -> None:
+        """Remove all of them, and start no more."""
+        self._closed = True
+        why = RemoteFailure(
+            what="the server of the sandbox was stopped",
+            next_step="start the run again when it is up",
+        )
+        for name in list(self._running):
+            self.remove(name, why)
+        await asyncio.gather(*self._removing.values(), return_exceptions=True)
+
+    async def _start(self, sandbox: ServedSandbox) -> Machine:
+        asked = sandbox.asked
+        spec = SandboxSpec(**{**asked.model_dump(), "run": f"{self._prefix}{sandbox.name}"})
+        sandbox.machine = self._open_machine(spec)
+        logger.info("sandbox %s starts, for run %s", sandbox.name, asked.run)
+        machine = await self._in_thread(sandbox.machine.__enter__)
+        sandbox.touch()
+        return machine
+
+    def _started(self, sandbox: ServedSandbox, done: "asyncio.Task[Machine]") -> None:
+        error = _retrieve(done)
+        if error is not None:
+            logger.warning("sandbox %s could not be started: %s", sandbox.name, error)
+            if self._running.get(sandbox.name) is sandbox:
+                del self._running[sandbox.name]
+        else:
+            self._watch(sandbox)
+
+    def _watch(self, sandbox: ServedSandbox) -> None:
+        """Remove it when its client has said nothing for too long; else look again then."""
+        if self._running.get(sandbox.name) is not sandbox:
+            return
+        loop = asyncio.get_running_loop()
+        left = sandbox.seen + self._bounds.idle_seconds - loop.time()
+        if left > 0:
+            loop.call_later(left, self._watch, sandbox)
+            return
+        logger.warning(
+            "sandbox %s is removed: nobody asked for it for %g seconds",
+            sandbox.name,
+            self._bounds.idle_seconds,
+        )
+        what = f"the sandbox was removed after {self._bounds.idle_seconds:g} seconds without a word"
+        self.remove(sandbox.name, RemoteFailure(what=what, next_step="start the run again"))
+
+    async def _open(self, sandbox: ServedSandbox, asked: StreamRequest) -> Stream:
+        machine = await asyncio.shield(sandbox.starting)
+        loop = asyncio.get_running_loop()
+        if asked.kind == "put":
+            stream = Stream(loop, put(machine, asked.path), stop=lambda: None)
+        elif asked.kind == "get":
+            stream = Stream(loop, get(machine, asked.path), stop=lambda: None)
+        else:
+            channel = await self._in_thread(machine.connect)
+            stream = Stream(loop, wire(channel), stop=channel.close)
+        if self._running.get(sandbox.name) is not sandbox:
+            stream.close(RemoteFailure(what="the sandbox was removed"))
+        return stream
+
+    async def _remove(self, sandbox: ServedSandbox, why: RemoteFailure) -> None:
+        sandbox.close_streams(why)
+        try:
+            await sandbox.starting
+        except SandboxError:
+            return
+        machine = sandbox.machine
+        assert machine is not None, "it was started"
+        try:
+            await self._in_thread(lambda: machine.__exit__(None, None, None))
+        except SandboxError as error:
+            logger.error("sandbox %s could not be removed: %s", sandbox.name, error.what)
+            raise
+        logger.info("sandbox %s is removed", sandbox.name)
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+
+
+def _retrieve(done: "asyncio.Task[T]") -> BaseException | None:
+    """The task's error, which asyncio else complains about when nobody waited for it."""
+    return None if done.cancelled() else done.exception()

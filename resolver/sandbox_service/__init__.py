@@ -1,1 +1,0 @@
-"""Sandboxes for other machines, over HTTP(S): the server's side of resolver/runtime/remote."""

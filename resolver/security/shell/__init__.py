@@ -1,0 +1,1 @@
+"""Shell parser: reads shell text without running it."""

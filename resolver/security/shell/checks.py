@@ -1,0 +1,218 @@
+"""What a command line says of the checks in it: which it runs, and whether its exit code is theirs.
+
+A check counts where a command stands; a word in an argument, a pattern or a document is none. Any
+text gives an answer, in time linear in its length.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from posixpath import basename
+
+from resolver.security.shell.checkers import checking
+from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
+from resolver.security.shell.words import MOST_WORDS, inline_script, plain_word, skip_assignments
+from resolver.security.shell.wrappers import unwrapped
+
+MOST_READ = 200_000
+"""Characters of a command line that are read; in a longer one no check is seen."""
+
+_DEEPEST = 4
+_LEAVES = frozenset({"exit", "return", "logout"})
+_REPLACES = frozenset({"trap", "alias"})
+_APART = frozenset({"setsid", "watch", "flock"})
+"""Wrappers whose exit code may be another than that of what they run."""
+
+QUIET = frozenset(
+    {"cd", "pushd", "popd", "export", "set", "unset", "ulimit", "echo", "source", ".", ""}
+)
+"""Commands that prepare a check, and end well or say why they don't."""
+
+
+@dataclass(frozen=True)
+class CommandChecks:
+    """checks: that stand in the line, each in one form for all its variants. vouched: an exit code
+    of 0 says that each of them was run and passed. alone: another says that one of them failed."""
+
+    checks: tuple[str, ...] = ()
+    vouched: bool = False
+    alone: bool = False
+
+
+@dataclass
+class _Shell:
+    """Where the reading is. lost: what follows may not be run, or means something else."""
+
+    functions: frozenset[str] = frozenset()
+    pipefail: bool = False
+    ends_early: bool = False
+    lost: bool = False
+    depth: int = 0
+    checks: list[str] = field(default_factory=list)
+    others: int = 0
+    turned: bool = False
+
+
+_ALL = frozenset({-1})
+"""Stands for what always fails: whatever is asked of its success holds."""
+
+
+@lru_cache(maxsize=8)  # one command is asked about several times in a row
+def read_checks(command: str) -> CommandChecks:
+    """The checks of a command line. A text that can't be read has none."""
+    if len(command) > MOST_READ:
+        return CommandChecks()
+    shell = _Shell()
+    passed = _read_text(command, shell)
+    checks = tuple(dict.fromkeys(shell.checks))
+    vouched = bool(checks) and passed >= frozenset(range(len(shell.checks)))
+    alone = vouched and not shell.others and not shell.turned
+    return CommandChecks(checks, vouched, alone)
+
+
+def _read_text(text: str, shell: _Shell) -> frozenset[int]:
+    script = parse(text)
+    shell.functions |= frozenset(script.functions)
+    return _list(script.pipelines, shell, whole=True)
+
+
+def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> frozenset[int]:
+    """The checks, by their place, that have passed where the list ends well. whole: it is all of a
+    script; a part of one does not always end at a failure where the script would."""
+    sure: set[int] = set()
+    held: set[int] = set()
+    last = frozenset[int]()
+    joined, joins = "", False
+    for pipeline in pipelines:
+        found, behind = _pipeline(pipeline, shell), pipeline[-1].behind
+        if joined == "||":
+            shell.turned = True
+            held = held if found == _ALL else set(found) if held == _ALL else held & found
+        elif joined == "&&":
+            if _ALL in (held, found):
+                held = set(_ALL)
+            else:
+                held |= found  # in place: a chain may be long
+        else:
+            held = set(found)
+        if behind in {"&&", "||"}:
+            joined, joins = behind, True
+            continue
+        if behind == "&":
+            held = set()
+        if whole and shell.ends_early and not joins:
+            sure |= held  # `set -e` ends the script where this one fails
+        joined, joins = "", False
+        last, held = frozenset(held), set()
+    if joins:
+        return frozenset()
+    return last if last == _ALL else last | sure
+
+
+def _pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
+    found: list[frozenset[int]] = []
+    for stage in pipeline:
+        found.append(_stage(stage, shell, apart=len(pipeline) > 1))
+    if any(stage.turned for stage in pipeline):
+        shell.turned = True
+        return frozenset()
+    if len(pipeline) == 1:
+        return found[0]
+    shell.others += 1
+    return frozenset[int]().union(*found) - _ALL if shell.pipefail else found[-1] - _ALL
+
+
+def _stage(stage: PipelineStage, shell: _Shell, *, apart: bool) -> frozenset[int]:
+    if stage.body is None:
+        return _simple(stage, shell)
+    if stage.kind == "function":
+        return frozenset()
+    if stage.kind in {"{", "("}:
+        before = (shell.pipefail, shell.ends_early, shell.lost)
+        found = _list(stage.body, shell)
+        if stage.kind == "(" or apart:
+            shell.pipefail, shell.ends_early, shell.lost = before
+        return found
+    shell.others += 1
+    _list(stage.body, shell)  # which of it is run is not known
+    return frozenset()
+
+
+def _simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
+    words = list(skip_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in words)
+    name = basename(argv[0]) if argv else ""
+    script = None if _goes_apart(words) else inline_script(words)
+    if script is not None and shell.depth < _DEEPEST:
+        return _inline_shell(script, shell)
+    _note_state(name, argv, shell)
+    if argv and name in {"false", "exit", "return"} and _fails(name, argv):
+        shell.others += 1
+        return _ALL
+    found, inner = _check_of(argv)
+    if not found or name in shell.functions or inner in shell.functions:
+        if name not in QUIET or name in shell.functions:
+            shell.others += 1
+        return frozenset()
+    shell.checks.append(" ".join(found))
+    return frozenset() if shell.lost or _goes_apart(argv) else frozenset({len(shell.checks) - 1})
+
+
+def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The check that a command runs, and the name of the program that is run in the end."""
+    if not argv:
+        return (), ""
+    inner, _ = unwrapped(argv)
+    found = checking(inner) or checking(argv)
+    return found, basename(inner[0])
+
+
+def _note_state(name: str, argv: tuple[str, ...], shell: _Shell) -> None:
+    """What the command changes for those behind it."""
+    if (name in _LEAVES and not _fails(name, argv)) or name in _REPLACES:
+        shell.lost = True
+    elif name == "[[" and "]]" not in argv:
+        shell.lost = True  # what stands between its brackets reads like commands
+    elif name == "exec" and len(argv) > 1:
+        shell.lost = shell.lost or not _check_of(argv)[0]
+    elif name == "set":
+        _set(argv[1:], shell)
+
+
+def _set(args: tuple[str, ...], shell: _Shell) -> None:
+    for at, arg in enumerate(args):
+        if arg == "--":
+            break
+        if arg[:1] not in {"-", "+"}:
+            continue
+        on = arg[0] == "-"
+        if "e" in arg[1:]:
+            shell.ends_early = on
+        if "n" in arg[1:]:
+            shell.lost = True
+        if arg.endswith("o") and args[at + 1 : at + 2] == ("pipefail",):
+            shell.pipefail = on
+        if arg.endswith("o") and args[at + 1 : at + 2] == ("errexit",):
+            shell.ends_early = on
+
+
+def _fails(name: str, argv: tuple[str, ...]) -> bool:
+    if name == "false":
+        return True
+    code = argv[1] if len(argv) > 1 else ""
+    return code.isascii() and code.isdigit() and int(code[:9]) % 256 != 0
+
+
+def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
+    """What `bash -c` runs: a shell of its own, whose exit code is that of the command."""
+    before = (shell.pipefail, shell.ends_early, shell.lost, shell.functions)
+    shell.pipefail = shell.ends_early = False
+    shell.depth += 1
+    found = _read_text(script, shell)
+    shell.depth -= 1
+    shell.pipefail, shell.ends_early, shell.lost, shell.functions = before
+    return frozenset() if shell.lost else found
+
+
+def _goes_apart(words: Sequence[str]) -> bool:
+    return any(basename(word) in _APART for word in words[:4])

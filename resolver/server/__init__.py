@@ -1,1 +1,0 @@
-"""The GitHub App's server: a webhook that stores deliveries durably, and the worker behind it."""

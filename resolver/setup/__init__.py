@@ -1,1 +1,0 @@
-"""The project's own environment: the image it wants, and what prepares it before the agent."""

@@ -1,1 +1,0 @@
-"""Shell text, read without running it: its commands, and what they are run by and for."""

@@ -1,1 +1,0 @@
-"""From a GitHub event to a Trigger; who may start what."""

@@ -1,0 +1,1 @@
+"""Verification: the checks that a run shows, and what they say about its change."""

@@ -1,0 +1,247 @@
+"""What a run's log shows of a change: its fault was seen, files were edited, a check passes.
+
+Claims of the agent count for nothing here: commands with their ends and edits, in their order.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from resolver.errors import LogError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase
+from resolver.events.lifecycle import DelegateEvent, StageCompleted
+from resolver.events.log import Event, parse_logged_event
+from resolver.models.check_history import CheckHistory, ObservedCheck
+from resolver.models.truncate import keep_last_lines
+from resolver.security.shell.checks import read_checks
+from resolver.security.shell.code import written_in
+from resolver.security.shell.other_code import cell_runs_other_code, runs_other_code
+from resolver.security.shell.places import WrittenPaths, is_outside, relative_command
+from resolver.security.shell.testers import is_test_command
+from resolver.security.shell.writes import written_paths
+from resolver.verification.verdict import TAIL, reproduces, verdict_of
+
+_KEYS = frozenset({"C-c", "C-d", "C-z"})
+"""What the shell sends to a running program, though it comes as a command."""
+
+_PROSE = re.compile(
+    r"(?!.*(?:requirements|constraints|CMakeLists)[^/]*$).*\.(?:md|rst|txt|adoc)", re.I
+)
+_MOST_PATH = 1_000
+_MOST_CODE = 50_000
+"""Characters of a cell whose lines are looked at."""
+
+_MOST_CHECKS = 50
+_OUTPUT = 2_000
+"""Characters of a check's output that are kept."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A command that has outlasted its timeout, with the end of what it wrote so far."""
+
+    command: str
+    output: str
+
+
+def check_history_of(events: Iterable[Event]) -> CheckHistory:
+    """What the log with these events shows."""
+    following = CheckTracker()
+    course = CheckHistory()
+    for event in events:
+        course = following.take(event)
+    return course
+
+
+class CheckTracker:
+    """One run's. Takes its events in order, a delegate's as well, and each of them once."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, ...], ActionBase] = {}
+        self._named: set[str] = set()
+        self._counts = True
+        self._root = ""
+        self._running: _Running | None = None
+        self._checks: dict[tuple[str, ...], ObservedCheck] = {}
+        self._course = CheckHistory()
+
+    def take(self, event: Event) -> CheckHistory:
+        """What the log shows with `event`; the same object again where that adds nothing."""
+        self._take(event, (), event.id)
+        return self._course
+
+    def _take(self, event: Event, place: tuple[int, ...], number: int) -> None:
+        """place: of the delegate whose log it stands in. number: in the run's own log."""
+        match event:
+            case DelegateEvent(delegate=delegate):
+                try:
+                    inner = parse_logged_event(event.event)
+                except LogError:
+                    return
+                self._take(inner, (*place, delegate), number)
+            case a.CmdRun() | a.IPythonRunCell() | a.FileWrite() | a.FileEdit() | a.McpCall():
+                self._open[*place, event.id] = event
+            case ObservationBase(cause=int(cause)):
+                self._settle(self._open.pop((*place, cause), None), event, number)
+            case StageCompleted(stage="change", detail=detail):
+                self._taken_out(detail)
+            case StageCompleted(stage="checkout", detail=detail):
+                self._root = posixpath.normpath(detail) if detail else ""
+            case _:
+                pass
+
+    def _settle(
+        self,
+        action: ActionBase | None,
+        result: ObservationBase,
+        number: int,
+    ) -> None:
+        before = not self._course.edited
+        match action, result:
+            case a.CmdRun(command=command, is_input=False), o.ErrorObservation():
+                if read_checks(command).checks or runs_other_code(command):
+                    self._unclear(before)
+            case a.IPythonRunCell(code=code), o.ErrorObservation():
+                if cell_runs_other_code(code):
+                    self._unclear(before)
+            case _, o.ErrorObservation():
+                pass
+            case a.McpCall(), _:
+                self._unclear(before)
+            case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
+                if not is_outside(result.path, self._root):
+                    self._named.add(posixpath.normpath(result.path))
+                    self._edited(WrittenPaths((result.path,)))
+            case a.IPythonRunCell(code=code), _:
+                for what in self._by_cell(code):
+                    self._edited_somewhere(what)
+                if cell_runs_other_code(code):
+                    self._unclear(before)
+            case a.CmdRun(command=command, is_input=is_input), o.CmdOutput():
+                if is_input or (self._running and command in _KEYS):
+                    self._polled(result, number)
+                else:
+                    self._ran(_Running(command, ""), result, number)
+            case _:
+                pass
+
+    def _by_cell(self, code: str) -> Iterable[WrittenPaths]:
+        """What a cell writes, also by a line for the shell: `!sed -i`."""
+        yield written_in(code, self._root)
+        for line in code[:_MOST_CODE].splitlines():
+            if line.lstrip().startswith("!"):
+                yield written_paths(line.lstrip()[1:], self._root)
+
+    def _ran(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+        before = not self._course.edited
+        self._running = None  # what ran before was ended for it
+        for key, check in list(self._checks.items()):
+            if check.verdict == "unfinished":
+                del self._checks[key]
+                self._unclear(before)
+        what = written_paths(begun.command, self._root)
+        if what and not (what.whole and result.exit_code):
+            # One that edits as well is no check: which of the two came first is not said.
+            self._edited_somewhere(what)
+            if read_checks(begun.command).checks or runs_other_code(begun.command):
+                self._unclear(before)
+        elif not what:
+            self._ended(begun, result, number)
+
+    def _polled(self, result: o.CmdOutput, number: int) -> None:
+        if self._running is not None:
+            self._ended(self._running, result, number)
+
+    def _ended(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+        output = (begun.output + result.content)[-TAIL:]
+        running = result.exit_code is None
+        self._running = _Running(begun.command, output) if running else None
+        before = not self._course.edited
+        if runs_other_code(begun.command):
+            self._unclear(before)
+        key = read_checks(begun.command).checks
+        if not key:
+            self._show()
+            return
+        check = self._check(begun.command, result.exit_code, output, number)
+        known = self._checks.get(key)
+        if known is not None and known.verdict == "unfinished":
+            del self._checks[key]
+        seen = known is not None and not known.stale and known.verdict in {"passed", "failed"}
+        if check.verdict != "not_run" and not (seen and check.verdict in {"unknown", "unfinished"}):
+            self._keep(key, check)
+        failed = check.verdict == "failed" and before
+        if failed and reproduces(begun.command, result.exit_code, output):
+            self._show(reproduced=check)
+        else:
+            if check.verdict in {"unknown", "unfinished"} or (
+                failed and any(map(is_test_command, key))
+            ):
+                self._unclear(before)
+            self._show()
+
+    def _check(
+        self, command: str, exit_code: int | None, output: str, number: int
+    ) -> ObservedCheck:
+        verdict = verdict_of(command, exit_code, output)
+        own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
+        return ObservedCheck(
+            command=relative_command(command, (self._root,)),
+            verdict=verdict,
+            exit_code=exit_code if own else None,
+            event_id=number,
+            output=keep_last_lines(output, _OUTPUT),
+        )
+
+    def _keep(self, key: tuple[str, ...], check: ObservedCheck) -> None:
+        if check.passed:
+            for other in [each for each in self._checks if set(each) <= set(key)]:
+                del self._checks[other]
+        self._checks.pop(key, None)
+        self._checks[key] = check
+        if len(self._checks) > _MOST_CHECKS:
+            del self._checks[next(iter(self._checks))]
+
+    def _unclear(self, before_edit: bool) -> None:
+        """What just ran may have been a check whose result was not seen by itself."""
+        known = {"unclear": True, "unclear_after_edit": True}
+        self._show(**known, **({"unclear_before_edit": True} if before_edit else {}))
+
+    def _edited_somewhere(self, what: WrittenPaths) -> None:
+        """Files that are not counted: a path is from where the command was, or none is named."""
+        if what:
+            self._counts = False
+            self._edited(what)
+
+    def _edited(self, what: WrittenPaths) -> None:
+        prose = all(_PROSE.fullmatch(path[-_MOST_PATH:]) for path in what.paths)
+        if what.unknown or not prose:
+            self._running = None  # what ends later has not seen the edit
+            self._show(unclear_after_edit=False)
+            for key, check in list(self._checks.items()):
+                if check.verdict == "unfinished":
+                    del self._checks[key]
+                elif not check.stale:
+                    self._checks[key] = check.model_copy(update={"stale": True})
+        self._show(edited=True, files=len(self._named) if self._counts else None)
+
+    def _taken_out(self, detail: str) -> None:
+        """The change has left the sandbox: now it is known what was edited."""
+        found = re.match(r"\d{1,9}", detail)
+        if found is None:
+            return
+        files = int(found[0])
+        if files == 0:
+            self._named.clear()
+        self._counts = files == 0
+        self._show(edited=files > 0, files=files or None)
+
+    def _show(self, **known: object) -> None:
+        checks = tuple(self._checks.values())
+        if checks != self._course.checks:
+            known["checks"] = checks
+        if any(getattr(self._course, name) != value for name, value in known.items()):
+            self._course = self._course.model_copy(update=known)

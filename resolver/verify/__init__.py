@@ -1,1 +1,0 @@
-"""What is known about a change, and how it is known."""

@@ -1,0 +1,96 @@
+"""An agent's questions to the index, and what it is told."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from resolver.code_index.host import MOST_TEXT, index_action_handlers
+from resolver.code_index.index import IndexBounds, ProcessorTimeLimit
+from resolver.code_index.worker import processor_time_past
+from resolver.events import actions as a
+from resolver.events.observations import CodeResult, ErrorObservation
+from tests.code_index.scene import REPOSITORIES, index_of
+
+
+def test_a_search_is_answered_with_definitions_code_and_passages(tmp_path: Path) -> None:
+    with index_of(tmp_path, REPOSITORIES["python"]) as index:
+        search = index_action_handlers(index)[a.CodeSearch]
+        told = search(a.CodeSearch(terms=("total", "src/shop/price.py::total", "nowhere_at_all")))
+    assert isinstance(told, CodeResult)
+    assert told.commit == index.commit
+    assert told.content.startswith(
+        "## total\n- function src/shop/price.py::total [1-2]  def total(x):\n"
+        "Passages with its words:\n"
+    )
+    assert "\n     1  def total(x):\n     2      return x\n" in told.content
+    assert "Nothing is named so, and its words stand nowhere." in told.content
+    assert f"[index of commit {index.commit[:12]}, from which" in told.content
+    assert "\n\n\n" not in told.content
+
+
+def test_a_walk_is_answered_as_a_tree(tmp_path: Path) -> None:
+    with index_of(tmp_path, REPOSITORIES["python"]) as index:
+        explore = index_action_handlers(index)[a.CodeExplore]
+        told = explore(a.CodeExplore(start=("Cart.pay", "gone"), edges=("calls",)))
+    pay = "method src/shop/cart.py::Cart.pay [5-6]"
+    assert told.content.startswith(
+        f"{pay}, upstream: nothing\n\n{pay}, downstream\n"
+        "  -> calls method src/shop/cart.py::Cart.check [8-9]\n"
+        "  -> calls function src/shop/price.py::total [1-2]\n\nThe index has no gone."
+    )
+
+
+def test_lines_behind_the_end_of_a_file_are_said_to_be_none(tmp_path: Path) -> None:
+    with index_of(tmp_path, {"a.py": "x = 1\n"}) as index:
+        search = index_action_handlers(index)[a.CodeSearch]
+        told = search(a.CodeSearch(terms=("a.py:900", "a.py:1")))
+    assert told.content.startswith("## a.py:900\na.py has no such lines.\n\n## a.py:1\na.py:\n")
+
+
+def test_what_is_not_in_the_index_is_said(tmp_path: Path) -> None:
+    files = {"big.py": "x = 1\n" * 100, "a.py": "y = 1\n"}
+    with index_of(tmp_path, files, IndexBounds(file_bytes=50)) as index:
+        told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=("y",)))
+    assert isinstance(told, CodeResult)
+    assert told.left_out == 1
+    assert "; 1 source file is not, or only partly, in it" in told.content
+
+
+def test_an_index_that_fails_is_an_observation(tmp_path: Path) -> None:
+    with index_of(
+        tmp_path, {"a.py": "x = 1\n"}, IndexBounds(seconds=0.0, end_seconds=0.0)
+    ) as index:
+        told = [
+            index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=("y",))) for _ in range(3)
+        ]
+    assert all(isinstance(each, ErrorObservation) for each in told)
+    assert "time or memory" in told[0].content
+    assert "not tried again" in told[2].content
+
+
+def test_an_answer_is_bounded(tmp_path: Path) -> None:
+    wide = "def f():\n" + "".join(f"    x{n} = {'y' * 300!r}\n" for n in range(300))
+    with index_of(tmp_path, {f"m{n}.py": wide for n in range(8)}) as index:
+        terms = tuple(f"m{n}.py::f" for n in range(8))
+        told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=terms))
+    assert MOST_TEXT / 2 < len(told.content) < MOST_TEXT + 1_000
+    assert told.content.endswith("later edits are not in it]")
+
+
+def test_time_that_a_busy_machine_takes_from_the_process_does_not_count() -> None:
+    """Neither for a file that is parsed nor for the index as a whole."""
+    is_late = processor_time_past(0.2)
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
+    assert not is_late()
+    ended = threading.Event()
+    used = iter([5.0, 5.0, 5.05, 5.2])
+    with ProcessorTimeLimit(0.1, lambda: next(used), 1e6, ended.set) as time_left:
+        assert ended.wait(30), "it looks until the time is used"
+    assert not time_left() and next(used, None) is None
+
+
+def test_a_process_that_never_runs_is_not_waited_for_for_ever() -> None:
+    ended = threading.Event()
+    with ProcessorTimeLimit(0.01, lambda: 0.0, 2.0, ended.set):
+        assert ended.wait(30)

@@ -1,0 +1,109 @@
+"""Sources that were written to hurt: whatever a file holds, it is read in bounded time, and what is
+said of its lines is true."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.code_index.codebase import CodeBase
+from resolver.code_index.explore import explore
+from resolver.code_index.graph import build_graph
+from resolver.code_index.source import read_source
+from tests.code_index.scene import syntax
+
+NAMES = ("a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.rs", "a.c", "a.cpp", "a.rb")
+PIECES = (
+    b"class A", b"(B)", b":\n  ", b"def f", b"()", b"{", b"}", b"import ", b"from . ", b"'./a'",
+    b"func ", b"fn ", b"impl ", b"use a::b;", b"mod a;", b"self.", b"this.", b"new ", b"=>", b"\n",
+    b"end", b"#include \"a.h\"", b"\xff\xfe", b"\x00", b"require ", b"struct S", b"@x\n",
+    b"\xf0\x9f\x90\x8d", b"\r\n", b"\r", b"export ", b"void n::S::f", b"/*", b"\"", b"interface I",
+)  # fmt: skip
+HOSTILE = {
+    "nested brackets": ("a.py", b"(" * 250_000),
+    "nested calls": ("a.py", b"f(" * 60_000 + b")" * 60_000),
+    "a chain of calls": ("a.js", b"a" + b".b()" * 100_000),
+    "a chain of calls on objects": ("A.java", b"class A { int x = a" + b".b()" * 60_000 + b"; }"),
+    "nested definitions": ("a.py", b"".join(b" " * n + b"def f():\n" for n in range(700))),
+    "nested classes in what they extend": (
+        "a.js",
+        b"class A extends (" * 10_000 + b"B" + b") {}" * 10_000,
+    ),
+    "one line": ("a.py", b"x = " + b"a + " * 120_000 + b"1"),
+    "not text": ("a.py", bytes(range(1, 256)) * 2000),
+    "a long name": ("a.py", b"def " + b"a" * 500_000 + b"(): ..."),
+    "one name very often": ("a.py", b"def f(): f()\n" * 40_000),
+    "very many names": ("a.py", b"".join(b"def f%d(): g%d()\n" % (n, n) for n in range(20_000))),
+    "very many imports": ("a.py", b"".join(b"from a%d import b\n" % n for n in range(20_000))),
+    "half open templates": ("a.cpp", b"a<" * 20_000),
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("path", "content"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
+    start = time.process_time()
+    code = CodeBase()
+    code.add(path, content, lambda: time.process_time() - start > 2.0)
+    code.build(True)
+    code.search(["f", "a.py", "a.py:3", "f b", "zz"], "")
+    code.explore([path, "f"], ["upstream", "downstream"], 5, [])
+    assert time.process_time() - start < 20
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(NAMES), st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)))
+def test_any_bytes_make_a_graph_whose_edges_and_lines_are_there(
+    path: str, parts: list[bytes]
+) -> None:
+    content = b"".join(parts)
+    source = read_source(path, content, syntax(path))
+    graph = build_graph([source])
+    lines = content.split(b"\n")
+    for node, entity in graph.entities.items():
+        assert 1 <= entity.start <= entity.end <= max(1, len(lines))
+        assert all(edge.end in graph.entities for edge in graph.downstream(node))
+        if entity.name and "�" not in entity.name:
+            inside = b"\n".join(lines[entity.start - 1 : entity.end]).decode("utf-8", "replace")
+            assert entity.short_name in inside
+        explore(graph, node, "upstream", 5)
+    assert source.lines <= len(lines)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from((*NAMES, "sub/b.py", "sub/__init__.py", "c.txt", "README.md")),
+        st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)).map(b"".join),
+        max_size=4,
+    ),
+    st.lists(st.text(max_size=20) | st.sampled_from(["A", "A.f", "a.py", "a.py:1", "a.py::A"])),
+    st.text(max_size=4),
+)
+def test_any_question_has_an_answer(files: dict[str, bytes], terms: list[str], below: str) -> None:
+    code = CodeBase()
+    for path, content in files.items():
+        code.add(path, content, lambda: False)
+    code.build(True)
+    assert len(code.search(terms, below)) == len(terms)
+    assert len(code.explore(terms, ["downstream"], 3, ["calls"])) == len(terms)
+
+
+def test_the_time_grows_with_the_size_and_not_with_its_square() -> None:
+    """Calls of one name that many files define: each call looks at all of them, or at few."""
+
+    def seconds(files: int) -> float:
+        text = "".join(f"def run{n}(x):\n    x.get()\n    get()\n" for n in range(20))
+        text += "class A:\n    def get(self): ...\n"
+        sources = [
+            read_source(f"m{n}.py", f"from m{n + 1} import A\n{text}".encode(), syntax("a.py"))
+            for n in range(files)
+        ]
+        start = time.process_time()
+        build_graph(sources)
+        return time.process_time() - start
+
+    seconds(50)
+    small, large = min(seconds(60) for _ in range(3)), min(seconds(600) for _ in range(2))
+    assert large < 10 * small * 3

@@ -1,0 +1,55 @@
+"""What a process can still do once it is narrow."""
+
+import subprocess
+import sys
+
+import pytest
+
+TRY = """
+import os, socket, sys
+from resolver.code_index.confinement import bound, narrow
+bound(500_000_000, 60)
+assert narrow()
+try:
+    {attempt}
+except (OSError, MemoryError) as error:
+    print(type(error).__name__)
+else:
+    print("done")
+sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/etc/passwd')",
+        "open('/proc/self/environ')",
+        "os.listdir('/')",
+        "socket.socket()",
+        "socket.socketpair()",
+        "os.fork()",
+        "os.execv('/bin/true', ['true'])",
+        "os.kill(1, 0)",
+        "os.pipe()",
+        "os.memfd_create('x')",
+        "os.setuid(0)",
+        "os.unlink('/tmp/x')",
+    ],
+)
+def test_it_opens_and_starts_nothing(attempt: str) -> None:
+    assert tried(attempt) == "PermissionError"
+
+
+def test_it_takes_no_more_memory_than_it_may() -> None:
+    assert tried("bytearray(600_000_000)") == "MemoryError"
+
+
+def test_it_still_counts() -> None:
+    assert tried("sum(len(str(n)) for n in range(100_000)); [0] * 10_000_000") == "done"
+
+
+def tried(attempt: str) -> str:
+    command = [sys.executable, "-c", TRY.format(attempt=attempt)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()

@@ -1,0 +1,128 @@
+"""action.yml, the workflows, the generated docs and the package's face."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resolver.cli.agent_workflow import workflow_text
+from resolver.config.github_settings import GitHubSettings
+from resolver.config.settings import HEARING, Settings, load_settings, variable_names
+from resolver.github.events.dispatch import DispatchSource
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import parse_github_event
+from scripts.settings_docs import settings_page
+from tests.cli.test_init import every_combination
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml"],
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows",
+         *sorted(str(p) for p in (ROOT / ".github/workflows").glob("*.yml"))],
+        ["zizmor", "--offline", "--no-progress", "."],
+    ],
+    ids=["action schema", "workflow schema", "workflow security"],
+)  # fmt: skip
+def test_the_published_checkers_are_content(command: list[str]) -> None:
+    result = subprocess.run(
+        [TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_input_of_the_action_sets_a_knob() -> None:
+    names = {n for k, f in Settings.model_fields.items() for n in variable_names(k, f)}
+    for name in set(ACTION["inputs"]) - {"close"}:  # which is another command
+        assert f"INPUT_{name.upper()}" in names, name
+
+
+OF_THE_WORK = {
+    "base_branch", "base_moved", "draft", "fork_changes", "resolve_threads", "reviewers",
+    "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
+}  # fmt: skip
+"""Knobs about how the work is made public: each is an input of the Action."""
+
+
+def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
+    inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
+    of_pulls = {n for n in GitHubSettings.model_fields if "thread" in n or n.startswith("pull_")}
+    counted = {n for n in of_pulls if n.startswith("max_")}
+    assert (OF_THE_WORK | of_pulls) - counted <= inputs
+
+
+def test_the_inputs_defaults_are_the_settings_defaults() -> None:
+    given = {
+        f"INPUT_{name.upper()}": str(value["default"])
+        for name, value in ACTION["inputs"].items()
+        if "default" in value and "${{" not in str(value["default"])
+    }
+    assert load_settings({}, given) == load_settings({}, {})
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
+
+
+def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
+    job = workflow["jobs"]["resolve"]
+    listened = workflow[True]  # YAML's `on`
+    assert sorted(listened) == [
+        "issue_comment", "issues", "pull_request", "pull_request_review",
+        "pull_request_review_comment", "workflow_dispatch",
+    ]  # fmt: skip
+    arrival = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
+    for name in listened:
+        found = parse_github_event(name, {}, mention="@agent", label="agent", arrival=arrival)
+        assert isinstance(found, IgnoredEvent) and "payload isn't one" in found.reason
+    assert "head.repo.full_name == github.repository" in job["if"]
+    for number in ("github.event.issue.number", "github.event.pull_request.number"):
+        assert number in job["concurrency"]["group"]
+    needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
+    needed |= dict.fromkeys(("checks", "statuses", "actions"), "read")
+    assert (workflow["permissions"], job["permissions"]) == ({}, needed)
+
+
+def workflows_with_close() -> dict[str, str]:
+    """The texts of those that have a job to close what a killed one has left."""
+    ours = {n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")}
+    written = {
+        f"init {number}": workflow_text(
+            "octo/resolver@v1", "@fixer", "fix me", installs=True, features=features
+        )
+        for number, features in enumerate(every_combination())
+    }
+    return ours | written
+
+
+def heard_with(job: Any) -> dict[str, Any]:
+    """What its step is given of the knobs by which an event is understood, as variables."""
+    heard = [(k, f) for k, f in Settings.model_fields.items() if k in HEARING]
+    names = {name for knob, field in heard for name in variable_names(knob, field)}
+    [step] = [s for s in job["steps"] if {"model", "close"} & set(s.get("with", {}))]
+    given = step.get("env", {}) | {f"INPUT_{n.upper()}": v for n, v in step["with"].items()}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def test_the_job_that_closes_hears_an_event_as_the_job_before_it_does() -> None:
+    for name, text in workflows_with_close().items():
+        jobs = yaml.safe_load(text)["jobs"]
+        heard = heard_with(jobs["resolve"])
+        assert heard and heard_with(jobs["close"]) == heard, name
+        key = [value for value in jobs["close"]["steps"][-1]["with"] if "llm" in value]
+        assert not key, "it asks no model"
+
+
+def test_the_workflow_that_others_call_takes_all_by_which_an_event_is_understood() -> None:
+    called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
+    assert "review-teams" in called[True]["workflow_call"]["inputs"]

@@ -1,0 +1,148 @@
+"""Where settings come from, which source wins, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.config.settings import Settings, extra, load_settings, repository_settings
+from resolver.config.unknown_variables import unknown_variables
+from resolver.errors import UsageError
+
+
+def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
+    environment = {"INPUT_MAX-ITERATIONS": "20", "RESOLVER_MAX_ITERATIONS": "30"}
+    repository = {"max_iterations": 40}
+    assert load_settings({"max_iterations": 10}, environment, repository).max_iterations == 10
+    assert load_settings({}, environment, repository).max_iterations == 20
+    del environment["INPUT_MAX-ITERATIONS"]
+    assert load_settings({}, environment, repository).max_iterations == 30
+    assert load_settings({}, {}, repository).max_iterations == 40
+    assert load_settings({}, {}, {}).max_iterations == 250
+
+
+@pytest.mark.parametrize(
+    ("variable", "field"),
+    [
+        ("LLM_MODEL", "model"),
+        ("LLM_BASE_URL", "base_url"),
+        ("GITHUB_API_URL", "github_api_url"),
+        ("GITHUB_SERVER_URL", "github_server_url"),
+        ("GITHUB_GRAPHQL_URL", "github_graphql_url"),
+        ("INPUT_MODEL", "model"),
+        ("INPUT_LLM_MODEL", "model"),
+        ("INPUT_LLM-BASE-URL", "base_url"),
+        ("RESOLVER_IMAGE", "image"),
+    ],
+)
+def test_the_names_people_have_work(variable: str, field: str) -> None:
+    assert getattr(load_settings({}, {variable: "https://x.example"}), field) == "https://x.example"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["LLM_API_KEY", "INPUT_LLM-API-KEY", "INPUT_LLM_API_KEY", "GITHUB_TOKEN", "INPUT_GITHUB-TOKEN"],
+)
+def test_a_secret_is_known_and_never_shown(variable: str) -> None:
+    settings = load_settings({}, {variable: "canary-123456"})
+    assert settings.secrets == ("canary-123456",)
+    assert "canary" not in repr(settings)
+    assert "canary" not in settings.model_dump_json()
+
+
+def test_an_empty_input_is_no_input() -> None:
+    assert load_settings({}, {"INPUT_MODEL": " ", "LLM_MODEL": "m"}).model == "m"
+
+
+def test_a_list_is_split_at_commas_and_lines() -> None:
+    settings = load_settings({}, {"INPUT_ALLOWED-USERS": "ada, bob\ncleo"})
+    assert settings.allowed_users == ("ada", "bob", "cleo")
+
+
+@pytest.mark.parametrize(
+    ("environment", "repository", "says"),
+    [
+        ({"RESOLVER_MAX_BUDGET": "-1"}, {}, "RESOLVER_MAX_BUDGET"),
+        ({"INPUT_MAX-TIME": "soon"}, {}, "INPUT_MAX-TIME"),
+        ({"RESOLVER_MENTION": "two words"}, {}, "the mention is one word"),
+        ({}, {"max_iterations": "many"}, ".github/resolver.yml, max_iterations"),
+        ({}, {"base_url": "http://evil"}, "'base_url' can't be set there"),
+        ({}, {"github_token": "x"}, "'github_token' can't be set there"),
+        ({}, {"protected_paths": []}, "'protected_paths' can't be set there"),
+        ({}, {"colour": "blue"}, "'colour' can't be set there"),
+    ],
+)
+def test_a_wrong_value_names_its_source(
+    environment: dict[str, str], repository: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_settings({}, environment, repository)
+    assert says in caught.value.what
+    assert caught.value.next_step
+
+
+def test_a_typo_in_the_repository_file_gets_a_suggestion_and_all_faults_are_told_at_once() -> None:
+    wrong = {"max_bugdet": 3, "max_iterations": "many", "draft": "perhaps", "base_url": "x"}
+    with pytest.raises(UsageError) as caught:
+        load_settings({}, {}, wrong)
+    what = caught.value.what
+    assert "'max_bugdet' can't be set there (did you mean 'max_budget'?)" in what
+    assert "'base_url' can't be set there;" in what, "a name that exists has no typo"
+    assert ".github/resolver.yml, max_iterations: " in what
+    assert ".github/resolver.yml, draft: " in what
+    assert caught.value.next_step.startswith("a repository may set: ")
+
+
+def test_a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() -> None:
+    told = unknown_variables(
+        {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"}
+    )
+    assert told == [
+        "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
+        "RESOLVER_QQ is not a setting and is ignored",
+    ]
+
+
+def test_every_setting_and_what_a_cluster_sets_are_no_unknown_variables() -> None:
+    known = {f"RESOLVER_{name.upper()}": "1" for name in Settings.model_fields}
+    cluster = {
+        "RESOLVER_SERVICE_HOST": "10.0.0.1",
+        "RESOLVER_SERVICE_PORT_HTTP": "80",
+        "RESOLVER_PORT": "tcp://10.0.0.1:80",
+        "RESOLVER_PORT_80_TCP_ADDR": "10.0.0.1",
+        "RESOLVER_POSTGRES_PORT_5432_TCP": "tcp://10.0.0.2:5432",
+    }
+    assert unknown_variables({**known, **cluster, "RESOLVER_SANDBOX_TOKEN": "x"}) == []
+
+
+def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
+    allowed = {n for n, f in Settings.model_fields.items() if extra(f)["repository"]}
+    assert allowed == {
+        "max_iterations", "max_budget", "max_time", "command_timeout", "image", "draft",
+        "clone_depth", "setup", "setup_timeout", "mcp", "organization_skills", "notes",
+        "condenser", "condenser_max_tokens", "review_max_comments", "resolve_threads",
+        "base_branch", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
+        "base_moved",
+    }  # fmt: skip
+
+
+def test_a_repository_may_lower_a_bound_and_never_raise_the_hosts() -> None:
+    environment = {"RESOLVER_MAX_BUDGET": "2"}
+    assert load_settings({}, environment, {"max_budget": 50}).max_budget == 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"# nothing\n"])
+def test_no_file_and_an_empty_one_set_nothing(content: bytes | None) -> None:
+    assert repository_settings(content) == {}
+
+
+def test_a_broken_repository_file_names_the_line() -> None:
+    with pytest.raises(UsageError, match=r"resolver.yml, line 2"):
+        repository_settings(b"draft: true\n  image: [\n")
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_settings_or_a_usage_error(content: bytes) -> None:
+    try:
+        load_settings({}, {}, repository_settings(content))
+    except UsageError as error:
+        assert ".github/resolver.yml" in error.what

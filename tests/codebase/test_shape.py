@@ -1,0 +1,136 @@
+"""The hard rules of the house, counted: sizes, cycles, lazy imports, broad handlers."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(p for p in (ROOT / "resolver").rglob("*.py") if "demo/repository" not in str(p))
+
+LAZY = {"litellm", "docker", "fastapi", "uvicorn", "dbos", "mcp", "mcp_types", "anyio", "httpx2"}
+"""The only packages that may be imported inside a function."""
+
+DOORS = {
+    "resolver/controller/controller.py": 1,  # one step
+    "resolver/runs/pipeline.py": 1,  # one delivery
+    "resolver/llm/preload.py": 1,  # loading in the background: the model's caller meets it again
+    "resolver/events/stream.py": 1,  # one subscriber, which must not take the run down
+}
+"""How many broad handlers each module may have."""
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def nodes(path: Path, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    return (n for n in ast.walk(tree_of(path)) if isinstance(n, kinds))
+
+
+def length(node: ast.AST) -> int:
+    return node.end_lineno - node.lineno + 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_fits_its_size(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+    for node in nodes(path, ast.ClassDef):
+        assert length(node) <= 250, node.name  # type: ignore[attr-defined]
+    for node in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef):
+        assert length(node) <= 60, node.name  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_says_what_lives_in_it(path: Path) -> None:
+    text = path.read_text()
+    assert not text.strip() or ast.get_docstring(tree_of(path)), "the docstring is missing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_the_listed_packages_are_imported_inside_functions(path: Path) -> None:
+    inside_sandbox = "resolver/sandbox" in str(path)
+    for function in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import):
+                names = {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names = {(node.module or "").split(".")[0]}
+            else:
+                continue
+            allowed = LAZY | {"IPython", "traitlets"} if inside_sandbox else LAZY
+            assert names <= allowed, f"line {node.lineno}: {names}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_broad_handlers_stand_at_the_doors_only(path: Path) -> None:
+    broad = [n for n in nodes(path, ast.ExceptHandler) if swallows_all(n)]
+    assert len(broad) <= DOORS.get(str(path.relative_to(ROOT)), 0)
+
+
+def swallows_all(node: ast.AST) -> bool:
+    """A handler of everything that does not end by raising what it caught."""
+    assert isinstance(node, ast.ExceptHandler)
+    name = node.type.id if isinstance(node.type, ast.Name) else ""
+    last = node.body[-1]
+    clean_up = isinstance(last, ast.Raise) and last.exc is None
+    return (node.type is None or name in {"Exception", "BaseException"}) and not clean_up
+
+
+def imports(path: Path, known: set[str]) -> set[str]:
+    found = set()
+    for node in nodes(path, ast.Import, ast.ImportFrom):
+        if isinstance(node, ast.Import):
+            candidates = [alias.name for alias in node.names]
+        else:
+            assert isinstance(node, ast.ImportFrom)
+            base = node.module or ""
+            candidates = [f"{base}.{alias.name}" for alias in node.names] + [base]
+        found |= {c for c in candidates if c in known}
+    return found - {name_of(path)}
+
+
+def test_no_module_is_part_of_an_import_cycle() -> None:
+    known = {name_of(p) for p in MODULES}
+    graph = {name_of(p): imports(p, known) for p in MODULES}
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module not in done:
+            for other in sorted(graph[module]):
+                visit(other, (*path, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy"],
+        ["lint-imports"],
+    ],
+    ids=lambda c: " ".join(c[:2]),
+)
+def test_the_linters_are_content(command: list[str]) -> None:
+    tool = Path(sys.executable).parent / command[0]
+    result = subprocess.run(
+        [tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_guide_for_contributors_is_short() -> None:
+    assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 120

@@ -1,0 +1,261 @@
+"""Where a dispatch and a failing check are worked on, asked of a GitHub over a real socket."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.errors import ForgeError
+from resolver.github.comments.markers import run_marker
+from resolver.github.comments.report import Ending
+from resolver.github.events.checks import check_key
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.runs.conversation.dispatch import locate_dispatch
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+BRANCH = "agent/issue-1-sign"
+
+
+@pytest.fixture
+def server(github: GitHubServer) -> GitHubServer:
+    github.create_repository(NAME, {"calc.py": "x = 1\n"})
+    return github
+
+
+def tip(server: GitHubServer, branch: str = "main") -> str:
+    found = server.repository(NAME).git.tip(branch)
+    assert found is not None
+    return found
+
+
+def failed(server: GitHubServer, branch: str = "main", **changes: Any) -> Trigger:
+    """A check of the branch's newest commit has failed."""
+    head = changes.pop("head", "") or tip(server, branch)
+    values: dict[str, Any] = {
+        "key": check_key(NAME, head),
+        "kind": TriggerKind.CHECK_FAILED,
+        "repository": NAME,
+        "is_pull_request": branch != "main",
+        "actor": Actor(login="mona"),
+        "at": datetime.now(UTC),
+        "head": head,
+        "check": "CI",
+        "branch": branch,
+    }
+    return Trigger(**{**values, **changes})
+
+
+def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | IgnoredEvent:
+    again = settings.pop("again", False)
+    return locate_dispatch(trigger, forge_for(server), Settings(**settings), again=again)
+
+
+def reason(server: GitHubServer, trigger: Trigger, **settings: Any) -> str:
+    found = place(server, trigger, **settings)
+    assert isinstance(found, IgnoredEvent)
+    return found.reason
+
+
+def number(server: GitHubServer, trigger: Trigger, **settings: Any) -> int:
+    found = place(server, trigger, **settings)
+    assert isinstance(found, Trigger)
+    assert found.number is not None
+    return found.number
+
+
+def our_pull(server: GitHubServer, author: str = BOT, body: str = "") -> Issue:
+    server.commit(NAME, BRANCH, {"calc.py": "x = 2\n"})
+    return server.create_pull(NAME, BRANCH, "Sign", body, author=author)
+
+
+def told(server: GitHubServer, thread: Issue, commit: str) -> None:
+    """A run for the checks of that commit has said something on the thread."""
+    marker = run_marker(check_key(NAME, commit), Ending.NO_CHANGE)
+    server.add_comment(thread, f"{marker}\n\nNothing.", BOT)
+
+
+def test_a_check_of_the_default_branch_gets_an_issue_of_ours_once(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    issue = server.repository(NAME).issues[first]
+    assert issue.title == "CI fails on main"
+    assert issue.author.login == BOT
+    assert tip(server) in (issue.body or "")
+    assert issue.labels == []
+    assert number(server, failed(server)) == first
+    server.commit(NAME, "main", {"calc.py": "x = 3\n"})
+    assert number(server, failed(server)) == first
+    assert number(server, failed(server, check="Lint")) != first
+
+
+def test_somebody_elses_issue_with_our_marker_is_not_ours(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    body = server.repository(NAME).issues[first].body or ""
+    server.repository(NAME).issues[first].state = "closed"
+    server.create_issue(NAME, "CI fails on main", body, author="eve")
+    assert number(server, failed(server)) == 3
+
+
+def test_a_closed_issue_is_over(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    server.repository(NAME).issues[first].state = "closed"
+    assert number(server, failed(server)) != first
+
+
+def test_while_our_fix_is_open_nothing_is_begun(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
+    server.commit(NAME, "main", {"other.py": "y = 1\n"})
+    assert f"#{pull.number} is open" in reason(server, failed(server))
+    pull.state = "closed"
+    assert number(server, failed(server)) == first
+
+
+def test_a_check_of_our_own_pull_request_is_worked_on_there(server: GitHubServer) -> None:
+    pull = our_pull(server)
+    assert number(server, failed(server, BRANCH)) == pull.number
+    assert number(server, failed(server, BRANCH, number=99)) == pull.number
+
+
+def test_somebody_elses_pull_request_from_such_a_branch_is_left_alone(
+    server: GitHubServer,
+) -> None:
+    our_pull(server, author="eve")
+    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+
+
+def test_a_branch_without_an_open_pull_request_is_left_alone(server: GitHubServer) -> None:
+    server.commit(NAME, BRANCH, {"calc.py": "x = 2\n"})
+    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    pull = our_pull(server)
+    pull.state = "closed"
+    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+
+
+@pytest.mark.parametrize("branch", ["main", BRANCH])
+def test_a_newer_commit_is_told_of_by_its_own_checks(server: GitHubServer, branch: str) -> None:
+    our_pull(server)
+    trigger = failed(server, branch)
+    server.commit(NAME, branch, {"calc.py": "x = 9\n"})
+    assert "newer commit" in reason(server, trigger)
+    assert isinstance(place(server, trigger, again=True), Trigger)
+
+
+def test_a_branch_that_is_gone_is_left_alone(server: GitHubServer) -> None:
+    trigger = failed(server, BRANCH, head="a" * 40)
+    assert "newer commit" in reason(server, trigger)
+
+
+def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubServer) -> None:
+    pull = our_pull(server)
+    commits = [tip(server, BRANCH)]
+    for value in (3, 4):
+        server.commit(NAME, BRANCH, {"calc.py": f"x = {value}\n"})
+        commits.append(tip(server, BRANCH))
+    told(server, pull, commits[0])
+    assert number(server, failed(server, BRANCH)) == pull.number
+    told(server, pull, commits[1])
+    assert "tried 2 times" in reason(server, failed(server, BRANCH))
+    assert number(server, failed(server, BRANCH), max_check_fixes=3) == pull.number
+
+
+def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> None:
+    pull = our_pull(server)
+    earlier = tip(server, BRANCH)
+    server.commit(NAME, BRANCH, {"calc.py": "x = 3\n"})
+    marker = run_marker(check_key(NAME, earlier), Ending.NO_CHANGE)
+    for _ in range(3):
+        server.add_comment(pull, f"{marker}\n\nMine.", "eve")
+        server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
+    told(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
+    assert number(server, failed(server, BRANCH), max_check_fixes=1) == pull.number
+
+
+def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
+    server: GitHubServer,
+) -> None:
+    first = number(server, failed(server))
+    issue = server.repository(NAME).issues[first]
+    told(server, issue, tip(server))
+    server.commit(NAME, "main", {"calc.py": "x = 3\n"})
+    assert "tried 1 times" in reason(server, failed(server), max_check_fixes=1)
+
+
+def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    issue = server.repository(NAME).issues[first]
+    told(server, issue, tip(server))
+    issue.state = "closed"
+    again = reason(server, failed(server))
+    assert f"looked at on #{first}" in again
+    server.commit(NAME, "main", {"calc.py": "x = 3\n"})
+    assert "tried 1 times" in reason(server, failed(server), max_check_fixes=1)
+    second = number(server, failed(server), max_check_fixes=2)
+    assert second != first
+    told(server, server.repository(NAME).issues[second], tip(server))
+    server.repository(NAME).issues[second].state = "closed"
+    server.commit(NAME, "main", {"calc.py": "x = 4\n"})
+    assert "tried 2 times" in reason(server, failed(server), max_check_fixes=2)
+    later = failed(server, at=server.world.now() + timedelta(days=15))
+    assert number(server, later, max_check_fixes=2)
+
+
+def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    issue = server.repository(NAME).issues[first]
+    told(server, issue, tip(server))
+    pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
+    assert pull.pull is not None
+    pull.pull.merged_at = server.world.now()
+    pull.state = issue.state = "closed"
+    server.commit(NAME, "main", {"other.py": "y = 3\n"})
+    assert number(server, failed(server), max_check_fixes=1) != first
+
+
+def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    told(server, server.repository(NAME).issues[first], tip(server))
+    assert f"looked at on #{first}" in reason(server, failed(server, check="Lint"))
+    assert len(server.repository(NAME).issues) == 1
+    server.commit(NAME, "main", {"calc.py": "x = 3\n"})
+    assert number(server, failed(server, check="Lint")) == 2
+
+
+def test_a_run_that_was_cut_off_finds_its_place_again_whatever_it_has_done(
+    server: GitHubServer,
+) -> None:
+    first = number(server, failed(server))
+    our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
+    assert number(server, failed(server), again=True) == first
+
+
+def test_a_check_that_cannot_be_placed_is_an_error(server: GitHubServer) -> None:
+    server.fail_next("GET", "/matching-refs/", 404)
+    with pytest.raises(ForgeError, match="look at main"):
+        place(server, failed(server))
+
+
+@pytest.mark.parametrize("on_pull", [True, False])
+def test_a_dispatch_learns_whether_its_number_is_a_pull_request(
+    server: GitHubServer, on_pull: bool
+) -> None:
+    subject = our_pull(server) if on_pull else server.create_issue(NAME, "a", "b", author="zoe")
+    changes = {"number": subject.number, "is_pull_request": False}
+    found = place(server, failed(server, kind=TriggerKind.DISPATCHED, **changes))
+    assert isinstance(found, Trigger)
+    assert found.is_pull_request is on_pull
+
+
+def test_a_dispatch_about_nothing_is_left_to_its_run_to_tell_of(server: GitHubServer) -> None:
+    trigger = failed(server, kind=TriggerKind.DISPATCHED, number=77)
+    assert place(server, trigger) == trigger
+
+
+def test_others_are_not_looked_at(server: GitHubServer) -> None:
+    trigger = failed(server, kind=TriggerKind.ISSUE_COMMENT, number=1)
+    count = len(server.requests)
+    assert place(server, trigger) == trigger
+    assert len(server.requests) == count

@@ -1,0 +1,108 @@
+"""devcontainer.json, as people and editors write it."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import UsageError
+from resolver.runtime.environment.devcontainer import FILES, DevContainer, read_devcontainer
+
+
+def reading(**files: bytes) -> Callable[[str], bytes | None]:
+    return files.get
+
+
+def parsed(text: str, path: str = FILES[0]) -> DevContainer:
+    found = read_devcontainer({path: text.encode()}.get)
+    assert found is not None
+    return found
+
+
+def test_comments_and_trailing_commas_are_read() -> None:
+    found = parsed('// mine\n{"image": "debian:12", /* why */ "postCreateCommand": "make deps",}')
+    assert (found.image, found.script) == ("debian:12", "make deps")
+
+
+def test_a_repository_without_one_has_none() -> None:
+    assert read_devcontainer(reading()) is None
+
+
+def test_the_folder_wins_over_the_file_in_the_root() -> None:
+    files = {FILES[0]: b'{"image": "one"}', FILES[1]: b'{"image": "two"}'}
+    found = read_devcontainer(files.get)
+    assert found is not None
+    assert found.image == "one"
+
+
+def test_paths_of_a_build_start_at_the_file_s_folder() -> None:
+    found = parsed('{"build": {"dockerfile": "Dockerfile", "context": "..", "args": {"V": "1"}}}')
+    assert (found.dockerfile, found.context) == (".devcontainer/Dockerfile", ".")
+    assert found.args == {"V": "1"}
+
+
+def test_the_old_form_of_a_build_is_read() -> None:
+    found = parsed('{"dockerFile": "docker/Dockerfile", "context": "."}', FILES[1])
+    assert (found.dockerfile, found.context) == ("docker/Dockerfile", ".")
+
+
+@pytest.mark.parametrize("path", ["../../etc", "/etc/passwd", "../../../x"])
+def test_a_path_out_of_the_repository_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match="outside of the repository"):
+        parsed(json.dumps({"build": {"dockerfile": path}}))
+
+
+def test_each_form_of_a_command_becomes_bash() -> None:
+    text = '{"onCreateCommand": ["echo", "a b"], "postCreateCommand": {"x": "one", "y": ["two"]}}'
+    assert parsed(text).script.splitlines() == ["echo 'a b'", "one", "two"]
+
+
+def test_nothing_of_this_machine_is_put_into_a_variable() -> None:
+    text = '{"image": "i:${localEnv:PATH}${localEnv:NONE:default}${devcontainerId}"}'
+    assert parsed(text).image == "i:default"
+
+
+def test_what_is_not_acted_on_is_named() -> None:
+    assert parsed('{"image": "i", "features": {"x": {}}, "runArgs": []}').unused == ("features",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "not a JSON object"),
+        ("{", "not JSON"),
+        ('{"image": 3}', "image"),
+        ('{"build": {"args": {"a": []}}}', "build.args.a"),
+        ("[" * 10_000, "nested too deeply"),
+    ],
+)
+def test_a_file_that_can_t_be_read_is_named_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        parsed(text)
+    assert FILES[0] in caught.value.what
+
+
+@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
+def test_any_bytes_give_a_devcontainer_or_a_clear_error(data: bytes) -> None:
+    try:
+        read_devcontainer({FILES[0]: data}.get)
+    except UsageError as error:
+        assert FILES[0] in error.what
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=12,
+)
+_KEYS = st.sampled_from(["image", "build", "dockerFile", "context", "postCreateCommand", "x"])
+
+
+@given(st.dictionaries(_KEYS, _JSON))
+def test_any_object_gives_a_devcontainer_or_a_clear_error(content: dict[str, object]) -> None:
+    try:
+        read_devcontainer({FILES[0]: json.dumps(content).encode()}.get)
+    except UsageError as error:
+        assert FILES[0] in error.what

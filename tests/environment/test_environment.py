@@ -1,0 +1,181 @@
+"""Which prepared environment a run starts in, on a real engine."""
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.config.image_reference import PREPARED
+from resolver.config.settings import load_settings
+from resolver.git.workspace import Workspace
+from resolver.runs.wiring.sandbox import RunHost, open_environment
+from resolver.runtime.environment.environment import (
+    Environment,
+    EnvironmentWishes,
+    SetupRepository,
+    choose_environment,
+    derive_environment_key,
+)
+from resolver.runtime.environment.images import (
+    MAX_PREPARED_IMAGES,
+    PREPARED_LABEL,
+    REPOSITORY_LABEL,
+    BuildSource,
+    remove_older_environments,
+)
+from resolver.runtime.environment.plan import SetupPlan
+from tests.parts.runs import git, make_checkout
+
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("images")]
+
+BASE = "resolver-test/busybox:latest"
+FILES = {".agents/setup.sh": b"sh scripts/dep.sh\n"}
+
+
+@dataclass
+class Shelf:
+    """Images that a test makes of the smallest one, removed at its end."""
+
+    engine: docker.DockerClient
+    names: list[str] = field(default_factory=list)
+
+    def keep(self, environment: Environment, key: str = "", **labels: str) -> str:
+        """An image under the environment's name, as `set_up` keeps one; its id."""
+        given = {
+            PREPARED_LABEL: environment.key,
+            REPOSITORY_LABEL: environment.repository,
+            **{name.replace("_", "."): value for name, value in labels.items()},
+        }
+        return self.make(f"{PREPARED}:{key or environment.key}", given)
+
+    def make(self, name: str, labels: dict[str, str]) -> str:
+        repository, _, tag = name.partition(":")
+        container = self.engine.containers.create(BASE, ["true"])
+        changes = [f"LABEL {key}={value}" for key, value in labels.items()]
+        try:
+            changes.append(f"ENV made={uuid.uuid4()}")
+            made = container.commit(repository=repository, tag=tag, changes=changes)
+        finally:
+            container.remove()
+        self.names = [*(each for each in self.names if each != name), name]
+        return str(made.id)
+
+    def names_now(self) -> list[str]:
+        """Those of the names that the engine still has, in the order of their making."""
+        has = {tag for image in self.engine.images.list() for tag in image.tags}
+        return [name for name in self.names if name in has]
+
+
+@pytest.fixture
+def shelf(engine: docker.DockerClient, busybox_image: str) -> Iterator[Shelf]:
+    assert busybox_image == BASE
+    made = Shelf(engine)
+    yield made
+    for name in made.names_now():
+        engine.images.remove(name, force=True)
+
+
+def repository(identity: str, tree: str = "t1") -> SetupRepository:
+    source = BuildSource(FILES.get, lambda *_: iter(()), lambda: tree)
+    return SetupRepository(identity, source, lambda: tree)
+
+
+@pytest.fixture
+def identity() -> str:
+    return f"github.com/octo/{uuid.uuid4()}"
+
+
+def test_an_environment_is_one_repository_s_and_one_tree_s(
+    engine: docker.DockerClient, shelf: Shelf, identity: str
+) -> None:
+    def choose(given: SetupRepository) -> Environment:
+        return choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+
+    first = choose(repository(identity))
+    assert (first.image, first.is_prepared) == (engine.images.get(BASE).id, False)
+    kept = shelf.keep(first)
+    again = choose(repository(identity))
+    assert (again.image, again.is_prepared) == (kept, True)
+    for other in (repository(f"{identity}x"), repository(identity, "t2")):
+        found = choose(other)
+        assert (found.image, found.is_prepared) == (first.image, False)
+        assert found.key != first.key
+
+
+def test_an_image_that_only_has_the_name_is_not_started_from(
+    engine: docker.DockerClient, shelf: Shelf, identity: str
+) -> None:
+    given = repository(identity)
+    first = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+    other = replace(first, key=hashlib.sha256(b"other").hexdigest())
+    shelf.keep(other, key=first.key)
+    found = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+    assert (found.image, found.is_prepared) == (first.image, False)
+    kept = shelf.keep(first)
+    assert choose_environment(EnvironmentWishes(BASE), given, lambda: engine).image == kept
+
+
+def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
+    plan = SetupPlan(".agents/setup.sh", ". ./.agents/setup.sh")
+    keys = {
+        derive_environment_key(plan, "i", "r", "t"),
+        derive_environment_key(plan, "j", "r", "t"),
+        derive_environment_key(plan, "i", "s", "t"),
+        derive_environment_key(plan, "i", "r", "u"),
+        derive_environment_key(replace(plan, script="make deps"), "i", "r", "t"),
+        derive_environment_key(replace(plan, source="other"), "i", "r", "t"),
+        derive_environment_key(plan, "ir", "", "t"),
+    }
+    assert len(keys) == 7
+
+
+def test_the_newest_environments_of_a_repository_stay_and_others_are_left_alone(
+    engine: docker.DockerClient, shelf: Shelf, identity: str
+) -> None:
+    def kept(owner: str, number: int) -> Environment:
+        return Environment(BASE, None, f"{owner}-{number}", owner)
+
+    owner, other = uuid.uuid4().hex, uuid.uuid4().hex
+    shelf.keep(kept(other, 0))
+    for number in range(MAX_PREPARED_IMAGES + 1):
+        shelf.keep(kept(owner, number))
+    remove_older_environments(engine, owner)
+    stay = [f"{PREPARED}:{owner}-{number}" for number in range(2, MAX_PREPARED_IMAGES + 1)]
+    assert shelf.names_now() == [f"{PREPARED}:{other}-0", *stay]
+
+
+def test_a_name_that_a_person_gave_to_a_kept_image_stays(
+    engine: docker.DockerClient, shelf: Shelf
+) -> None:
+    owner = uuid.uuid4().hex
+    shelf.keep(Environment(BASE, None, owner, owner))
+    theirs = f"resolver-test-theirs:{owner}"
+    engine.images.get(f"{PREPARED}:{owner}").tag(*theirs.split(":"))
+    shelf.names.append(theirs)
+    remove_older_environments(engine, owner, kept=0)
+    assert shelf.names_now() == [theirs]
+
+
+def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    files = {".agents/setup.sh": "sh dep.sh\n", "dep.sh": "one\n"}
+    checkout = make_checkout(tmp_path / "checkout", files)
+    first = git(checkout, "rev-parse", "HEAD")
+    (checkout / "dep.sh").write_text("two\n")
+    git(checkout, "commit", "-qam", "Two")
+    workspace = Workspace.clone(str(checkout), tmp_path / "clone.git")
+    settings = load_settings({"image": BASE}, {})
+    host = RunHost(os.environ, tmp_path)
+
+    def key(where: Workspace) -> str:
+        return open_environment(settings, "docker", where, host).key
+
+    on_branch = replace(workspace, base=first, default=workspace.base)
+    assert key(on_branch) not in {"", key(workspace)}
+    assert shelf.names == []

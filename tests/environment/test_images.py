@@ -1,0 +1,182 @@
+"""The sandbox's image: named, described by the repository, or built."""
+
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.config.image_reference import BUILT
+from resolver.errors import SandboxError, UsageError, WorkspaceError
+from resolver.git.context import DOCKERFILE_NAME, context_tar
+from resolver.git.git import HostGit
+from resolver.runtime.environment.environment import (
+    Environment,
+    EnvironmentWishes,
+    SetupRepository,
+    choose_environment,
+)
+from resolver.runtime.environment.images import (
+    Build,
+    BuildSource,
+    build_image,
+    remove_old_images,
+    requested_image,
+)
+from tests.parts.sandboxes import git_dir_tar
+
+pytestmark = pytest.mark.xdist_group("images")
+
+DOCKERFILE = (
+    b"FROM resolver-test/busybox:latest\nARG WORD\nCOPY . /in\nRUN echo $WORD >/word\nUSER 1000\n"
+)
+
+
+def context(folder: Path, files: dict[str, bytes]) -> tuple[HostGit, str]:
+    _, commit = git_dir_tar(folder, files)
+    return HostGit(git_dir=folder / ".git"), commit
+
+
+def members(chunks: Iterator[bytes]) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=BytesIO(b"".join(chunks))) as tar:
+        return {m.name: m for m in tar.getmembers()}
+
+
+def test_a_name_stays_a_name() -> None:
+    assert requested_image("python:3.12", {}.get) == "python:3.12"
+
+
+def test_a_devcontainer_gives_its_image_or_its_build() -> None:
+    path = ".devcontainer/devcontainer.json"
+    assert requested_image("devcontainer", {path: b'{"image": "own/ci:1"}'}.get) == "own/ci:1"
+    build = b'{"build": {"dockerfile": "D", "context": "..", "target": "dev"}}'
+    found = requested_image("devcontainer", {path: build}.get)
+    assert found == Build(".devcontainer/D", ".", (), "dev")
+
+
+@pytest.mark.parametrize(
+    ("setting", "files", "said"),
+    [
+        ("devcontainer", {}, "there is none of"),
+        ("devcontainer", {".devcontainer.json": b"{}"}, "neither an image nor a Dockerfile"),
+        ("dockerfile:ci/Dockerfile", {}, "ci/Dockerfile"),
+    ],
+)
+def test_a_wish_that_can_t_be_met_is_said_so(
+    setting: str, files: dict[str, bytes], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        requested_image(setting, files.get)
+
+
+@pytest.mark.parametrize("image", ["sha256:395f", "resolver-prepared:1", "not an image"])
+def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
+    files = {".devcontainer.json": f'{{"image": "{image}"}}'.encode()}
+    with pytest.raises(UsageError, match=r"\.devcontainer\.json, image"):
+        requested_image("devcontainer", files.get)
+    assert requested_image("devcontainer", {".devcontainer.json": b'{"image": "ab"}'}.get) == (
+        "ab:latest"
+    )
+
+
+def test_a_proxy_is_no_argument_of_a_build() -> None:
+    """The engine would take what came through it for the same step of another repository."""
+    text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
+    found = requested_image("devcontainer", {".devcontainer.json": text}.get)
+    assert found == Build("D", args=(("A", "1"),))
+
+
+def test_a_build_needs_the_operator_s_leave() -> None:
+    files = {"Dockerfile": b"FROM x"}
+    source = BuildSource(files.get, lambda *_: iter(()), lambda: "t")
+    repository = SetupRepository("here", source, lambda: "t")
+
+    def engine() -> docker.DockerClient:
+        pytest.fail("the engine was asked")
+
+    with pytest.raises(UsageError, match="building is not allowed"):
+        choose_environment(EnvironmentWishes("dockerfile:Dockerfile"), repository, engine)
+    assert choose_environment(EnvironmentWishes("a:1"), repository, engine) == Environment("a:1")
+
+
+def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    git, _ = context(folder, {"app/run.sh": b"#!/bin/sh\n", "app/a": b"same", "b": b"same"})
+    (folder / "app" / "run.sh").chmod(0o755)
+    (folder / "app" / "link").symlink_to("a")
+    run = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
+    subprocess.run([*run, "add", "-A"], check=True)
+    subprocess.run([*run, "commit", "-qm", "more"], check=True)
+    found = members(context_tar(git, "HEAD", ".", "b"))
+    assert set(found) == {"app/run.sh", "app/a", "app/link", "b", DOCKERFILE_NAME}
+    assert found["app/run.sh"].mode == 0o755
+    assert found["app/link"].linkname == "a"
+    assert set(members(context_tar(git, "HEAD", "app", "b"))) == {
+        "run.sh", "a", "link", DOCKERFILE_NAME,
+    }  # fmt: skip
+
+
+def test_what_dockerignore_names_is_left_out_and_the_dockerfile_never(tmp_path: Path) -> None:
+    files = {
+        ".dockerignore": b"# big\n*.bin\nsub\n!sub/keep\nDockerfile\n",
+        "x.bin": b"1", "sub/y": b"2", "sub/keep": b"3", "Dockerfile": b"FROM x", "z": b"4",
+    }  # fmt: skip
+    git, commit = context(tmp_path / "r", files)
+    found = members(context_tar(git, commit, ".", "Dockerfile"))
+    assert set(found) == {".dockerignore", "sub/keep", "z", DOCKERFILE_NAME}
+
+
+@pytest.mark.parametrize(("folder", "dockerfile"), [("none", "a"), (".", "none")])
+def test_a_context_that_is_not_there_is_said_so(
+    tmp_path: Path, folder: str, dockerfile: str
+) -> None:
+    git, commit = context(tmp_path / "r", {"a": b"x"})
+    with pytest.raises(WorkspaceError, match="there is no none"):
+        list(context_tar(git, commit, folder, dockerfile))
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("busybox_image")
+def test_a_dockerfile_is_built_once_for_one_content(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    git, commit = context(tmp_path / "r", {"Dockerfile": DOCKERFILE, "f": os.urandom(8)})
+    build = Build("Dockerfile", args=(("WORD", "told"),))
+    asked: list[str] = []
+
+    def tar(folder: str, dockerfile: str) -> Iterator[bytes]:
+        asked.append(folder)
+        return context_tar(git, commit, folder, dockerfile)
+
+    source = BuildSource(lambda _: DOCKERFILE, tar, lambda: commit)
+    found = build_image(engine, build, "owner", source)
+    [name] = engine.images.get(found).tags
+    try:
+        assert build_image(engine, build, "owner", source) == found
+        assert asked == ["."]
+        shown = engine.containers.run(
+            found, ["/bin/cat", "/word"], network_mode="none", remove=True
+        )
+        assert shown == b"told\n"
+        assert engine.images.get(found).attrs["Config"]["User"] == "1000"
+        later = datetime.now(UTC) + timedelta(hours=1)
+        assert name not in remove_old_images(engine, later, timedelta(days=1))
+        assert name in remove_old_images(engine, later, timedelta(minutes=59))
+    finally:
+        if name in {tag for image in engine.images.list(name=BUILT) for tag in image.tags}:
+            engine.images.remove(name, force=True)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("busybox_image")
+def test_a_build_that_fails_says_why(engine: docker.DockerClient, tmp_path: Path) -> None:
+    files = {"Dockerfile": b"FROM resolver-test/busybox:latest\nRUN ls /nothing-there\n"}
+    git, commit = context(tmp_path / "r", files)
+    source = BuildSource(files.get, lambda f, d: context_tar(git, commit, f, d), lambda: commit)
+    with pytest.raises(SandboxError, match="nothing-there"):
+        build_image(engine, Build("Dockerfile"), "owner", source)

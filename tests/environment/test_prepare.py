@@ -1,0 +1,170 @@
+"""The setup, run in real sandboxes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.config.image_reference import PREPARED
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import Source
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.runtime.base import Machine
+from resolver.runtime.environment.environment import Environment, set_up
+from resolver.runtime.environment.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
+from resolver.runtime.environment.plan import SetupPlan
+from resolver.runtime.environment.prepare import PreparedEnvironment
+from resolver.runtime.runtime import Runtime
+from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
+
+pytestmark = pytest.mark.xdist_group("images")
+
+FILES = {"README": b"one\n", ".gitignore": b"cache/\n", "lock": b"1\n"}
+MKDIR = "python3 -c 'import os, sys; [os.mkdir(d) for d in sys.argv[1:]]'"
+every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX))
+
+
+class Scene:
+    """A sandbox with a repository in it, and the log of what was set up."""
+
+    def __init__(self, sandbox: Runtime, folder: Path) -> None:
+        self.sandbox = sandbox
+        tar, self.base = git_dir_tar(folder, FILES)
+        sandbox.checkout(tar, self.base, "main")
+        self.state = State()
+        self.stream = EventStream(MemoryStore())
+        self.stream.subscribe("state", self.state.apply, essential=True)
+
+    def set_up(self, script: str, key: str = "", seconds: float = 30) -> PreparedEnvironment:
+        plan = SetupPlan(".agents/setup.sh", script)
+        environment = Environment("", plan, key, "owner")
+        return set_up(environment, self.sandbox, self.stream, self.state, self.base, seconds)
+
+    def run(self, command: str) -> str:
+        found = self.sandbox.execute(a.CmdRun(command=command))
+        return found.content.strip()
+
+
+@pytest.fixture
+def scene(sandbox: Runtime, tmp_path: Path) -> Scene:
+    return Scene(sandbox, tmp_path / "repository")
+
+
+@every_sandbox
+def test_what_the_setup_exports_holds_in_the_agent_s_shell(scene: Scene) -> None:
+    made = scene.set_up("export MODE='a  b'\nPATH=/own/bin:$PATH")
+    assert made == PreparedEnvironment(ok=True)
+    assert scene.run('echo "$MODE"; echo "${PATH%%:*}"; pwd').splitlines() == [
+        "a  b",
+        "/own/bin",
+        scene.sandbox.root,
+    ]
+
+
+@every_sandbox
+def test_a_workflow_s_files_of_variables_work(scene: Scene) -> None:
+    scene.set_up(
+        'echo "A=1=2" >>"$GITHUB_ENV"; printf "B<<END\\nx\\ny\\nEND\\n" >>"$GITHUB_ENV"\n'
+        'echo /tool/bin >>"$GITHUB_PATH"; resolver_take_env; [ "$A" = "1=2" ]'
+    )
+    assert scene.run('echo "$A|$B|${PATH%%:*}|${GITHUB_ENV-none}"') == "1=2|x\ny|/tool/bin|none"
+
+
+@every_sandbox
+def test_the_setup_s_output_is_in_the_log(scene: Scene) -> None:
+    scene.set_up("echo preparing")
+    action = next(e for e in scene.state.events if isinstance(e, a.CmdRun))
+    result = next(e for e in scene.state.events if isinstance(e, o.CmdOutput))
+    assert action.source is Source.ENVIRONMENT
+    assert "echo preparing" in action.thought
+    assert (result.content.strip(), result.cause) == ("preparing", action.id)
+    assert scene.state.commands == []
+
+
+@every_sandbox
+def test_a_failed_setup_is_told_with_the_end_of_its_output(scene: Scene) -> None:
+    made = scene.set_up("export KEPT=1; echo many words; echo no network >&2; exit 7")
+    assert not made.ok
+    assert "exit code 7" in made.warnings[0]
+    assert "no network" in made.warnings[0]
+    told = next(e for e in scene.state.events if isinstance(e, life.Warned))
+    assert told.to_agent
+    assert "no network" in told.message
+    assert scene.run("echo $KEPT") == "1"
+
+
+@every_sandbox
+def test_a_setup_that_does_not_end_is_ended(scene: Scene) -> None:
+    made = scene.set_up("echo before; sleep 60", seconds=0.5)
+    assert not made.ok
+    assert "did not end within" in made.warnings[0]
+    assert scene.run("echo alive").endswith("alive")
+
+
+@every_sandbox
+def test_what_the_setup_leaves_is_no_part_of_the_change(scene: Scene) -> None:
+    made = scene.set_up(f"{MKDIR} build cache; echo x >build/out; echo y >cache/z; echo 2 >lock")
+    assert "lock" in made.warnings[0]
+    assert scene.run("cat lock build/out cache/z; git status --short") == "1\nx\ny"
+    scene.run("echo two >README; echo new >build/mine")
+    change = scene.sandbox.export_change(scene.base)
+    assert change["bundle"] is not None
+    # README and build/mine, which the agent wrote; not build/out.
+    listed = scene.run(
+        f"git --git-dir {scene.sandbox.scratch}/repository.git"
+        f" ls-tree -r --name-only {change['tree']}"
+    )
+    assert listed.split() == [".gitignore", "README", "build/mine", "lock"]
+
+
+@every_sandbox
+def test_a_setup_that_was_cut_off_is_run_again(scene: Scene) -> None:
+    cut_off = scene.stream.add(a.CmdRun(command="bash setup.sh", source=Source.ENVIRONMENT))
+    assert scene.set_up("true").ok
+    assert scene.state.pending == {}
+    answers = [e for e in scene.state.events if e.cause == cut_off.id]
+    assert [type(e) for e in answers] == [o.ErrorObservation]
+
+
+@pytest.mark.engine
+def test_a_prepared_environment_is_used_again_at_another_commit(
+    engine: docker.DockerClient, new_machine: Callable[..., Machine], tmp_path: Path
+) -> None:
+    key = f"test-{tmp_path.name}"
+    script = f"export TOOL=ready; {MKDIR} cache deps; echo once >cache/mark; echo lib >deps/a"
+    try:
+        with Runtime(new_machine(DOCKER_PYTHON), command_timeout=30) as first:
+            scene = Scene(first, tmp_path / "one")
+            assert scene.set_up(script, key).ok
+            assert scene.run("cat README") == "one"
+        image = find_kept_image(engine, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        assert image is not None
+        assert engine.images.get(image).labels[REPOSITORY_LABEL] == "owner"
+        with Runtime(new_machine(DOCKER_PYTHON, image=image), command_timeout=30) as second:
+            FILES_LATER = {"README": b"two\n", ".gitignore": b"cache/\n", "deps/b": b"own\n"}
+            tar, base = git_dir_tar(tmp_path / "two", FILES_LATER)
+            second.checkout(tar, base, "main")
+            state, stream = State(), EventStream(MemoryStore())
+            stream.subscribe("state", state.apply, essential=True)
+            environment = Environment(image, SetupPlan("s", script), key, is_prepared=True)
+            assert set_up(environment, second, stream, state, base, 30).ok
+            shown = second.execute(
+                a.CmdRun(command="echo $TOOL; cat README cache/mark deps/a; ls; git status --short")
+            )
+            assert shown.content.split() == [
+                "ready",
+                "two",
+                "once",
+                "lib",
+                "README",
+                "cache",
+                "deps",
+            ]
+            assert second.export_change(base)["bundle"] is None
+    finally:
+        engine.images.remove(f"{PREPARED}:{key}", force=True)

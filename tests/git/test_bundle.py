@@ -1,0 +1,183 @@
+"""Bundles that no honest sandbox makes, built by hand."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import WorkspaceError
+from tests.git.scene import Scene, make_repository, open_scene, plain_git
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
+    return open_scene(make_repository(tmp_path / "source", files), tmp_path)
+
+
+class Forge:
+    """Makes any objects at all, and a bundle of them, the way an attacker would."""
+
+    def __init__(self, scene: Scene, place: Path) -> None:
+        self.folder = place / "forged"
+        plain_git(place, "clone", "-q", "--bare", str(scene.source), str(self.folder))
+        self.base = scene.workspace.base
+        self.base_tree = plain_git(self.folder, "rev-parse", f"{self.base}^{{tree}}")
+        self.path = place / "forged.bundle"
+
+    def object(self, kind: str, data: bytes) -> str:
+        args = ("hash-object", "-w", "--literally", "-t", kind, "--stdin")
+        return plain_git(self.folder, *args, stdin=data)
+
+    def tree(self, *entries: tuple[str, str, str]) -> str:
+        """From (mode, name, id) as they are, in this order."""
+        return self.object(
+            "tree", b"".join(f"{m} {n}".encode() + b"\0" + bytes.fromhex(i) for m, n, i in entries)
+        )
+
+    def commit(self, tree: str, *parents: str) -> str:
+        above = "".join(f"parent {p}\n" for p in parents)
+        who = "A <a@b> 0 +0000"
+        return self.object(
+            "commit", f"tree {tree}\n{above}author {who}\ncommitter {who}\n\nx\n".encode()
+        )
+
+    def bundle(self, *commits: str, without: tuple[str, ...] = ()) -> Path:
+        for number, commit in enumerate(commits):
+            plain_git(self.folder, "update-ref", f"refs/heads/change-{number}", commit)
+        refs = [f"refs/heads/change-{n}" for n in range(len(commits))]
+        plain_git(
+            self.folder, "bundle", "create", "-q", str(self.path), *refs,
+            *(f"^{c}" for c in without or (self.base,)),
+        )  # fmt: skip
+        return self.path
+
+
+@pytest.fixture
+def forge(scene: Scene, tmp_path: Path) -> Forge:
+    return Forge(scene, tmp_path)
+
+
+def _refused(scene: Scene, bundle: Path | None, commit: str, tree: str) -> str:
+    with pytest.raises(WorkspaceError) as caught:
+        scene.workspace.receive(bundle, commit, tree)
+    return caught.value.what
+
+
+def test_a_sound_forged_bundle_is_received(scene: Scene, forge: Forge) -> None:
+    tree = forge.tree(("100644", "x", forge.object("blob", b"x\n")))
+    commit = forge.commit(tree, forge.base)
+    patch = scene.workspace.receive(forge.bundle(commit), commit, tree)
+    assert {f.path: f.status for f in patch.files} == {
+        "README.md": "deleted", "src/a.py": "deleted", "x": "added",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"]
+)
+def test_a_tree_with_a_dangerous_name_is_refused(scene: Scene, forge: Forge, name: str) -> None:
+    blob = forge.object("blob", b"x\n")
+    tree = forge.tree(("100644", name, blob))
+    commit = forge.commit(tree, forge.base)
+    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+    folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
+    outer = forge.tree(("40000", "outer", folder))
+    commit = forge.commit(outer, forge.base)
+    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, outer)
+
+
+def test_trees_that_are_not_in_order_or_twice_are_refused(scene: Scene, forge: Forge) -> None:
+    one, two = forge.object("blob", b"1"), forge.object("blob", b"2")
+    for entries in (
+        [("100644", "x", one), ("100644", "x", two)],
+        [("100644", "y", one), ("100644", "x", two)],
+        [("0100644", "x", one)],
+    ):
+        tree = forge.tree(*entries)
+        commit = forge.commit(tree, forge.base)
+        assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+
+
+def test_a_gitmodules_file_that_runs_commands_is_refused(scene: Scene, forge: Forge) -> None:
+    text = b'[submodule "x"]\n\tpath = x\n\turl = -u./payload\n\tupdate = !touch /tmp/x\n'
+    tree = forge.tree(("100644", ".gitmodules", forge.object("blob", text)))
+    commit = forge.commit(tree, forge.base)
+    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+
+
+def test_an_announced_tree_that_is_not_the_commits_is_refused(scene: Scene, forge: Forge) -> None:
+    commit = forge.commit(forge.tree(("100644", "x", forge.object("blob", b"x"))), forge.base)
+    assert "another tree" in _refused(scene, forge.bundle(commit), commit, forge.base_tree)
+
+
+def test_an_announced_commit_that_is_not_the_bundles_is_refused(scene: Scene, forge: Forge) -> None:
+    tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
+    bundle = forge.bundle(forge.commit(tree, forge.base))
+    assert "not the announced commit" in _refused(scene, bundle, forge.base, tree)
+
+
+def test_extra_refs_are_refused(scene: Scene, forge: Forge) -> None:
+    one = forge.tree(("100644", "x", forge.object("blob", b"1")))
+    two = forge.tree(("100644", "x", forge.object("blob", b"2")))
+    first, second = forge.commit(one, forge.base), forge.commit(two, forge.base)
+    assert "2 refs" in _refused(scene, forge.bundle(first, second), first, one)
+
+
+def test_unrelated_or_longer_history_is_refused(scene: Scene, forge: Forge) -> None:
+    tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
+    orphan = forge.commit(tree)
+    assert "directly on the base" in _refused(scene, forge.bundle(orphan), orphan, tree)
+    middle = forge.commit(forge.base_tree, forge.base)
+    top = forge.commit(tree, middle)
+    assert "directly on the base" in _refused(scene, forge.bundle(top), top, tree)
+    merge = forge.commit(tree, forge.base, middle)
+    assert "directly on the base" in _refused(scene, forge.bundle(merge), merge, tree)
+    foreign = forge.bundle(top, without=(middle,))
+    assert "other than the base" in _refused(scene, foreign, top, tree)
+
+
+def test_a_bundle_with_a_missing_object_is_refused(scene: Scene, forge: Forge) -> None:
+    nowhere = hashlib.sha1(b"nothing").hexdigest()
+    tree = forge.tree(("100644", "x", nowhere))
+    commit = forge.commit(tree, forge.base)
+    pack = subprocess.run(
+        ["git", "pack-objects", "--stdout", "-q"],
+        cwd=forge.folder, input=f"{commit}\n{tree}\n".encode(), capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    head = f"# v2 git bundle\n-{forge.base} \n{commit} refs/heads/x\n\n".encode()
+    forge.path.write_bytes(head + pack)
+    assert "can't be used" in _refused(scene, forge.path, commit, tree)
+
+
+def test_a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed(
+    scene: Scene, forge: Forge
+) -> None:
+    tree = forge.tree(("100644", "x", forge.object("blob", os.urandom(3000))))
+    commit = forge.commit(tree, forge.base)
+    sound = forge.bundle(commit).read_bytes()
+    for at in (0, 5, 40, 100, len(sound) // 2, len(sound) - 1):
+        forge.path.write_bytes(sound[:at])
+        assert "can't be used" in _refused(scene, forge.path, commit, tree)
+        forge.path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        assert "can't be used" in _refused(scene, forge.path, commit, tree)
+
+
+@pytest.mark.parametrize(
+    "announced", ["", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20]
+)
+def test_an_announcement_that_is_no_object_id_is_refused(
+    scene: Scene, forge: Forge, announced: str
+) -> None:
+    tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
+    commit = forge.commit(tree, forge.base)
+    assert "object id" in _refused(scene, forge.bundle(commit), announced, tree)
+    assert "object id" in _refused(scene, forge.path, commit, announced)
+
+
+def test_a_change_without_a_bundle_must_be_no_change(scene: Scene, forge: Forge) -> None:
+    assert scene.workspace.receive(None, forge.base, forge.base_tree).is_empty
+    other = forge.tree(("100644", "x", forge.object("blob", b"x")))
+    assert "sent none" in _refused(scene, None, forge.base, other)

@@ -1,0 +1,136 @@
+"""Commits of an earlier clone come from the host's cache, and only to who may read them."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import WorkspaceError
+from resolver.git.clone_cache import CloneCache, remove_cached_clones
+from resolver.git.git import Credential
+from resolver.git.workspace import Workspace
+from tests.git.scene import commit_all, enter_sandbox, make_repository, plain_git, write
+from tests.parts.git_http import git_http_app, token_gate
+from tests.parts.wsgi import serve
+
+TOKEN = "ghs_" + "cAnArY01" * 5
+
+
+@dataclass
+class Served:
+    """A private repository over HTTP. sent: bytes of each answer of the server."""
+
+    source: Path
+    bare: Path
+    url: str = ""
+    sent: list[int] = field(default_factory=list)
+
+    def clone(self, folder: Path, cache: CloneCache | None, token: str = TOKEN) -> Workspace:
+        self.sent.clear()
+        credential = Credential(self.url.partition("/ann/")[0], token)
+        return Workspace.clone(self.url, folder, depth=5, credential=credential, cache=cache)
+
+    def push(self, text: str) -> str:
+        write(self.source, "README.md", text)
+        commit = commit_all(self.source, text)
+        plain_git(self.source, "push", "-q", "--force", str(self.bare), "main")
+        return commit
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    noise = "".join(f"{number * 7919 % 104729:x}\n" for number in range(60_000))
+    source = make_repository(tmp_path / "source", {"README.md": "one\n", "large.txt": noise})
+    bare = tmp_path / "served/ann/project.git"
+    bare.parent.mkdir(parents=True)
+    plain_git(tmp_path, "clone", "-q", "--bare", str(source), str(bare))
+    found = Served(source, bare)
+    app = git_http_app(tmp_path / "served", token_gate([TOKEN], []))
+
+    def counted(environ, start_response):  # type: ignore[no-untyped-def]
+        body = app(environ, start_response)
+        try:
+            for chunk in body:
+                found.sent.append(len(chunk))
+                yield chunk
+        finally:
+            getattr(body, "close", lambda: None)()
+
+    with serve(counted) as address:
+        found.url = f"{address.url}/ann/project.git"
+        yield found
+
+
+def test_what_an_earlier_run_fetched_is_not_sent_again(served: Served, tmp_path: Path) -> None:
+    cache = CloneCache(tmp_path / "clones")
+    served.clone(tmp_path / "1", cache)
+    first = sum(served.sent)
+    tip = served.push("two\n")
+    workspace = served.clone(tmp_path / "2", cache)
+    assert workspace.base == tip
+    assert sum(served.sent) < first / 10
+    served.clone(tmp_path / "3", cache)
+    assert sum(served.sent) < first / 10
+    root, _ = enter_sandbox(workspace, tmp_path)
+    assert plain_git(root, "fsck", "--strict") == ""
+    assert plain_git(root, "log", "--format=%s").splitlines() == ["two", "start"]
+    assert "cached" not in plain_git(root, "for-each-ref")
+
+
+def test_nobody_gets_more_from_the_cache_than_from_the_server(
+    served: Served, tmp_path: Path
+) -> None:
+    cache = CloneCache(tmp_path / "clones")
+    secret = served.push("secret\n")
+    served.clone(tmp_path / "1", cache)
+    with pytest.raises(WorkspaceError):
+        served.clone(tmp_path / "2", cache, token="ghs_" + "other" * 8)
+    assert not (tmp_path / "2").exists()
+    # Taken back on the server: no clone has it any more.
+    plain_git(served.source, "reset", "-q", "--hard", "HEAD~1")
+    served.push("public\n")
+    workspace = served.clone(tmp_path / "3", cache)
+    found = workspace.git.attempt("cat-file", "-e", secret)
+    assert found.status != 0
+    for path in (tmp_path / "clones").rglob("*"):
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
+
+
+def test_each_address_has_a_clone_of_its_own(served: Served, tmp_path: Path) -> None:
+    cache = CloneCache(tmp_path / "clones")
+    served.clone(tmp_path / "1", cache)
+    first = sum(served.sent)
+    shutil.copytree(served.bare, served.bare.with_name("other.git"))
+    served.url = served.url.replace("project", "other")
+    served.clone(tmp_path / "2", cache)
+    assert sum(served.sent) > first / 2
+    assert len(list((tmp_path / "clones").glob("*.git"))) == 2
+
+
+@pytest.mark.parametrize("how", ["broken", "empty", "not a folder"])
+def test_a_cache_that_cannot_be_used_is_none(served: Served, tmp_path: Path, how: str) -> None:
+    cache = CloneCache(tmp_path / "clones")
+    tip = served.clone(tmp_path / "1", cache).base
+    [cached] = (tmp_path / "clones").glob("*.git")
+    shutil.rmtree(cached / "objects" if how == "broken" else cached)
+    if how == "not a folder":
+        shutil.rmtree(tmp_path / "clones")
+        write(tmp_path, "clones", "x\n")
+    workspace = served.clone(tmp_path / "2", cache)
+    assert workspace.base == tip
+    assert workspace.read("README.md") == b"one\n"
+
+
+def test_the_cache_is_removed_by_age(served: Served, tmp_path: Path) -> None:
+    cache = CloneCache(tmp_path / "clones")
+    served.clone(tmp_path / "1", cache)
+    [cached] = (tmp_path / "clones").glob("*.git")
+    now = datetime.now(UTC)
+    assert list(remove_cached_clones(tmp_path / "clones", now, 14)) == []
+    later = now + timedelta(days=15)
+    assert list(remove_cached_clones(tmp_path / "clones", later, 14)) == [cached.name]
+    assert not cached.exists()
+    assert list(remove_cached_clones(tmp_path / "none", later, 14)) == []

@@ -1,0 +1,135 @@
+"""How a repository writes, read at its default branch."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.git.branches import at_branch
+from resolver.git.conventions import (
+    MOST_SUBJECTS,
+    codeowners_path,
+    read_conventions,
+    read_issue_templates,
+)
+from resolver.git.workspace import Workspace
+from resolver.models.conventions import issue_template_paths, template_path
+from tests.git.scene import commit_all, link, make_repository, plain_git, write
+
+GITHUB = ".github/pull_request_template.md"
+SEVERAL = ".github/PULL_REQUEST_TEMPLATE"
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen"),
+    [
+        (["pull_request_template.md", "docs/pull_request_template.md"], "pull_request_template.md"),
+        (["PULL_REQUEST_TEMPLATE.md", GITHUB], GITHUB),
+        ([".GitHub/Pull_Request_Template.MD"], ".GitHub/Pull_Request_Template.MD"),
+        (["docs/PULL_REQUEST_TEMPLATE.txt"], "docs/PULL_REQUEST_TEMPLATE.txt"),
+        (["PULL_REQUEST_TEMPLATE"], "PULL_REQUEST_TEMPLATE"),
+        ([".github/pull_request_template.txt", GITHUB], GITHUB),
+        ([f"{SEVERAL}/fix.md"], f"{SEVERAL}/fix.md"),
+        ([f"{SEVERAL}/a.md", f"{SEVERAL}/default.md"], f"{SEVERAL}/default.md"),
+        ([f"{SEVERAL}/a.md", f"{SEVERAL}/b.md"], ""),
+        (["docs/PULL_REQUEST_TEMPLATE/a.md", GITHUB], GITHUB),
+        (["src/pull_request_template.md", "pull_request_template.md.bak", "README.md"], ""),
+        ([], ""),
+    ],
+)
+def test_the_template_is_where_github_looks_for_it(paths: list[str], chosen: str) -> None:
+    assert template_path(paths) == chosen
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen"),
+    [
+        (["CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS"], ".github/CODEOWNERS"),
+        (["docs/CODEOWNERS", "CODEOWNERS"], "CODEOWNERS"),
+        (["docs/CODEOWNERS"], "docs/CODEOWNERS"),
+        (["codeowners", "src/CODEOWNERS"], ""),
+    ],
+)
+def test_one_codeowners_file_counts(paths: list[str], chosen: str) -> None:
+    assert codeowners_path(paths) == chosen
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen"),
+    [
+        ([".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/config.yml"], [0]),
+        (
+            [".github/ISSUE_TEMPLATE/a.md", "docs/ISSUE_TEMPLATE/b.MD", "src/ISSUE_TEMPLATE.md"],
+            [0, 1],
+        ),
+        ([".github/ISSUE_TEMPLATE.md", "issue_template.txt", "docs/ISSUE_TEMPLATE.md"], [0, 1, 2]),
+        ([".github/ISSUE_TEMPLATE/deep/a.md", ".github/ISSUE_TEMPLATE/a.png", "README.md"], []),
+    ],
+)
+def test_issue_templates_are_where_github_looks_for_them(
+    paths: list[str], chosen: list[int]
+) -> None:
+    assert issue_template_paths(paths) == [paths[index] for index in chosen]
+
+
+def test_issue_templates_are_read_at_the_default_branch(tmp_path: Path) -> None:
+    files: dict[str | bytes, bytes | str] = {
+        ".github/ISSUE_TEMPLATE/bug.yml": "name: Bug\n",
+        ".github/ISSUE_TEMPLATE/huge.md": "x" * 60_000,
+    }
+    source = make_repository(tmp_path / "source", files)
+    link(source, "ISSUE_TEMPLATE.md", ".github/ISSUE_TEMPLATE/bug.yml")
+    commit_all(source)
+    clone = Workspace.clone(str(source), tmp_path / "clone.git")
+    assert read_issue_templates(clone) == {".github/ISSUE_TEMPLATE/bug.yml": b"name: Bug\n"}
+
+
+def test_all_of_it_is_read(tmp_path: Path) -> None:
+    files: dict[str | bytes, bytes | str] = {
+        ".github/PULL_REQUEST_TEMPLATE.md": "\ufeff## What\n",
+        "CODEOWNERS": "* @me\n",
+    }
+    source = make_repository(tmp_path / "source", files)
+    for number in range(MOST_SUBJECTS + 5):
+        commit_all(source, f"Change {number}\n\nbody")
+    found = read_conventions(Workspace.clone(str(source), tmp_path / "clone.git"))
+    assert found.template == "## What\n" and found.codeowners == "* @me\n"
+    assert len(found.subjects) == MOST_SUBJECTS
+    assert found.subjects[:2] == (f"Change {MOST_SUBJECTS + 4}", f"Change {MOST_SUBJECTS + 3}")
+
+
+def test_merges_say_nothing_about_how_people_write(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source")
+    plain_git(source, "checkout", "-q", "-b", "side")
+    commit_all(source, "Side")
+    plain_git(source, "checkout", "-q", "main")
+    commit_all(source, "Main")
+    plain_git(source, "merge", "-q", "--no-ff", "-m", "Merge branch side", "side")
+    found = read_conventions(Workspace.clone(str(source), tmp_path / "clone.git"))
+    assert set(found.subjects) == {"Side", "Main", "start"}
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"x" * 50_000])
+def test_a_template_that_is_no_text_of_a_sane_size_is_none(tmp_path: Path, content: bytes) -> None:
+    source = make_repository(tmp_path / "source", {"pull_request_template.md": content})
+    assert read_conventions(Workspace.clone(str(source), tmp_path / "clone.git")).template == ""
+
+
+def test_a_symlink_is_no_template(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"secret": "x"})
+    link(source, "pull_request_template.md", "secret")
+    commit_all(source)
+    assert read_conventions(Workspace.clone(str(source), tmp_path / "clone.git")).template == ""
+
+
+def test_work_that_starts_elsewhere_is_told_by_the_default_branch(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"pull_request_template.md": "main's"})
+    plain_git(source, "checkout", "-q", "-b", "develop")
+    write(source, "pull_request_template.md", "develop's")
+    commit_all(source)
+    plain_git(source, "checkout", "-q", "main")
+    served = f"file://{source}"
+    clone = Workspace.clone(str(source), tmp_path / "clone.git")
+    moved = at_branch(Workspace(clone.folder, served, clone.base, clone.branch), "develop", 1, None)
+    assert moved.branch == "develop" and moved.base != clone.base
+    assert moved.read("pull_request_template.md") == b"develop's"
+    assert read_conventions(moved).template == "main's"

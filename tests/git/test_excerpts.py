@@ -1,0 +1,90 @@
+"""The code that a conversation on lines is about: now, or as it was when it began."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import WorkspaceError
+from resolver.git.excerpts import AROUND, MOST_LINES, with_code
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.models.pull_request import AskedThread, PullRequestContext, ReviewThread
+
+FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()
+HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten\n line 11"
+THEN = "      8  line 8\n        -line 9\n      9 +line nine\n>    10 +line ten"
+
+
+def told(content: bytes | None = FILE, moved: str = "", **changes: Any) -> AskedThread:
+    values = {"id": "x", "path": "a.py", "line": 30, "original_line": 10, "hunk": HUNK}
+    asked = AskedThread(label="T1", thread=ReviewThread(**{**values, **changes}))
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", moved=moved)
+    return with_code(asked, pull, lambda path: content, with_invisible_shown)
+
+
+def test_the_lines_are_shown_with_those_around_them() -> None:
+    found = told(start_line=28)
+    lines = found.code.split("\n")
+    assert [line for line in lines if line.startswith(">")] == [
+        f">    {n}  line {n}" for n in (28, 29, 30)
+    ]
+    assert (lines[0].split()[0], lines[-1].split()[0]) == (str(28 - AROUND), str(30 + AROUND))
+    assert (found.is_then, found.place) == (False, "a.py:30")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"is_outdated": True, "line": None},
+        {"moved": "pushed to since"},
+        {"content": None},
+        {"content": b"\0"},
+        {"content": b"short\n"},
+    ],
+)
+def test_where_the_lines_have_moved_it_is_the_code_of_when_it_began(
+    changes: dict[str, Any],
+) -> None:
+    found = told(**changes)
+    assert found.code == THEN
+    assert (found.is_then, found.place) == (True, "a.py:10")
+
+
+def test_a_line_that_is_taken_out_is_shown_in_the_diff() -> None:
+    assert told(side="LEFT", original_line=9).code == "      8  line 8\n>     9 -line 9"
+
+
+def test_of_a_diff_whose_beginning_is_cut_off_the_end_is_counted_back() -> None:
+    cut = " line 8\n-line 9\n+line nine\n+line ten"
+    found = told(hunk=cut, is_outdated=True)
+    assert found.code == THEN
+
+
+def test_a_file_that_is_too_large_is_told_by_the_diff() -> None:
+    def read(path: str) -> bytes:
+        raise WorkspaceError("too large")
+
+    asked = AskedThread(label="T1", thread=ReviewThread(id="x", path="a", line=1, hunk=HUNK))
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main")
+    assert with_code(asked, pull, read, str).is_then
+
+
+def test_what_nobody_sees_is_shown() -> None:
+    found = told("x\u202ey\n".encode() * 40, path="a\u200b.py")
+    assert "[U+202E]" in found.code
+    assert found.thread.path == "a[U+200B].py"
+
+
+def test_a_comment_on_a_whole_file_has_no_lines() -> None:
+    assert told(line=None, original_line=None, hunk="").code == ""
+
+
+@given(
+    st.text(st.sampled_from("@-+ 189,\n\rx"), max_size=200),
+    st.none() | st.integers(0, 200),
+    st.sampled_from(["LEFT", "RIGHT"]),
+)
+def test_whatever_the_diff_is_the_lines_are_bounded(hunk: str, line: int | None, side: str) -> None:
+    found = told(hunk=hunk, original_line=line, is_outdated=True, side=side)
+    assert len(found.code.split("\n")) <= MOST_LINES

@@ -1,0 +1,225 @@
+"""How much of a merge-heavy history comes with a clone, and that what comes is whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from resolver.git.branches import at_branch, at_pull
+from resolver.git.merge import is_ancestor
+from resolver.git.push import fetch_tip
+from resolver.git.workspace import Workspace
+from resolver.models.pull_request import OpenPullRequest, PullRequestContext
+from tests.git.scene import AT, US, Scene, commit_all, enter_sandbox, plain_git, write
+from tests.parts.git_http import git_http_app, token_gate
+from tests.parts.wsgi import serve
+
+STEPS = 40
+"""First-parent commits of `main`; every one but the first merges a branch of two commits."""
+
+AGE = 15
+"""How many of them back each branch begins: ten levels of the graph reach further than that."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A repository in a folder, and its addresses: with and without filters."""
+
+    path: Path
+    url: str
+    plain_url: str
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    path = tmp_path / "served/ann/project.git"
+    path.mkdir(parents=True)
+    plain_git(path, "init", "-q", "--bare")
+    plain_git(path, "fast-import", "--quiet", stdin=_stream())
+    root = tmp_path / "served"
+    gate = token_gate([""])
+    with (
+        serve(git_http_app(root, gate)) as address,
+        serve(git_http_app(root, gate, filters=False)) as plain,
+    ):
+        yield Served(path, f"{address.url}/ann/project.git", f"{plain.url}/ann/project.git")
+
+
+def _stream() -> bytes:
+    """A history for `git fast-import`: each branch writes a file of its own and a common one."""
+    parts, mark = [_commit(1, "start", [], {"common.txt": "0\n", "start.txt": "x\n"})], 1
+    main = [1]
+    for step in range(1, STEPS):
+        tip, files = main[max(0, step - AGE)], {}
+        for number in (1, 2):
+            mark += 1
+            files = {f"files/{step}.txt": f"{number}\n" * number}
+            parts.append(_commit(mark, f"branch {step}, commit {number}", [tip], files))
+            tip = mark
+        mark += 1
+        files = {**files, "common.txt": "".join(f"{n}\n" for n in range(step + 1))}
+        parts.append(_commit(mark, f"Merge branch {step}", [main[-1], tip], files))
+        main.append(mark)
+    return "".join(parts).encode()
+
+
+def _commit(mark: int, text: str, parents: list[int], files: dict[str, str]) -> str:
+    links = [f"{'merge' if n else 'from'} :{parent}\n" for n, parent in enumerate(parents)]
+    who = f"committer Ann <ann@example.com> {1_700_000_000 + mark * 600} +0000\n"
+    head = f"commit refs/heads/main\nmark :{mark}\n{who}data {len(text)}\n{text}\n"
+    data = [f"M 100644 inline {p}\ndata {len(c)}\n{c}\n" for p, c in files.items()]
+    return "".join([head, *links, *data, "\n"])
+
+
+def _chain(folder: Path) -> list[str]:
+    return plain_git(folder, "log", "--first-parent", "--format=%s").splitlines()
+
+
+def _count(folder: Path, commit: str = "HEAD") -> int:
+    return int(plain_git(folder, "rev-list", "--count", commit))
+
+
+def _is_whole(folder: Path) -> None:
+    """No object is missing, and nothing in the folder makes git look for one elsewhere."""
+    assert plain_git(folder, "fsck", "--strict") == ""
+    config = plain_git(folder, "config", "--local", "--list")
+    assert "promisor" not in config and "partialclone" not in config
+    assert not list(folder.rglob("*.promisor"))
+
+
+@pytest.mark.parametrize("kind", ["over HTTP", "of a checkout"])
+def test_history_is_counted_in_first_parent_commits(
+    served: Served, tmp_path: Path, kind: str
+) -> None:
+    source = served.url if kind == "over HTTP" else str(served.path)
+    workspace = Workspace.clone(source, tmp_path / "clone", depth=10)
+    root, _ = enter_sandbox(workspace, tmp_path)
+    assert _chain(root) == [f"Merge branch {n}" for n in range(STEPS - 1, STEPS - 11, -1)]
+    # Ten first-parent commits, the branches that nine of them merged, and where those end.
+    assert _count(root) <= 10 + 9 * 3
+    plain_git(tmp_path, "clone", "-q", "--bare", "--depth=10", f"file://{served.path}", "levels")
+    assert _count(root) < _count(tmp_path / "levels")
+    _is_whole(root)
+    _is_whole(workspace.folder)
+
+
+def test_the_sandbox_has_everything_that_git_log_and_blame_ask_for(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
+    root, _ = enter_sandbox(workspace, tmp_path)
+    last = f"files/{STEPS - 1}.txt"
+    assert plain_git(root, "log", "--format=%s", "--", last).splitlines() == [
+        f"branch {STEPS - 1}, commit 2",
+        f"branch {STEPS - 1}, commit 1",
+    ]
+    assert "branch" in plain_git(root, "log", "-p", "-m", "--all")
+    blamed = plain_git(root, "blame", "-s", "common.txt").splitlines()
+    assert len({line.split()[0] for line in blamed}) == 10
+
+
+@pytest.mark.parametrize("depth", [0, 1, STEPS, 1_000])
+def test_all_history_or_none_can_be_asked_for(served: Served, tmp_path: Path, depth: int) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=depth)
+    found = int(workspace.git.text("rev-list", "--count", "--first-parent", workspace.base))
+    assert found == (min(depth, STEPS) or STEPS)
+    _is_whole(workspace.folder)
+
+
+def test_a_server_that_cannot_filter_gives_history_for_as_long_as_it_is_cheap(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.plain_url, tmp_path / "clone", depth=10)
+    found = int(workspace.git.text("rev-list", "--count", "--first-parent", workspace.base))
+    assert 1 < found <= 10
+    _is_whole(workspace.folder)
+
+
+def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path: Path) -> None:
+    old = plain_git(served.path, "rev-parse", "main~5")
+    tree = plain_git(served.path, "rev-parse", f"{old}^{{tree}}")
+    tip = plain_git(served.path, "commit-tree", tree, "-p", old, "-m", "side")
+    plain_git(served.path, "update-ref", "refs/heads/side", tip)
+    plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
+    first = Workspace.clone(served.url, tmp_path / "clone", depth=10)
+    pull = OpenPullRequest(number=7, title="Side", branch="side", head=tip, base_branch="main")
+    for moved in (at_branch(first, "side", 10, None), at_pull(first, pull, 10, None)):
+        for commit in (moved.base, moved.default):
+            chain = moved.git.text("rev-list", "--first-parent", commit).split()
+            assert len(chain) >= 10
+    assert moved.base == tip
+    _is_whole(first.folder)
+    root, _ = enter_sandbox(moved, tmp_path)
+    _is_whole(root)
+
+
+def test_a_pull_request_comes_with_its_own_commits_however_far_behind_it_is(
+    served: Served, tmp_path: Path
+) -> None:
+    start = plain_git(served.path, "rev-parse", "main~35")
+    tip = start
+    for number in range(12):
+        tree = plain_git(served.path, "rev-parse", f"main~{number}^{{tree}}")
+        tip = plain_git(served.path, "commit-tree", tree, "-p", tip, "-m", f"work {number}")
+    plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
+    pull = PullRequestContext(number=7, head=tip, base_branch="main")
+    workspace = Workspace.clone_pull(served.url, tmp_path / "clone", pull, depth=3)
+    assert workspace.pull is not None
+    assert workspace.pull.merge_base == start
+    assert [c.message for c in workspace.pull.commits] == [f"work {n}" for n in range(12)]
+    root, _ = enter_sandbox(workspace, tmp_path)
+    assert _chain(root)[:12] == [f"work {n}" for n in range(11, -1, -1)]
+    _is_whole(root)
+    _is_whole(workspace.folder)
+
+
+def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
+    scene = Scene(served.path, workspace, *enter_sandbox(workspace, tmp_path))
+    write(scene.root, "new.txt", "new\n")
+    patch = workspace.commit(scene.export(), "Change", US, AT)
+    assert patch.commit is not None
+    workspace.push(patch.commit, "agent/fix", served.url)
+    assert plain_git(served.path, "rev-parse", "agent/fix^") == workspace.base
+    assert plain_git(served.path, "rev-parse", "agent/fix^{tree}") == patch.tree
+    plain_git(served.path, "fsck", "--strict")
+
+
+def test_a_base_that_moved_on_brings_no_more_history_than_it_needs(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
+    tree = plain_git(served.path, "rev-parse", "main^{tree}")
+    side = plain_git(served.path, "commit-tree", tree, "-p", "main~30", "-m", "side")
+    tip = plain_git(
+        served.path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge an old branch"
+    )
+    plain_git(served.path, "update-ref", "refs/heads/main", tip)
+    assert fetch_tip(workspace.git, served.url, "main", None) == tip
+    assert is_ancestor(workspace.git, workspace.base, tip)
+    start = plain_git(served.path, "rev-parse", "main~31")
+    assert workspace.git.attempt("cat-file", "-e", f"{start}~5").status != 0
+    _is_whole(workspace.folder)
+
+
+def test_a_branch_that_was_rewritten_is_fetched_all_the_same(
+    served: Served, tmp_path: Path
+) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=3)
+    tree = plain_git(served.path, "rev-parse", "main^{tree}")
+    tip = plain_git(served.path, "commit-tree", tree, "-p", "main~20", "-m", "other")
+    plain_git(served.path, "update-ref", "refs/heads/main", tip)
+    assert fetch_tip(workspace.git, served.url, "main", None) == tip
+    assert not is_ancestor(workspace.git, workspace.base, tip)
+    _is_whole(workspace.folder)
+
+
+def test_a_shallow_checkout_keeps_its_boundary(served: Served, tmp_path: Path) -> None:
+    path = tmp_path / "checkout"
+    plain_git(tmp_path, "clone", "-q", "--depth=3", f"file://{served.path}", str(path))
+    commit_all(path, "mine")
+    workspace = Workspace.clone(str(path), tmp_path / "clone", depth=50)
+    root, _ = enter_sandbox(workspace, tmp_path)
+    assert _chain(root) == _chain(path)
+    _is_whole(root)

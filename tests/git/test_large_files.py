@@ -1,0 +1,149 @@
+"""Large files, whose contents go into the bundle without git, make the tree that git makes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resolver.sandbox.change import export_change
+from resolver.sandbox.change_bundle import LARGE
+from tests.git.scene import (
+    GIT,
+    Scene,
+    commit_all,
+    link,
+    make_repository,
+    open_scene,
+    plain_git,
+    write,
+)
+
+BIG = os.urandom(LARGE + 70_000)
+TEXT = b"a line of text\r\n" * (LARGE // 10)
+BASE: dict[str | bytes, bytes | str] = {
+    "changed.bin": BIG,
+    "touched.bin": BIG[::-1],
+    "moved.bin": BIG[1:],
+    "gone.bin": BIG[2:],
+    "tool.bin": BIG[3:],
+    "small": "small\n",
+    "folder/inside": "inside\n",
+    "file": "a file\n",
+    "linked/inside.bin": BIG[4:],
+    "crlf.auto": TEXT,
+    "line\nend \xff.bin".encode("latin-1"): BIG[5:],
+    ".gitattributes": "*.auto text=auto\n*.crlf text eol=crlf\n*.id ident\n*.wide "
+    "working-tree-encoding=UTF-16\n*.clean filter=absent\n*.raw -text -filter\n",
+}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return open_scene(make_repository(tmp_path / "source", BASE), tmp_path)
+
+
+def check(scene: Scene) -> None:
+    change = scene.export()
+    assert change.tree == scene.expected_tree()
+    assert scene.publish(change) == change.tree
+
+
+def test_every_kind_of_change_of_a_large_file(scene: Scene, tmp_path: Path) -> None:
+    root = scene.root
+    write(root, "changed.bin", b"new" + BIG)
+    (root / "touched.bin").touch()
+    (root / "moved.bin").rename(root / "moved there.bin")
+    (root / "gone.bin").unlink()
+    (root / "tool.bin").chmod(0o755)
+    write(root, b"line\nend \xff.bin", b"new" + BIG[5:])
+    write(root, "new.bin", b"0" + BIG)
+    write(root, "copy of new.bin", b"0" + BIG)
+    (root / "file").unlink()
+    write(root, "file/below.bin", b"1" + BIG)
+    write(root, "-n", b"2" + BIG)
+    write(root, ":(top)x", b"3" + BIG)
+    write(root, "deep/er/new.bin", b"4" + BIG)
+    subprocess.run(["rm", "-r", root / "folder"], check=True)
+    write(root, "folder", b"5" + BIG)
+    write(tmp_path, "outside/inside.bin", b"6" + BIG)
+    subprocess.run(["rm", "-r", root / "linked"], check=True)
+    link(root, "linked", str(tmp_path / "outside"))
+    link(root, "link.bin", "changed.bin")
+    write(root, "small", b"7" + BIG)
+    check(scene)
+
+
+@pytest.mark.parametrize("name", ["x.auto", "x.crlf", "x.id", "x.clean", "x.raw", "x.other"])
+def test_what_git_would_store_in_another_form_it_does(scene: Scene, name: str) -> None:
+    write(scene.root, name, TEXT + b"$Id$\n")
+    check(scene)
+
+
+def test_encodings_and_late_attributes_count(scene: Scene) -> None:
+    write(scene.root, "x.wide", TEXT.decode().encode("utf-16"))
+    write(scene.root, "sub/.gitattributes", "*.bin text\n")
+    write(scene.root, "sub/x.bin", TEXT)
+    check(scene)
+
+
+def test_ignored_large_files_stay_out(scene: Scene) -> None:
+    write(scene.root, ".gitignore", "*.log\n")
+    write(scene.root, "x.log", BIG[9:])
+    write(scene.root, "y.bin", BIG[9:])
+    assert sorted(f.path for f in scene.export().files) == [".gitignore", "y.bin"]
+
+
+def test_touched_large_files_alone_are_no_change(scene: Scene) -> None:
+    for name in ("touched.bin", "changed.bin"):
+        os.utime(scene.root / name, (1, 1))
+    assert export(scene, 1 << 30)["bundle"] is None
+
+
+def test_a_content_of_the_history_comes_back(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"x.bin": BIG})
+    write(source, "x.bin", BIG[1:])
+    commit_all(source, "another")
+    scene = open_scene(source, tmp_path)
+    write(scene.root, "x.bin", BIG)
+    write(scene.root, "y.bin", BIG[2:])
+    check(scene)
+
+
+def test_a_change_can_be_taken_twice(scene: Scene) -> None:
+    write(scene.root, "new.bin", b"0" + BIG)
+    first = scene.export()
+    write(scene.root, "more.bin", b"1" + BIG)
+    assert scene.export().tree != first.tree
+    check(scene)
+
+
+def test_a_repository_of_sha256_takes_large_files(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    plain_git(source, "init", "-q", "--object-format=sha256")
+    write(source, "x.bin", BIG)
+    commit_all(source)
+    scene = open_scene(source, tmp_path)
+    write(scene.root, "x.bin", BIG[1:])
+    change = scene.export()
+    assert len(change.tree) == 64
+    assert scene.publish(change) == change.tree
+
+
+def test_above_the_limit_a_small_change_of_a_large_file_is_small(scene: Scene) -> None:
+    write(scene.root, "changed.bin", BIG[:100_000] + b"new" + BIG[100_000:])
+    whole, small = export(scene, 1 << 30), export(scene, len(BIG))
+    assert whole["tree"] == small["tree"]
+    assert whole["size"] > len(BIG) > 20 * small["size"]
+
+
+def test_a_pipe_beside_a_large_file_stays_out(scene: Scene) -> None:
+    write(scene.root, "new.bin", b"0" + BIG)
+    os.mkfifo(scene.root / "pipe")
+    assert [f.path for f in scene.export().files] == ["new.bin"]
+
+
+def export(scene: Scene, limit: int) -> dict[str, object]:
+    base = scene.workspace.base
+    return dict(export_change(str(scene.root), str(scene.scratch), base, GIT, limit))

@@ -1,0 +1,247 @@
+"""Git's own merge of two commits as objects: clean, in conflict, replayed, and what is left."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.errors import WorkspaceError
+from resolver.git.git import HostGit
+from resolver.git.merge import (
+    format_patch,
+    is_ancestor,
+    merge,
+    replay_commits,
+    settled_conflicts,
+    taken_over,
+    unfinished,
+    unresolved,
+)
+from resolver.git.tree import read_tree
+from tests.git.scene import commit_all, make_repository, plain_git, write
+
+LINES = "".join(f"{n}\n" for n in range(1, 21))
+Files = dict[str | bytes, bytes | str | None]
+
+
+class Clone:
+    """A repository with a line of history from `start`, and our bare clone of all of it."""
+
+    def __init__(self, place: Path, files: Files) -> None:
+        self.source = make_repository(place / "source", {k: v or "" for k, v in files.items()})
+        self.start = plain_git(self.source, "rev-parse", "HEAD")
+        self._bare = place / "bare.git"
+
+    def commit(self, name: str, files: Files, onto: str = "") -> str:
+        """A commit on a branch of that name, which begins at `onto` (the start)."""
+        plain_git(self.source, "checkout", "-q", "-B", name, onto or self.start)
+        for path, data in files.items():
+            if data is None:
+                plain_git(self.source, "rm", "-q", path)
+            else:
+                write(self.source, path, data)
+        return commit_all(self.source, name)
+
+    @property
+    def git(self) -> HostGit:
+        if not self._bare.exists():
+            plain_git(self.source, "clone", "-q", "--mirror", ".", str(self._bare))
+        plain_git(self._bare, "fetch", "-q")
+        return HostGit(git_dir=self._bare)
+
+    def tree_with(self, base: str, files: Files) -> str:
+        """Tree of `base` with other contents."""
+        made = self.commit("resolved", files, base)
+        assert self.git
+        return plain_git(self.source, "rev-parse", f"{made}^{{tree}}")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path, {"a.txt": LINES, "b.txt": "b\n"})
+
+
+def edited(line: int, word: str) -> str:
+    return LINES.replace(f"{line}\n", f"{word}\n", 1)
+
+
+def test_a_clean_merge_gives_the_tree_that_a_person_gets(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "three"), "new": "n\n"})
+    theirs = clone.commit("theirs", {"a.txt": edited(17, "x"), "b.txt": None})
+    merged = merge(clone.git, ours, theirs)
+    plain_git(clone.source, "checkout", "-q", ours)
+    plain_git(clone.source, "merge", "-q", "--no-edit", theirs)
+    assert merged.tree == plain_git(clone.source, "rev-parse", "HEAD^{tree}")
+    assert (merged.conflicts, merged.notes) == ((), ())
+
+
+def test_conflicts_are_named_with_what_git_says(clone: Clone) -> None:
+    odd = b'odd \xff\n"name".txt'
+    start = clone.commit("start", {odd: LINES, "gone": "g\n"})
+    ours = clone.commit("ours", {odd: edited(3, "x"), "gone": None}, start)
+    theirs = clone.commit("theirs", {odd: edited(3, "y"), "gone": "more\n"}, start)
+    merged = merge(clone.git, ours, theirs)
+    assert set(merged.conflicts) == {odd, b"gone"}
+    assert any("modify/delete" in note for note in merged.notes)
+    assert len(merged.notes) == 2
+
+
+def test_histories_with_nothing_in_common_are_an_error(clone: Clone) -> None:
+    plain_git(clone.source, "checkout", "-q", "--orphan", "other")
+    other = commit_all(clone.source, "another beginning")
+    with pytest.raises(WorkspaceError, match="merging"):
+        merge(clone.git, clone.start, other)
+
+
+def test_no_driver_and_no_filter_of_the_repository_runs(clone: Clone, tmp_path: Path) -> None:
+    trap = "* merge=evil filter=evil\n[attr]x merge=evil\n"
+    start = clone.commit("start", {".gitattributes": trap, "c.txt": LINES})
+    ours = clone.commit("ours", {"c.txt": edited(3, "x")}, start)
+    theirs = clone.commit("theirs", {"c.txt": edited(3, "y")}, start)
+    git = clone.git
+    plain_git(tmp_path / "bare.git", "config", "merge.evil.driver", f"touch {tmp_path}/ran")
+    assert merge(git, ours, theirs).conflicts == (b"c.txt",)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_change_is_replayed_on_top_of_another_commit(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "three")})
+    theirs = clone.commit("theirs", {"a.txt": edited(17, "x")})
+    git = clone.git
+    tree = git.text("rev-parse", f"{ours}^{{tree}}")
+    found = replay_commits(git, clone.start, tree, theirs)
+    assert not found.conflicts
+    both = edited(3, "three").replace("17\n", "x\n")
+    assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == both
+
+
+def test_a_replay_parts_where_it_is_told_whatever_the_history_says(clone: Clone) -> None:
+    first = clone.commit("ours", {"a.txt": edited(3, "three")})
+    second = clone.commit("ours2", {"a.txt": edited(3, "three"), "n": "n\n"}, first)
+    git = clone.git
+    tree = git.text("rev-parse", f"{second}^{{tree}}")
+    found = replay_commits(git, first, tree, clone.start)
+    assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == LINES
+    assert git.run("cat-file", "blob", f"{found.tree}:n") == b"n\n"
+
+
+def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    git = clone.git
+    made = {unfinished(git, merge(git, ours, theirs), ours, theirs) for _ in range(2)}
+    [commit] = made
+    assert git.text("log", "-1", "--format=%P", commit).split() == [ours, theirs]
+    assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
+
+
+def test_whatever_is_left_of_a_conflict_is_found(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    assert unresolved(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
+
+    def left(**files: str) -> tuple[bytes, ...]:
+        named: Files = {name.replace("_", "."): text for name, text in files.items()}
+        return unresolved(git, merged, clone.tree_with(ours, named), ours, theirs)
+
+    assert left(a_txt=edited(3, "both")) == ()
+    assert left(a_txt=edited(3, "<<<<<<< mine")) == (b"a.txt",)
+    assert left(a_txt=edited(3, ">>>>>>>")) == (b"a.txt",)
+    assert left(a_txt=edited(3, "=======")) == (b"a.txt",)
+    assert left(a_txt=edited(3, "========")) == ()
+    assert left(a_txt=edited(3, "ok"), b_txt=f">>>>>>> {theirs}\n") == (b"b.txt",)
+    assert left(a_txt=edited(3, "ok"), b_txt="<<<<<<< as a manual shows it\n") == ()
+
+
+def test_a_marker_that_was_in_the_file_before_may_stay(tmp_path: Path) -> None:
+    shown = f"<<<<<<< how git shows it\n{LINES}"
+    clone = Clone(tmp_path, {"a.txt": shown})
+    ours = clone.commit("ours", {"a.txt": shown.replace("3\n", "x\n")})
+    theirs = clone.commit("theirs", {"a.txt": shown.replace("3\n", "y\n")})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    tree = clone.tree_with(ours, {"a.txt": shown})
+    assert unresolved(git, merged, tree, ours, theirs) == ()
+
+
+def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path) -> None:
+    titled = f"Title\n=======\n{LINES}"
+    clone = Clone(tmp_path, {"a.md": titled, "b.md": LINES})
+    both = {"a.md": titled, "b.md": LINES}
+    ours = clone.commit("ours", {k: v.replace("3\n", "x\n") for k, v in both.items()})
+    theirs = clone.commit("theirs", {k: v.replace("3\n", "y\n") for k, v in both.items()})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    tree = clone.tree_with(ours, both)
+    assert unresolved(git, merged, tree, ours, theirs) == ()
+    tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
+    assert unresolved(git, merged, tree, ours, theirs) == (b"b.md",)
+
+
+def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
+    names = ("both.txt", "gone.txt", "ours.txt", "theirs.txt")
+    ours = clone.commit("ours", dict.fromkeys(names, "x\n"))
+    theirs = clone.commit("theirs", dict.fromkeys(names, "y\n"))
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    files: Files = {"both.txt": "xy\n", "gone.txt": None, "theirs.txt": "y\n"}
+    tree = clone.tree_with(ours, files)
+    ended = settled_conflicts(git, merged, tree, ours, theirs)
+    found = {each.path: (each.kept, each.untouched) for each in ended}
+    assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
+    assert found[b"theirs.txt"] == ("theirs", False)
+    assert found[b"gone.txt"] == ("deleted", False)
+    untouched = settled_conflicts(git, merged, merged.tree, ours, theirs)
+    assert all(each.untouched and each.kept == "merged" for each in untouched)
+
+
+def test_a_file_that_git_put_beside_its_place_is_left_over(clone: Clone) -> None:
+    ours = clone.commit("ours", {"d": "a file\n"})
+    theirs = clone.commit("theirs", {"d/inner": "a folder\n"})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    left = unresolved(git, merged, merged.tree, ours, theirs)
+    assert left and all(b"~" in path for path in left)
+
+
+def test_only_what_is_theirs_to_the_bit_was_taken_over(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x"), "b.txt": "x\n"})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y"), "b.txt": "y\n"})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    tree = clone.tree_with(ours, {"a.txt": edited(3, "y"), "b.txt": "y \n"})
+    assert taken_over(git, merged, tree, theirs) == {b"a.txt"}
+    assert taken_over(git, merged, f"{theirs}^{{tree}}", theirs) == {b"a.txt", b"b.txt"}
+
+
+def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
+    made = clone.commit("ours", {"a.txt": edited(3, "x"), "bin": b"\0\1" * 3000})
+    git = clone.git
+    text = format_patch(git, made, 1_000_000)
+    assert text is not None and b"Subject: [PATCH] ours" in text and b"GIT binary patch" in text
+    assert format_patch(git, made, 100) is None
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
+    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
+    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
+)
+def test_any_merge_is_clean_or_leaves_a_conflict_that_is_found(
+    tmp_path_factory: pytest.TempPathFactory, base: list[str], one: list[str], two: list[str]
+) -> None:
+    def text(lines: list[str]) -> str:
+        return "".join(f"{line}\n" for line in lines)
+
+    clone = Clone(tmp_path_factory.mktemp("merge"), {"a": text(base)})
+    ours = clone.commit("ours", {"a": text(one), "n": "1\n"})
+    theirs = clone.commit("theirs", {"a": text(two), "m": "2\n"})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    assert {e.path for e in read_tree(git, merged.tree)} == {b"a", b"n", b"m"}
+    left = unresolved(git, merged, merged.tree, ours, theirs)
+    assert left == merged.conflicts

@@ -1,0 +1,56 @@
+"""Branch names from any title, and free ones among those taken."""
+
+import re
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.git.branch_names import branch_name, free_branch, slug
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Crash on empty input", "crash-on-empty-input"),
+        ("Überlauf: naïve façade", "uberlauf-naive-facade"),
+        ("../../main", "main"),
+        ("--upload-pack=x", "upload-pack-x"),
+        ("$(id); rm -rf `pwd`", "id-rm-rf-pwd"),
+        ("@{-1}", "1"),
+        ("HEAD", "head"),
+        ("a\nb\0c", "a-b-c"),
+        ("release.lock", "release-lock"),
+        ("日本語", "change"),
+        ("", "change"),
+        ("word " * 100, "word-" * 9 + "word"),
+        ("x" * 500, "x" * 50),
+    ],
+)
+def test_a_slug_is_made_of_the_titles_words(title: str, expected: str) -> None:
+    assert slug(title) == expected
+
+
+@given(st.text())
+def test_any_title_gives_a_safe_slug(title: str) -> None:
+    assert re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?", slug(title))
+
+
+@pytest.mark.parametrize("title", ["..", "x.lock", "@{u}", "-", "\udcff", "a" * 500])
+def test_git_accepts_the_branch_of_any_title(title: str) -> None:
+    subprocess.run(["git", "check-ref-format", f"refs/heads/{branch_name(title)}"], check=True)
+
+
+def test_the_branch_names_what_the_work_is_on() -> None:
+    assert branch_name("Crash on start", 12) == "agent/issue-12-crash-on-start"
+    assert branch_name("Crash on start", 7, of="pull") == "agent/pull-7-crash-on-start"
+    assert branch_name("Crash on start") == "agent/crash-on-start"
+
+
+def test_a_taken_name_gets_the_next_number() -> None:
+    assert free_branch([], "agent/x") == "agent/x"
+    assert free_branch(["agent/x"], "agent/x") == "agent/x-2"
+    assert free_branch(["agent/X", "agent/x-2"], "agent/x") == "agent/x-3"
+    assert free_branch(["agent/x/y"], "agent/x") == "agent/x-2"
+    assert free_branch(["agent/xy", "main"], "agent/x") == "agent/x"

@@ -1,0 +1,297 @@
+"""What the policy stops, and what it lets through."""
+
+# Paths that are bytes have no Path.
+# ruff: noqa: PTH101
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.errors import PolicyViolation
+from resolver.git.policy import PatchPolicy, check
+from resolver.git.symlinks import resolve_symlink
+from tests.git.scene import (
+    Scene,
+    commit_all,
+    link,
+    make_repository,
+    open_scene,
+    plain_git,
+    write,
+)
+
+POLICY = PatchPolicy(
+    protected_paths=Settings().protected_paths,
+    max_bytes=1_000_000,
+    max_files=20,
+)
+
+BASE: dict[str | bytes, bytes | str] = {
+    "README.md": "hello\n",
+    ".github/workflows/ci.yml": "on: push\n",
+    "ci/real.yml": "on: push\n",
+    "config.py": "KEY = 'AKIAABCDEFGHIJKLMNOP'\n",
+}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    source = make_repository(tmp_path / "source", BASE)
+    link(source, ".github/workflows/linked.yml", "../../ci/real.yml")
+    link(source, "old-absolute", "/etc/hostname")
+    commit_all(source)
+    return open_scene(source, tmp_path)
+
+
+def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
+    """The violation's words, "" when the change may be published."""
+    try:
+        check(scene.workspace, scene.export(), policy)
+    except PolicyViolation as violation:
+        named = ("bytes or more", "touches", "protected files")
+        bounds = [any(each in what for each in named) for what in violation.what.split("; ")]
+        assert violation.settings_decide is all(bounds)
+        assert violation.exit_code == 5 and violation.next_step
+        return violation.what
+    return ""
+
+
+def test_an_ordinary_change_may_be_published(scene: Scene) -> None:
+    write(scene.root, "README.md", "hello there\n")
+    write(scene.root, "src/github/workflows/x.yml", "x\n")
+    link(scene.root, "docs/readme", "../README.md")
+    link(scene.root, "dangling", "not/there/../yet")
+    assert _judge(scene) == ""
+
+
+Change = Callable[[Path], object]
+
+
+def _linked_folder(root: Path) -> None:
+    shutil.move(root / ".github", root / "github")
+    link(root, ".github", "github")
+
+
+def _linked_workflows(root: Path) -> None:
+    shutil.move(root / ".github/workflows", root / "flows")
+    link(root, ".github/workflows", "../flows")
+
+
+PROTECTED: dict[str, tuple[Change, str]] = {
+    "added": (lambda r: write(r, ".github/workflows/x.yml", "x"), ".github/workflows/x.yml"),
+    "edited": (lambda r: write(r, ".github/workflows/ci.yml", "x"), ".github/workflows/ci.yml"),
+    "deleted": (lambda r: (r / ".github/workflows/ci.yml").unlink(), ".github/workflows/ci.yml"),
+    "mode": (lambda r: os.chmod(r / ".github/workflows/ci.yml", 0o755), "ci.yml"),
+    "renamed into": (
+        lambda r: (r / "ci/real.yml").rename(r / ".github/workflows/real.yml"),
+        ".github/workflows/real.yml",
+    ),
+    "renamed away": (lambda r: (r / ".github/workflows/ci.yml").rename(r / "ci.yml"), "ci.yml"),
+    "case": (lambda r: write(r, ".GitHub/Workflows/X.YML", "x"), ".GitHub/Workflows/X.YML"),
+    "ignorable character": (
+        lambda r: write(r, ".git\u200chub/workflows/x.yml", "x"), "workflows/x.yml",
+    ),
+    "deep": (lambda r: write(r, ".github/workflows/a/b/x.yml", "x"), "a/b/x.yml"),
+    "composite action": (lambda r: write(r, ".github/actions/a/action.yml", "x"), "action.yml"),
+    "owners": (lambda r: write(r, "docs/codeowners", "x"), "docs/codeowners"),
+    "our settings": (lambda r: write(r, ".github/resolver.yml", "x"), ".github/resolver.yml"),
+    "submodules": (lambda r: write(r, ".gitmodules", ""), ".gitmodules"),
+    "target of a linked workflow": (lambda r: write(r, "ci/real.yml", "x"), "ci/real.yml"),
+    "link in the place of .github": (_linked_folder, ".github"),
+    "link in the place of workflows": (_linked_workflows, ".github/workflows"),
+    "link among workflows": (
+        lambda r: link(r, ".github/workflows/y.yml", "../../README.md"), "y.yml",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROTECTED)
+def test_a_protected_file_is_refused_and_named(scene: Scene, name: str) -> None:
+    change, named = PROTECTED[name]
+    change(scene.root)
+    words = _judge(scene)
+    assert "protected" in words and named in words
+
+
+def test_a_protected_place_reached_through_a_moved_link_is_refused(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"one/ci.yml": "1\n", "two/ci.yml": "2\n"})
+    link(source, "current", "one")
+    link(source, ".github/workflows", "../current")
+    commit_all(source)
+    scene = open_scene(source, tmp_path)
+    link(scene.root, "current", "two")
+    assert ".github/workflows" in _judge(scene)
+    link(scene.root, "current", "one")
+    write(scene.root, "one/ci.yml", "changed\n")
+    assert "one/ci.yml" in _judge(scene)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "refused"),
+    [
+        ("**/*.lock", "a/b/x.lock", True),
+        ("**/*.lock", "x.lock", True),
+        ("**/*.lock", "x.lock/y", False),
+        ("secrets/**", "secrets/a/b", True),
+        ("secrets/**", "secretsX/a", False),
+        ("a/**/z", "a/z", True),
+        ("a/**/z", "a/b/c/z", True),
+        ("a/*/z", "a/b/c/z", False),
+        ("conf?g", "config", True),
+        ("x.y", "xzy", False),
+        ("Straße", "STRASSE", True),
+        ("CODEOWNERS", "sub/CODEOWNERS", False),
+    ],
+)
+def test_globs_mean_what_they_say(scene: Scene, glob: str, path: str, refused: bool) -> None:
+    write(scene.root, path, "x\n")
+    policy = PatchPolicy((glob,), 1_000_000, 20)
+    assert ("protected" in _judge(scene, policy)) is refused
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/etc/passwd", "..", "../outside", "a/../../outside", "./../x", "ci/../../x",
+        ".git/hooks/pre-commit", "ci/../.GIT/config", "//host",
+    ],
+)  # fmt: skip
+def test_a_new_link_that_leads_out_is_refused_and_named(scene: Scene, target: str) -> None:
+    link(scene.root, "escape", target)
+    assert "lead out of the repository: escape" in _judge(scene)
+
+
+def test_links_that_lead_out_only_together_are_refused(scene: Scene) -> None:
+    link(scene.root, "x/y/z/up", "../../..")
+    assert _judge(scene) == ""
+    link(scene.root, "escape", "x/y/z/up/../outside")
+    assert "repository: escape" in _judge(scene)
+
+
+def test_an_old_link_that_leads_out_may_stay_and_not_be_changed(scene: Scene) -> None:
+    link(scene.root, "fine", "README.md")
+    assert _judge(scene) == ""
+    link(scene.root, "old-absolute", "/etc/passwd")
+    assert "old-absolute" in _judge(scene)
+
+
+def test_a_link_loop_leads_nowhere(scene: Scene) -> None:
+    assert resolve_symlink({b"a": b"b", b"b": b"a"}, b"a") == b"a"
+    assert resolve_symlink({b"a": b"a/a"}, b"a") == b"a"
+
+
+def test_submodules_are_refused_added_moved_and_removed(tmp_path: Path) -> None:
+    library = make_repository(tmp_path / "library")
+    first = plain_git(library, "rev-parse", "HEAD")
+    source = make_repository(tmp_path / "source")
+    plain_git(source, "update-index", "--add", "--cacheinfo", f"160000,{first},lib")
+    plain_git(source, "commit", "-q", "-m", "submodule")
+    scene = open_scene(source, tmp_path)
+    assert scene.export().is_empty
+    (scene.root / "lib").rmdir()
+    assert "submodules" in _judge(scene) and "lib" in _judge(scene)
+    plain_git(scene.root, "clone", "-q", str(library), "lib")
+    assert scene.export().is_empty
+    commit_all(scene.root / "lib", "moved")
+    assert "submodules" in _judge(scene)
+
+
+TOKENS = {
+    "classic": "ghp_" + "a1B2" * 9,
+    "installation": "ghs_" + "a1B2" * 9,
+    "installation, new form": "ghs_" + "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxMjM0In0." + "a_-1" * 110,
+    "fine-grained": "github_pat_" + "a1B2c3" * 8,
+    "AWS": "AKIAZZZZZZZZZZZZZZZZ",
+    "OpenAI": "sk-proj-" + "a1B2c3D4" * 6,
+    "Anthropic": "sk-ant-api03-" + "a1B2c3D4" * 6,
+    "private key": "-----BEGIN RSA PRIVATE KEY-----",
+    "another private key": "-----BEGIN OPENSSH PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize("form", ["text", "new file", "binary", "UTF-16"])
+def test_an_added_credential_is_named_with_file_and_line_and_not_shown(
+    scene: Scene, name: str, form: str
+) -> None:
+    token = TOKENS[name]
+    line = f'key = "{token}"\n'
+    match form:
+        case "text":
+            write(scene.root, "README.md", f"hello\n\n{line}")
+        case "new file":
+            write(scene.root, "a/b.env", f"\n\n{line}")
+        case "binary":
+            write(scene.root, "x.bin", b"\xff\x00\n\xfe\n" + line.encode())
+        case _:
+            write(scene.root, "wide.txt", f"\n\n{line}".encode("utf-16"))
+    words = _judge(scene)
+    assert "credential" in words and "line 3" in words
+    assert token not in words and token[12:] not in words
+
+
+def test_a_credential_that_was_there_before_is_not_an_added_one(scene: Scene) -> None:
+    write(scene.root, "config.py", "# edited\nKEY = 'AKIAABCDEFGHIJKLMNOP'\n")
+    assert _judge(scene) == ""
+    (scene.root / "config.py").rename(scene.root / "settings.py")
+    assert _judge(scene) == ""
+    write(scene.root, "settings.py", "KEY = 'AKIAABCDEFGHIJKLMNOQ'\n")
+    assert "settings.py line 1" in _judge(scene)
+
+
+def test_words_that_only_resemble_a_credential_pass(scene: Scene) -> None:
+    write(
+        scene.root, "doc.md",
+        "AKIAIOSFODNN7EXAMPLE https://user:pass@host/ sk-circle-fade-dot ghp_short\n"
+        "Authorization: Bearer abcdef\n",
+    )  # fmt: skip
+    assert _judge(scene) == ""
+
+
+def test_a_credential_as_a_file_name_is_refused(scene: Scene) -> None:
+    write(scene.root, TOKENS["classic"], "x\n")
+    assert "name of a file" in _judge(scene)
+
+
+def test_too_many_files_are_refused(scene: Scene) -> None:
+    for number in range(21):
+        write(scene.root, f"many/{number}", "x\n")
+    assert "21 files" in _judge(scene)
+
+
+def test_a_large_file_is_refused_and_the_diff_is_kept_up_to_the_limit(scene: Scene) -> None:
+    write(scene.root, "large.bin", os.urandom(3_000_000))
+    write(scene.root, "README.md", "changed\n")
+    assert "above the limit of 1000000" in _judge(scene)
+    patch = scene.export(limit=100_000)
+    assert b"+changed" in patch.diff and b"large.bin" in patch.diff
+    assert len(patch.diff) < 2000
+    for number in range(5):
+        write(scene.root, f"part-{number}.txt", f"{number} of many\n" * 5_000)
+    assert len(scene.export(limit=100_000).diff) == 100_001
+
+
+def test_a_sparse_file_that_packs_small_is_refused(scene: Scene) -> None:
+    with open(scene.root / "sparse", "wb") as file:
+        file.truncate(60_000_000)
+    assert "60000000 bytes" in _judge(scene)
+
+
+def test_a_small_edit_of_a_large_file_passes(tmp_path: Path) -> None:
+    lines = "".join(f"row {number}\n" for number in range(300_000))
+    scene = open_scene(make_repository(tmp_path / "source", {"data.csv": lines}), tmp_path)
+    write(scene.root, "data.csv", lines.replace("row 7\n", "row seven\n"))
+    assert _judge(scene) == ""
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_bounded(scene: Scene) -> None:
+    for number in range(15):
+        write(scene.root, f".github/workflows/{number}.yml", "x\n")
+    link(scene.root, "out", "/etc")
+    write(scene.root, "key", TOKENS["classic"])
+    words = _judge(scene)
+    assert "and 5 more" in words and "out" in words and "key line 1" in words

@@ -1,0 +1,251 @@
+"""Our commit, and the one branch it goes to: over HTTP, and in a person's own repository."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import BranchTaken, WorkspaceError
+from resolver.git.git import Credential
+from resolver.git.publish import Identity
+from resolver.git.workspace import Workspace
+from resolver.models.run import Patch
+from tests.git.scene import (
+    AT,
+    US,
+    Scene,
+    commit_all,
+    enter_sandbox,
+    make_repository,
+    open_scene,
+    plain_git,
+    write,
+)
+from tests.parts.git_http import git_http_app, token_gate
+from tests.parts.wsgi import serve
+
+TOKEN = "ghs_" + "cAnArY01" * 5
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = open_scene(make_repository(tmp_path / "source"), tmp_path)
+    write(scene.root, "new.txt", "new\n")
+    return scene
+
+
+@pytest.fixture
+def remote(tmp_path: Path, scene: Scene) -> Path:
+    bare = tmp_path / "served/ann/project.git"
+    bare.parent.mkdir(parents=True)
+    plain_git(tmp_path, "clone", "-q", "--bare", str(scene.source), str(bare))
+    return bare
+
+
+@pytest.fixture
+def url(tmp_path: Path, remote: Path) -> Iterator[str]:
+    with serve(git_http_app(tmp_path / "served", token_gate([TOKEN]))) as address:
+        yield f"{address.url}/ann/project.git"
+
+
+def _credential(url: str, token: str = TOKEN) -> Credential:
+    return Credential(url.partition("/ann/")[0], token)
+
+
+def _committed(scene: Scene, message: str = "Change", **more: object) -> Patch:
+    return scene.workspace.commit(scene.export(), message, US, AT, **more)  # type: ignore[arg-type]
+
+
+def _commit(scene: Scene, message: str = "Change") -> str:
+    commit = _committed(scene, message).commit
+    assert commit is not None
+    return commit
+
+
+def test_the_commit_is_ours_on_the_base_and_names_who_asked(scene: Scene) -> None:
+    ann = Identity("Ann <x> Example\n", "ann@example.com>\nEvil: 1")
+    patch = _committed(scene, "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n", co_authors=(ann, ann, US))
+    assert patch.commit
+    scene.workspace.write_branch(scene.source, "agent/x", patch.commit)
+    raw = plain_git(scene.source, "cat-file", "commit", "agent/x").splitlines()
+    stamp = f"{US.name} <{US.email}> {int(AT.timestamp())} +0000"
+    assert raw[:4] == [
+        f"tree {patch.tree}", f"parent {patch.base}", f"author {stamp}", f"committer {stamp}",
+    ]  # fmt: skip
+    assert raw[5:] == [
+        "Fix ü", "", "Body[31m", "Fixes #1", "",
+        "Co-authored-by: Ann x Example <ann@example.comEvil:1>",
+        f"Co-authored-by: {US.name} <{US.email}>",
+    ]  # fmt: skip
+    assert plain_git(scene.source, "fsck", "--strict") == ""
+
+
+def test_the_same_words_and_time_make_the_same_commit(scene: Scene) -> None:
+    assert _commit(scene) == _commit(scene)
+    later = scene.workspace.commit(scene.export(), "Change", US, AT + timedelta(seconds=1))
+    assert later.commit != _commit(scene)
+
+
+@pytest.mark.parametrize("message", ["", "\n\n", "\0", "-F/etc/passwd", "# comment", "\udcff"])
+def test_any_message_and_any_name_make_a_sound_commit(scene: Scene, message: str) -> None:
+    patch = scene.workspace.commit(scene.export(), message, Identity("<>", "\n"), AT)
+    assert patch.commit
+    scene.workspace.write_branch(scene.source, "agent/x", patch.commit)
+    assert plain_git(scene.source, "fsck", "--strict") == ""
+
+
+def test_a_branch_is_pushed_and_nothing_else(scene: Scene, remote: Path, url: str) -> None:
+    before = plain_git(remote, "for-each-ref")
+    commit = _commit(scene)
+    scene.workspace.push(commit, "agent/fix", url, _credential(url))
+    after = plain_git(remote, "for-each-ref").replace(before, "").split()
+    assert after == [commit, "commit", "refs/heads/agent/fix"]
+    assert plain_git(remote, "fsck", "--strict") == ""
+    assert Workspace.branches(url) == {"agent/fix"}
+
+
+def test_a_shallow_clone_can_be_pushed_from(
+    scene: Scene, remote: Path, url: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "second"
+    workspace = Workspace.clone(url, place / "clone", depth=1)
+    root, scratch = enter_sandbox(workspace, place)
+    second = Scene(scene.source, workspace, root, scratch)
+    write(root, "x", "x\n")
+    expected = second.expected_tree()
+    workspace.push(_commit(second), "agent/fix", url, _credential(url))
+    assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
+
+
+def test_pushing_again_does_nothing(scene: Scene, remote: Path, url: str) -> None:
+    commit = _commit(scene)
+    for _ in range(2):
+        scene.workspace.push(commit, "agent/fix", url, _credential(url))
+    assert plain_git(remote, "rev-parse", "agent/fix") == commit
+
+
+@pytest.mark.parametrize("there", ["other", "base", "child"])
+def test_a_branch_with_something_else_is_not_moved(
+    scene: Scene, remote: Path, url: str, there: str
+) -> None:
+    base, commit = scene.workspace.base, _commit(scene)
+    tree = plain_git(remote, "rev-parse", f"{base}^{{tree}}")
+    match there:
+        case "other":
+            held = plain_git(remote, "commit-tree", tree, "-m", "a person's")
+        case "base":
+            held = base
+        case _:
+            scene.workspace.push(commit, "agent/other", url, _credential(url))
+            held = plain_git(remote, "commit-tree", tree, "-p", commit, "-m", "on top")
+    plain_git(remote, "update-ref", "refs/heads/agent/fix", held)
+    with pytest.raises(BranchTaken, match="agent/fix"):
+        scene.workspace.push(commit, "agent/fix", url, _credential(url))
+    assert plain_git(remote, "rev-parse", "agent/fix") == held
+
+
+def test_of_two_that_push_at_once_one_wins(scene: Scene, remote: Path, url: str) -> None:
+    commits = [_commit(scene, f"Change {number}") for number in range(4)]
+    taken: list[str] = []
+
+    def run(commit: str) -> None:
+        try:
+            scene.workspace.push(commit, "agent/fix", url, _credential(url))
+        except BranchTaken:
+            taken.append(commit)
+
+    threads = [threading.Thread(target=run, args=(commit,)) for commit in commits]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = set(commits) - set(taken)
+    assert plain_git(remote, "rev-parse", "agent/fix") == winner
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["main", "agent", "agent/", "refs/heads/agent/x", "agent/../main", "agent/x.lock", "agent/a b",
+     "agent/x:main", "agent/x\nmain", "+agent/x", "-agent/x", "agent/@{-1}", "agent/*", "Agent/x"],
+)  # fmt: skip
+def test_only_a_sound_branch_of_ours_is_written(
+    scene: Scene, remote: Path, url: str, branch: str
+) -> None:
+    commit = _commit(scene)
+    before = plain_git(remote, "for-each-ref"), plain_git(scene.source, "for-each-ref")
+    with pytest.raises(WorkspaceError):
+        scene.workspace.push(commit, branch, url, _credential(url))
+    with pytest.raises(WorkspaceError):
+        scene.workspace.write_branch(scene.source, branch, commit)
+    assert before == (plain_git(remote, "for-each-ref"), plain_git(scene.source, "for-each-ref"))
+
+
+def test_a_push_with_a_wrong_token_is_refused_with_advice(scene: Scene, url: str) -> None:
+    with pytest.raises(WorkspaceError) as caught:
+        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url, "ghs_wrong"))
+    assert not isinstance(caught.value, BranchTaken)
+    assert "pushing agent/fix" in caught.value.what and "token" in caught.value.next_step
+    assert "ghs_wrong" not in caught.value.what
+
+
+def test_the_servers_own_words_are_passed_on(scene: Scene, remote: Path, url: str) -> None:
+    hook = remote / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'GH013: rule says no' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(WorkspaceError, match="GH013: rule says no"):
+        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url))
+
+
+def test_a_name_that_a_folder_of_branches_takes_is_said(
+    scene: Scene, remote: Path, url: str
+) -> None:
+    plain_git(remote, "branch", "agent/fix/more", "main")
+    with pytest.raises(WorkspaceError, match="agent/fix"):
+        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url))
+    plain_git(scene.source, "branch", "agent/fix/more", "main")
+    with pytest.raises(WorkspaceError, match="agent/fix"):
+        scene.workspace.write_branch(scene.source, "agent/fix", _commit(scene))
+
+
+def test_a_persons_repository_gets_one_branch_and_is_left_alone(scene: Scene) -> None:
+    write(scene.source, "README.md", "being edited\n")
+    write(scene.source, "staged", "x\n")
+    plain_git(scene.source, "add", "staged")
+    before = _contents(scene.source)
+    commit = _commit(scene)
+    scene.workspace.write_branch(scene.source, "agent/fix", commit)
+    new = {p: c for p, c in _contents(scene.source).items() if before.get(p) != c}
+    objects = [p for p in new if p.startswith(".git/objects/pack/")]
+    assert sorted(set(new) - set(objects)) == [
+        ".git/logs/refs/heads/agent/fix", ".git/refs/heads/agent/fix",
+    ]  # fmt: skip
+    assert plain_git(scene.source, "rev-parse", "agent/fix") == commit
+    assert plain_git(scene.source, "fsck", "--strict", "--no-dangling") == ""
+    assert Workspace.branches(scene.source) == {"agent/fix"}
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_a_persons_branch_is_not_overwritten(scene: Scene) -> None:
+    commit = _commit(scene)
+    scene.workspace.write_branch(scene.source, "agent/fix", commit)
+    scene.workspace.write_branch(scene.source, "agent/fix", commit)
+    with pytest.raises(BranchTaken):
+        scene.workspace.write_branch(scene.source, "agent/fix", _commit(scene, "Another"))
+    assert plain_git(scene.source, "rev-parse", "agent/fix") == commit
+
+
+def test_a_person_who_goes_on_working_does_not_matter(scene: Scene) -> None:
+    write(scene.source, "other", "x\n")
+    tip = commit_all(scene.source, "meanwhile")
+    plain_git(scene.source, "checkout", "-q", "-b", "elsewhere")
+    commit = _commit(scene)
+    scene.workspace.write_branch(scene.source, "agent/fix", commit)
+    assert plain_git(scene.source, "rev-parse", "main", "agent/fix^") == (
+        f"{tip}\n{scene.workspace.base}"
+    )

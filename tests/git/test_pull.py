@@ -1,0 +1,207 @@
+"""A pull request in the host's clone: its head, where it left its base, what it changes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import WorkspaceError
+from resolver.git.numbered_diff import MOST, MOST_OF_FILE, numbered_diff
+from resolver.git.pull_request import FilePatch
+from resolver.git.workspace import Workspace
+from resolver.github.text.invisible import with_invisible_shown
+from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
+from tests.git.scene import enter_sandbox
+from tests.parts.github import GitHubServer
+
+NAME = "octo/demo"
+LINES = "".join(f"{n}\n" for n in range(1, 41))
+
+Clone = Callable[..., Workspace]
+
+
+@pytest.fixture
+def clone(github: GitHubServer, tmp_path: Path) -> Clone:
+    github.create_repository(NAME, {"a.txt": LINES, "gone.txt": "x\n", "old.txt": LINES + "o\n"})
+
+    def cloned(branch: str = "work", depth: int = 0, base_branch: str = "main", **known: str):
+        repository = github.repository(NAME)
+        issue = github.create_pull(NAME, branch, base=base_branch)
+        head = known.pop("head", "") or repository.git.tip(branch)
+        assert head is not None
+        pull = PullRequestContext(number=issue.number, head=head, base_branch=base_branch, **known)
+        url = f"{github.server_url}/{NAME}.git"
+        folder = tmp_path / f"clone-{issue.number}.git"
+        return Workspace.clone_pull(url, folder, pull, depth=depth)
+
+    return cloned
+
+
+def known(workspace: Workspace) -> PullRequestContext:
+    assert workspace.pull is not None
+    return workspace.pull
+
+
+def test_the_base_is_the_head_and_the_diff_begins_where_it_left_its_base(
+    github: GitHubServer, clone: Clone
+) -> None:
+    start = github.repository(NAME).git.tip("main")
+    head = github.commit(NAME, "work", {"a.txt": LINES.replace("20\n", "twenty\n")}, "Say it\n\nx")
+    tip = github.commit(NAME, "main", {"b.txt": "later\n"})
+    workspace = clone()
+    pull = known(workspace)
+    assert (workspace.base, pull.base, pull.merge_base) == (head, tip, start)
+    [file] = pull.files
+    assert (file.path, file.status, file.additions, file.deletions) == ("a.txt", "modified", 1, 1)
+    assert file.hunks == (DiffHunk(old_start=17, old_lines=7, new_start=17, new_lines=7),)
+    assert [(c.id, c.message) for c in pull.commits] == [(head, "Say it\n\nx")]
+    diff = workspace.pull_diff()
+    assert "    20 -20\n    20 +twenty\n    21  21" in diff
+    assert "b.txt" not in diff
+
+
+def test_a_shallow_clone_is_deepened_until_the_two_meet(
+    github: GitHubServer, clone: Clone, tmp_path: Path
+) -> None:
+    start = github.repository(NAME).git.tip("main")
+    for n in range(6):
+        github.commit(NAME, "work", {"w.txt": f"{n}\n"}, f"work {n}")
+        github.commit(NAME, "main", {"m.txt": f"{n}\n"}, f"main {n}")
+    workspace = clone(depth=2)
+    assert known(workspace).merge_base == start
+    assert len(known(workspace).commits) == 6
+    sandbox = enter_sandbox(workspace, tmp_path)
+    assert sandbox is not None
+
+
+def test_trusted_files_are_those_of_the_default_branch(github: GitHubServer, clone: Clone) -> None:
+    github.commit(NAME, "release", {"AGENTS.md": "of the release\n"})
+    github.commit(NAME, "main", {"AGENTS.md": "of main\n"})
+    github.commit(NAME, "work", {"AGENTS.md": "evil\n", "evil.md": "x\n"})
+    workspace = clone(base_branch="release")
+    assert workspace.read_trusted("AGENTS.md") == b"of main\n"
+    assert workspace.read("AGENTS.md") == b"evil\n"
+    assert workspace.read_trusted("evil.md") is None
+    assert "evil.md" not in workspace.trusted_paths()
+    assert workspace.trusted.read("AGENTS.md") == b"of main\n"
+    assert workspace.trusted.pull is None
+
+
+def test_every_kind_of_change_is_told(github: GitHubServer, clone: Clone) -> None:
+    files = {
+        "gone.txt": None,
+        "old.txt": None,
+        "new.txt": LINES + "o\nmore\n",
+        "a.txt": ("120000", b"gone.txt"),
+        "image.bin": b"\x00\x01\x02" * 50,
+        "no-end.txt": "no newline",
+        "run.sh": ("100755", b"echo\n"),
+        'odd \n"name".py': "x = 1\n",
+        "diff --git a b": "diff --git a/x b/x\n@@ -1 +1 @@\n",
+    }
+    github.commit(NAME, "work", files)
+    workspace = clone()
+    found = {file.path: file for file in known(workspace).files}
+    assert {path: file.status for path, file in found.items()} == {
+        "gone.txt": "deleted",
+        "new.txt": "renamed",
+        "a.txt": "type_changed",
+        "image.bin": "added",
+        "no-end.txt": "added",
+        "run.sh": "added",
+        '"odd \\n\\"name\\".py"': "added",
+        "diff --git a b": "added",
+    }
+    assert found["new.txt"].old_path == "old.txt"
+    assert found["image.bin"].additions is None
+    assert found["image.bin"].hunks == found["a.txt"].hunks == ()
+    assert found["no-end.txt"].hunks == (
+        DiffHunk(old_start=0, old_lines=0, new_start=1, new_lines=1),
+    )
+    assert found["new.txt"].hunks[0].new_start == 39
+    diff = workspace.pull_diff()
+    for words in (
+        "=== new.txt (was old.txt): renamed, +1 -0",
+        "[binary content]",
+        "     1 +no newline\n       \\ No newline at end of file",
+        "     1 -x",
+        "     1 +diff --git a/x b/x\n     2 +@@ -1 +1 @@",
+    ):
+        assert words in diff, words
+
+
+def test_a_commit_that_is_gone_is_a_clear_error(github: GitHubServer, clone: Clone) -> None:
+    github.commit(NAME, "work", {"a.txt": "x\n"})
+    with pytest.raises(WorkspaceError, match="has no commit"):
+        clone(head="1" * 40)
+
+
+def test_histories_that_never_met_are_a_clear_error(github: GitHubServer, clone: Clone) -> None:
+    git = github.repository(NAME).git
+    tree = git.text("rev-parse", "main^{tree}")
+    who = {f"GIT_{a}_{b}": "x@y" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
+    alone = git.git("commit-tree", tree, "-m", "alone", env=who).decode().strip()
+    github.force_push(NAME, "alone", alone)
+    with pytest.raises(WorkspaceError, match="no history in common"):
+        clone("alone", depth=1)
+
+
+@pytest.mark.parametrize("branch", ["-x", "a..b", "a b", "", "\n"])
+def test_a_base_branch_that_is_no_name_is_refused(
+    clone: Clone, branch: str, tmp_path: Path
+) -> None:
+    pull = PullRequestContext(number=1, head="1" * 40, base_branch=branch)
+    with pytest.raises(WorkspaceError):
+        Workspace.clone_pull("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
+
+
+def patch(path: str, lines: int) -> FilePatch:
+    body = "".join(f"+line {n}\n" for n in range(lines)).encode()
+    file = DiffFile(path=path, status="added", additions=lines, deletions=0)
+    return FilePatch(file, b"@@ -0,0 +1,%d @@\n" % lines + body)
+
+
+def test_a_diff_beyond_all_bounds_is_cut_and_says_so() -> None:
+    told = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
+    assert len(told) < MOST * 1.5
+    assert "more lines of this file's diff are not shown" in told
+    assert "[not shown, for length]" in told
+    assert "more files are not shown" in told
+
+
+def test_the_bounds_hold_for_what_is_shown_of_hidden_characters() -> None:
+    hidden = "\u200b" * 900
+    raw = "@@ -0,0 +1,400 @@\n" + f"+{hidden}\n" * 400
+    file = DiffFile(path="x", status="added", additions=400, deletions=0)
+    told = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
+    assert "[U+200B][U+200B]" in told
+    assert len(told) < MOST_OF_FILE + 200
+    assert "396 more lines" in told
+
+
+def test_a_very_long_line_is_cut() -> None:
+    long = FilePatch(
+        DiffFile(path="x", status="added", additions=1, deletions=0),
+        b"@@ -0,0 +1 @@\n+" + b"x" * 50_000 + b"\n",
+    )
+    assert len(numbered_diff([long])) < 2_000
+
+
+@given(st.lists(st.tuples(st.sampled_from(" +-"), st.text(max_size=20)), max_size=30))
+def test_numbers_are_those_of_the_lines(rows: list[tuple[str, str]]) -> None:
+    rows = [(sign, " ".join(text.split())) for sign, text in rows]
+    old = sum(sign != "+" for sign, _ in rows)
+    new = sum(sign != "-" for sign, _ in rows)
+    head = f"@@ -1,{old} +1,{new} @@\n"
+    raw = head + "".join(f"{sign}{text}\n" for sign, text in rows)
+    file = DiffFile(path="x", status="modified", additions=new, deletions=old)
+    told = numbered_diff([FilePatch(file, raw.encode())]).split("\n")[2:]
+    before = after = 1
+    for line, (sign, text) in zip(told, rows, strict=True):
+        assert line[7] == sign
+        assert line[8:] == text or not text
+        assert int(line[:6]) == (before if sign == "-" else after)
+        before += sign != "+"
+        after += sign != "-"

@@ -1,0 +1,151 @@
+"""Commits at the end of branches, over HTTP: forward only, and what a server refuses in words."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import BranchTaken, PushRefused, WorkspaceError
+from resolver.git.git import Credential
+from resolver.git.push import fetch_tip, push_onto, push_ref
+from resolver.git.workspace import Workspace
+from tests.git.scene import AT, US
+from tests.parts.clock import PassingTime
+from tests.parts.github import GitHubServer
+
+NAME = "octo/demo"
+
+
+class Pushing:
+    """A repository with a branch `work`, our clone of its tip, and a token."""
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        self.github = github
+        github.create_repository(NAME, {"a.txt": "a\n"})
+        self.tip = github.commit(NAME, "work", {"b.txt": "b\n"})
+        self.url = f"{github.server_url}/{NAME}.git"
+        self.credential = Credential(github.server_url, github.token_for("octo"))
+        self.workspace = Workspace.clone(self.url, folder / "clone.git", branch="work")
+
+    def made(self, parent: str, message: str = "ours", tree: str = "") -> str:
+        base = self.workspace.receive(None, self.tip, self.workspace.tree(self.tip))
+        patch = base.model_copy(update={"tree": tree or base.tree})
+        made = self.workspace.commit(patch, message, US, AT, parent=parent).commit
+        assert made is not None
+        return made
+
+    def push(self, commit: str, previous: str, branch: str = "work") -> None:
+        push_onto(self.workspace.git, commit, branch, self.url, self.credential, previous)
+
+    @property
+    def there(self) -> str | None:
+        return self.github.repository(NAME).git.tip("work")
+
+
+@pytest.fixture
+def pushing(github: GitHubServer, tmp_path: Path) -> Pushing:
+    return Pushing(github, tmp_path)
+
+
+def test_a_branch_is_moved_on_and_again_is_nothing_new(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    for _ in range(2):
+        pushing.push(made, pushing.tip)
+    assert pushing.there == made
+
+
+def test_what_somebody_pushed_meanwhile_is_never_replaced(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
+    with pytest.raises(BranchTaken):
+        pushing.push(made, pushing.tip)
+    assert pushing.there == theirs
+
+
+def test_a_commit_that_does_not_build_on_what_is_there_is_not_even_sent(pushing: Pushing) -> None:
+    start = pushing.github.repository(NAME).git.tip("main")
+    assert start is not None
+    made = pushing.made(start)
+    with pytest.raises(WorkspaceError, match="does not build on"):
+        pushing.push(made, pushing.tip)
+    assert pushing.there == pushing.tip
+
+
+def test_a_branch_that_is_gone_is_not_made_again(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    pushing.github.repository(NAME).git.git("update-ref", "-d", "refs/heads/work")
+    with pytest.raises(WorkspaceError):
+        pushing.push(made, pushing.tip)
+    assert pushing.there is None
+
+
+def test_a_protected_branch_is_refused_in_words(pushing: Pushing) -> None:
+    pushing.github.protect_branch(NAME, "work")
+    with pytest.raises(PushRefused, match="protected") as refused:
+        pushing.push(pushing.made(pushing.tip), pushing.tip)
+    assert refused.value.of_branch and "rules" in refused.value.next_step
+
+
+def test_a_token_without_write_access_is_refused_in_words(pushing: Pushing) -> None:
+    pushing.github.add_user("eve")
+    pushing.credential = Credential(pushing.github.server_url, pushing.github.token_for("eve"))
+    with pytest.raises(PushRefused, match="may not push there") as refused:
+        pushing.push(pushing.made(pushing.tip), pushing.tip)
+    assert "contents: write" in refused.value.next_step
+
+
+def test_workflows_need_a_permission_that_is_named(pushing: Pushing) -> None:
+    pushing.github.add_user("app[bot]", "Bot")
+    token = pushing.github.token_for("app[bot]", NAME)
+    pushing.credential = Credential(pushing.github.server_url, token)
+    with_workflow = pushing.github.commit(NAME, "other", {".github/workflows/a.yml": "on: push\n"})
+    tip = fetch_tip(pushing.workspace.git, pushing.url, "other", None)
+    assert tip == with_workflow
+    pushing.github.repository(NAME).git.git("update-ref", "-d", "refs/heads/other")
+    made = pushing.made(pushing.tip, tree=pushing.workspace.tree(tip))
+    with pytest.raises(PushRefused, match="workflow file") as refused:
+        pushing.push(made, pushing.tip)
+    assert "workflows: write" in refused.value.next_step
+    assert token not in refused.value.what
+
+
+def test_the_tip_of_a_branch_comes_into_the_clone(pushing: Pushing) -> None:
+    theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
+    git = pushing.workspace.git
+    assert fetch_tip(git, pushing.url, "work", pushing.credential) == theirs
+    assert git.text("cat-file", "-t", theirs) == "commit"
+    assert fetch_tip(git, pushing.url, "nothing", pushing.credential) is None
+
+
+@pytest.mark.parametrize("branch", ["-f", "a..b", "x:refs/heads/main", "a b", "w*", ""])
+def test_a_name_that_is_no_branch_is_refused(pushing: Pushing, branch: str) -> None:
+    git, url = pushing.workspace.git, pushing.url
+    with pytest.raises(WorkspaceError):
+        push_ref(git, pushing.tip, branch, url, pushing.credential, "")
+    with pytest.raises(WorkspaceError):
+        fetch_tip(git, url, branch, pushing.credential)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_server_that_fails_is_pushed_to_again_until_it_takes_the_commit(
+    pushing: Pushing, after: bool
+) -> None:
+    made = pushing.made(pushing.tip)
+    time = PassingTime()
+    pushing.github.fail_next("GET", "git-receive-pack|info/refs", 502, times=5)
+    pushing.github.fail_next("POST", "git-receive-pack", 502, times=2)
+    pushing.github.cut_next("POST", "git-receive-pack", after=after)
+    git, url = pushing.workspace.git, pushing.url
+    retries = time.retries()
+    push_onto(git, made, "work", url, pushing.credential, pushing.tip, retries)
+    assert pushing.there == made
+    assert time.waits != []
+
+
+def test_what_a_server_refuses_is_not_pushed_again(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    time = PassingTime()
+    pushing.github.fail_next("POST", "git-receive-pack", 403, times=9)
+    git, url = pushing.workspace.git, pushing.url
+    with pytest.raises(PushRefused):
+        push_onto(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
+    assert time.waits == []

@@ -1,0 +1,129 @@
+"""Whatever files a sandbox holds, the host gets the same tree (hypothesis)."""
+
+# Paths that are bytes have no Path.
+# ruff: noqa: PTH108, PTH112, PTH113, PTH114, PTH118
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from resolver.errors import WorkspaceError
+from resolver.git.bundle import read_header
+from resolver.git.tree import quote
+from resolver.git.workspace import Workspace
+from tests.git.scene import (
+    Scene,
+    commit_all,
+    enter_sandbox,
+    link,
+    make_repository,
+    plain_git,
+    write,
+)
+
+NAMES = st.one_of(
+    st.sampled_from([b"a", b"b", b"A", b"-x", b"c d", b"e\nf", b".gitignore", b".gitattributes"]),
+    st.binary(min_size=1, max_size=8),
+).filter(lambda n: not set(n) & {0, 47} and n not in (b".", b"..") and n.lower() != b".git")
+# A folder called .gitattributes is refused by the checks that GitHub makes as well.
+PATHS = (
+    st.lists(NAMES, min_size=1, max_size=3)
+    .filter(lambda names: b".gitattributes" not in names[:-1])
+    .map(b"/".join)
+)
+CONTENT = st.one_of(
+    st.binary(max_size=200),
+    st.sampled_from([b"", b"\n", b"x\r\ny\n", b"*\n", b"* text=auto\n", b"* text eol=crlf\n"]),
+    st.lists(st.sampled_from([b"one", b"two\r", b"--- a/x", b"+++", b"\xff"]), max_size=20).map(
+        b"\n".join
+    ),
+)
+ENTRY = st.one_of(
+    st.tuples(st.just("file"), CONTENT, st.sampled_from([0o644, 0o755])),
+    st.tuples(st.just("link"), st.binary(min_size=1, max_size=30).filter(lambda t: 0 not in t)),
+)
+FILES = st.dictionaries(PATHS, ENTRY, max_size=8)
+
+
+def _put(root: Path, files: dict) -> None:  # type: ignore[type-arg]
+    for path, (kind, *rest) in files.items():
+        parts = path.split(b"/")
+        above = [os.path.join(os.fsencode(root), *parts[:n]) for n in range(1, len(parts))]
+        full = os.path.join(os.fsencode(root), path)
+        if any(os.path.islink(p) or os.path.isfile(p) for p in above):
+            continue
+        if os.path.isdir(full) and not os.path.islink(full):
+            shutil.rmtree(full)
+        if kind == "file":
+            write(root, path, *rest)
+        else:
+            link(root, path, *rest)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    # One example takes a tenth of a second: shrinking would take minutes.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(base=FILES, change=FILES, deleted=st.sets(st.integers(0, 7)))
+def test_any_tree_arrives_whole(base: dict, change: dict, deleted: set[int]) -> None:  # type: ignore[type-arg]
+    with tempfile.TemporaryDirectory() as place:
+        source = make_repository(Path(place) / "source", {})
+        _put(source, base)
+        commit_all(source)
+        workspace = Workspace.clone(str(source), Path(place) / "clone")
+        scene = Scene(source, workspace, *enter_sandbox(workspace, Path(place)))
+        for number, path in enumerate(base):
+            full = os.path.join(os.fsencode(scene.root), path)
+            if number in deleted and os.path.lexists(full) and not os.path.isdir(full):
+                os.unlink(full)
+        _put(scene.root, change)
+        got = scene.publish()
+        if not any(b".gitattributes" in p for p in (*base, *change)):
+            assert got == scene.expected_tree()
+        again = Path(place) / "again"
+        plain_git(source, "worktree", "add", "-q", str(again), "agent/change")
+        assert plain_git(again, "status", "--porcelain") == ""
+
+
+@given(st.binary(max_size=300))
+def test_a_header_of_any_bytes_is_read_or_refused(data: bytes) -> None:
+    with tempfile.TemporaryFile(buffering=0) as file:
+        file.write(data)
+        file.seek(0)
+        try:
+            read_header(file)  # type: ignore[arg-type]
+        except WorkspaceError as error:
+            assert "can't be used" in error.what
+
+
+@given(st.binary(min_size=1, max_size=40).filter(lambda n: 0 not in n))
+def test_a_quoted_path_is_printable_and_git_reads_it_back(path: bytes) -> None:
+    shown = quote(path)
+    assert shown.isprintable()
+    if shown.startswith('"'):
+        assert _unquote(shown[1:-1]) == path
+    else:
+        assert shown.encode() == path
+
+
+def _unquote(text: str) -> bytes:
+    out, at = bytearray(), 0
+    letters = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+    while at < len(text):
+        if text[at] != "\\":
+            out += text[at].encode()
+            at += 1
+        elif text[at + 1] in letters:
+            out.append(letters[text[at + 1]])
+            at += 2
+        else:
+            out.append(int(text[at + 1 : at + 4], 8))
+            at += 4
+    return bytes(out)

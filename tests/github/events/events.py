@@ -1,0 +1,29 @@
+"""What GitHub's payloads ask for, with the settings of these tests."""
+
+from typing import Any
+
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import parse_github_event
+from resolver.models.run import Trigger
+from tests.parts.events import Payload, example, published
+
+__all__ = ["BOT", "Payload", "example", "parsed", "published", "reason", "started"]
+
+BOT = "resolver-bot"
+
+
+def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
+    values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": BOT}
+    return parse_github_event(name, payload, **{**values, **changes})
+
+
+def started(name: str, payload: Payload, **changes: Any) -> Trigger:
+    found = parsed(name, payload, **changes)
+    assert isinstance(found, Trigger), found
+    return found
+
+
+def reason(name: str, payload: Payload, **changes: Any) -> str:
+    found = parsed(name, payload, **changes)
+    assert isinstance(found, IgnoredEvent), found
+    return found.reason

@@ -1,0 +1,37 @@
+"""Ledgers for tests: runs and refusals by a few words."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from resolver.github.events.quota_ledger import LedgerRefusal, LedgerRun, QuotaLedger
+
+NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+ENDED: dict[str, Any] = {"ending": "no_change", "reserved": 0.0}
+
+
+def key(number: int) -> str:
+    return f"{number:040x}"
+
+
+def run_id(number: int) -> str:
+    return f"20261121-120000-{number:06x}"
+
+
+def a_run(number: int, thread: int = 12, at: datetime = NOW, **more: Any) -> LedgerRun:
+    """A run at work that has five dollars set aside."""
+    given = {"user": "ada", "until": at + timedelta(hours=2), "reserved": 5.0, **more}
+    return LedgerRun(
+        key=key(number), run=run_id(number), thread=thread, number=thread, at=at, **given
+    )
+
+
+def ended(number: int, thread: int = 12, cost: float = 0.5, **more: Any) -> LedgerRun:
+    return a_run(number, thread, **{**ENDED, "cost": cost, **more})
+
+
+def a_refusal(number: int, thread: int = 12, at: datetime = NOW) -> LedgerRefusal:
+    return LedgerRefusal(key=key(number), thread=thread, user="ada", at=at, ceiling="thread")
+
+
+def ledger(*runs: LedgerRun) -> QuotaLedger:
+    return QuotaLedger(runs=runs)

@@ -1,0 +1,260 @@
+"""Which words after a mention ask for help, for a review, answer a question of a run, or call
+something of the repository by its name."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.commands import (
+    COMMAND_NAMES,
+    Instruction,
+    asks_for_nothing,
+    read_instruction,
+)
+from resolver.github.events.mention import find_instruction
+from resolver.models.run import Command
+
+
+def read(text: str, *, pull: bool = False) -> tuple[Command, str]:
+    asked = read_instruction(text, pull_request=pull)
+    assert not asked.named
+    return asked.command, asked.words
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["help", "Help!", "please help", "help please", "?", "/help", "/help me", "/HELP",
+     "what can you do?", "what can I ask here", "/ask"],
+)  # fmt: skip
+def test_help_is_asked_for_alone(text: str) -> None:
+    assert read(text) == (Command.HELP, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["help me with the parser", "help. The parser crashes", "helpers are slow",
+     "help wanted labels",
+     "what can you do about this?", "? is not escaped"],
+)  # fmt: skip
+def test_who_needs_help_with_something_gets_work(text: str) -> None:
+    assert read(text) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize("body", ["@agent ?", "@agent?", "@agent  ??", "Hi @agent help"])
+def test_a_question_mark_after_the_mention_is_not_lost(body: str) -> None:
+    found = find_instruction(body, "@agent")
+    assert found is not None and read(found)[0] is Command.HELP
+
+
+def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> None:
+    assert find_instruction("Can you fix this, @agent?", "@agent") == "Can you fix this?"
+    asked = find_instruction("Why does add() subtract @agent?", "@agent")
+    assert asked is not None
+    assert read(asked) == (Command.QUESTION, "Why does add() subtract?")
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "reason"),
+    [
+        ("approve", Command.APPROVE, ""),
+        ("Approved!", Command.APPROVE, ""),
+        ("please approve it, thanks", Command.APPROVE, ""),
+        ("approve. It only touches /tmp", Command.APPROVE, "It only touches /tmp"),
+        ("deny", Command.DENY, ""),
+        ("deny: that is the production key", Command.DENY, "that is the production key"),
+        ("reject this", Command.DENY, ""),
+        ("/deny not on a Friday", Command.DENY, "not on a Friday"),
+        ("/approve", Command.APPROVE, ""),
+        ("deny, but tell me why", Command.DENY, "tell me why"),
+        ("approve 482913", Command.APPROVE, "482913"),
+        ("please approve `482913`, thanks", Command.APPROVE, "`482913`, thanks"),
+        ("/approve 482913", Command.APPROVE, "482913"),
+        ("deny 482913: too broad", Command.DENY, "482913: too broad"),
+    ],
+)
+def test_an_answer_to_a_run_is_a_whole_instruction(
+    text: str, command: Command, reason: str
+) -> None:
+    assert read(text) == (command, reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "approve?",
+        "approve, but only when the tests pass",
+        "approve if it is safe",
+        "approve, if it is safe",
+        "approve. Unless it pushes",
+        "approve, but wait for the tests",
+        "approve, don't",
+        "/approve pending a review",
+        "/approve but only when the tests pass",
+        "/approve, if it is safe",
+        "approve the pull request",
+        "approve 482913?",
+        "approve 482913, but only when the tests pass",
+        "/approve 482913 if it is safe",
+        "approve 48 rows of the table",
+        "approve 482913.5 in parse()",
+        "approval rules are wrong",
+        "don't approve",
+        "approved by nobody yet, please fix",
+        "reject empty names in parse()",
+        "deny-lists are not read",
+    ],
+)
+def test_a_yes_with_a_condition_is_no_yes(text: str) -> None:
+    assert read(text)[0] is Command.FIX
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("review", ""),
+        ("Review this", ""),
+        ("please review", ""),
+        ("review please", ""),
+        ("can you review this PR?", ""),
+        ("could you please re-review the latest changes", ""),
+        ("review again, thanks", ""),
+        ("review for security holes", "for security holes"),
+        ("review the error handling in api.py", "the error handling in api.py"),
+        ("review: is the cache still right?", "is the cache still right?"),
+        ("review this, especially the fix in a.py", "especially the fix in a.py"),
+        ("/review only the tests", "only the tests"),
+        ("review this, don't change anything", "don't change anything"),
+    ],
+)
+def test_on_a_pull_request_a_review_can_be_asked_for(text: str, words: str) -> None:
+    assert read(text, pull=True) == (Command.REVIEW, words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "review this and fix what you find",
+        "review. Then apply it",
+        "review it without fuss and fix it",
+        "review this. No need to ask, just change it",
+        "review the comments and address them",
+        "review the feedback above",
+        "reviewers are not notified",
+        "review-app deploys fail",
+        "review\nand commit a test",
+        "review docs say otherwise",
+    ],
+)
+def test_a_review_that_is_to_change_something_is_work(text: str) -> None:
+    assert read(text, pull=True) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["thanks", "Thank you so much!", "LGTM 👍", "looks good, thanks!", "nice work", "ok, thanks."],
+)
+def test_thanks_ask_for_nothing(text: str) -> None:
+    assert asks_for_nothing(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thanks, please also fix b.py", "looks good but rename x", "great, continue", "ok"]
+)
+def test_thanks_with_a_wish_ask_for_something(text: str) -> None:
+    assert not asks_for_nothing(text)
+
+
+@pytest.mark.parametrize("text", ["review for bugs", "review the parser", "review: is it right?"])
+def test_on_an_issue_a_review_of_something_is_work(text: str) -> None:
+    assert read(text) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize("text", ["review", "please review this", "/review"])
+def test_a_bare_review_is_never_work(text: str) -> None:
+    assert read(text) == (Command.REVIEW, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "words"),
+    [
+        ("/release-notes since=v1.2", "release-notes", "since=v1.2"),
+        ("/release_notes", "release_notes", ""),
+        ("/Counter, and be quick", "Counter", "and be quick"),
+        ("/docs\nall of it\nplease", "docs", "all of it\nplease"),
+        ("/x why is it so?", "x", "why is it so?"),
+        ("/notes: stop", "notes", "stop"),
+    ],
+)
+def test_a_slash_calls_by_name(text: str, named: str, words: str) -> None:
+    assert read_instruction(text) == Instruction(named=named, words=words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/src/parser.py is slow", "/ is not served", "//x", "use /tmp", "/a.b", "/naïve",
+     "/" + "x" * 65],
+)  # fmt: skip
+def test_a_path_is_no_name(text: str) -> None:
+    assert read(text) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "words"),
+    [
+        ("/stop using so much money", Command.STOP, "using so much money"),
+        ("/pause", Command.PAUSE, ""),
+        ("/continue supporting 3.8", Command.CONTINUE, "supporting 3.8"),
+        ("/fix the parser", Command.FIX, "the parser"),
+        ("/ask explain the cache", Command.QUESTION, "explain the cache"),
+    ],
+)
+def test_a_slash_makes_a_command_of_any_instruction(
+    text: str, command: Command, words: str
+) -> None:
+    assert read(text) == (command, words)
+
+
+def test_a_slash_before_continue_still_reads_its_amounts() -> None:
+    asked = read_instruction("/continue +50 iterations, and use pytest")
+    assert (asked.extension.iterations, asked.words) == (50, "use pytest")
+
+
+def test_the_names_that_are_taken_are_those_that_a_slash_reads_itself() -> None:
+    for name in COMMAND_NAMES:
+        assert read_instruction(f"/{name} x", pull_request=True).named == ""
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["/", "help", "?", "review", "approve", "deny", "/stop", "/x", "fix", "this", "the", "but",
+         "if", ".", ",", ":", "\n", " ", "please", "and", "ask", "-", "_", "\u0660", "é", "\0"]
+    ),
+    max_size=25,
+).map(" ".join)  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=200), PIECES), st.booleans())
+def test_any_text_gives_an_instruction(text: str, pull: bool) -> None:
+    asked = read_instruction(text, pull_request=pull)
+    assert len(asked.words) <= len(text)
+    assert asked.words in text
+    if asked.named:
+        assert asked.command is Command.FIX
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", asked.named)
+        assert text.strip().startswith(f"/{asked.named}")
+    if asked.command in {Command.HELP, Command.STOP, Command.PAUSE}:
+        assert not asked.extension.iterations
+
+
+@given(PIECES, st.sampled_from(["fix it", "address this", "commit that"]))
+def test_a_wish_to_change_something_is_never_taken_for_a_review(text: str, wish: str) -> None:
+    plain = text.replace("/", "")
+    assert read_instruction(f"{plain}\n{wish}", pull_request=True).command is not Command.REVIEW
+
+
+@given(st.text(max_size=100), st.sampled_from(["but", "if", "unless", "only when", "not"]))
+def test_a_condition_right_after_approve_is_never_a_yes(rest: str, word: str) -> None:
+    for begun in ("approve,", "/approve", "/approve:"):
+        assert read_instruction(f"{begun} {word} {rest}").command is not Command.APPROVE

@@ -1,0 +1,199 @@
+"""What is a command, what grants more, and what is work to be done."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.commands import MOST, Instruction, read_instruction
+from resolver.models.run import Command, Extension
+
+
+def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Extension:
+    return Extension(iterations=iterations, budget=budget, time=time)
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "words"),
+    [
+        ("stop", Command.STOP, ""),
+        ("Stop!", Command.STOP, ""),
+        ("please stop", Command.STOP, ""),
+        ("stop the run please", Command.STOP, ""),
+        ("stop. This is the wrong file", Command.STOP, "This is the wrong file"),
+        ("stop working on this", Command.STOP, ""),
+        ("cancel", Command.STOP, ""),
+        ("cancel this run", Command.STOP, ""),
+        ("pause for now", Command.PAUSE, ""),
+        ("pause.", Command.PAUSE, ""),
+        ("pause, please", Command.PAUSE, ""),
+        ("resume", Command.RESUME, ""),
+        ("resume: and look at b.py", Command.RESUME, "look at b.py"),
+        ("continue", Command.CONTINUE, ""),
+        ("Continue, thanks!", Command.CONTINUE, ""),
+        ("please continue", Command.CONTINUE, ""),
+        ("go on", Command.CONTINUE, ""),
+        ("continue, and use pytest -x", Command.CONTINUE, "use pytest -x"),
+        ("continue and use pytest -x", Command.CONTINUE, "use pytest -x"),
+        ("continue but leave a.py alone", Command.CONTINUE, "leave a.py alone"),
+        ("continue with the second part", Command.CONTINUE, "the second part"),
+        ("continue\nuse pytest -x\nand be quick", Command.CONTINUE, "use pytest -x\nand be quick"),
+    ],
+)
+def test_a_whole_instruction_is_a_command(text: str, command: Command, words: str) -> None:
+    assert read_instruction(text) == Instruction(command=command, words=words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "please fix this",
+        "stop using mocks in the tests",
+        "stop working on the wrong thread",
+        "cancel this order twice and see it crash",
+        "pause the music when the window closes",
+        "resume support for py3.8",
+        "continue supporting py3.8 in the fix",
+        "continue's handling in loops is wrong",
+        "stop-words are missing",
+        "cancel orders twice and see it crash",
+        "extend the docs",
+        "2 hours are lost in the log",
+        "+1 on this, please fix",
+        "the limit should be $2 more",
+        "",
+    ],
+)
+def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
+    assert read_instruction(text) == Instruction(words=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "extension", "words"),
+    [
+        ("continue +50 iterations", granted(iterations=50), ""),
+        ("continue with 50 more steps", granted(iterations=50), ""),
+        ("continue + 1,000 steps", granted(iterations=1000), ""),
+        ("+50 iterations", granted(iterations=50), ""),
+        ("50 more steps", granted(iterations=50), ""),
+        ("+$2", granted(budget=2), ""),
+        ("$2 more", granted(budget=2), ""),
+        ("extend +$1.50", granted(budget=1.5), ""),
+        ("extend it by 2 dollars", granted(budget=2), ""),
+        ("+30 min", granted(time=1800), ""),
+        ("1 hour more", granted(time=3600), ""),
+        ("extend by an hour", granted(time=3600), ""),
+        ("continue for another 20 minutes please", granted(time=1200), ""),
+        ("continue +50 iterations +$2", granted(iterations=50, budget=2), ""),
+        (
+            "continue +50 iterations, +$2 and 30 min, and use pytest -x",
+            granted(iterations=50, budget=2, time=1800),
+            "use pytest -x",
+        ),
+        ("+10 steps +10 steps", granted(iterations=20), ""),
+    ],
+)
+def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None:
+    asked = read_instruction(text)
+    assert asked == Instruction(command=Command.CONTINUE, extension=extension, words=words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "continue -5 iterations",
+        "continue +1e999 iterations",
+        "continue +nan steps",
+        "continue +0 steps",
+        "continue 20",
+        "continue with 2 minutes timeouts",
+        "continue +inf hours",
+    ],
+)
+def test_what_is_no_amount_grants_nothing_and_is_told_to_the_agent(text: str) -> None:
+    asked = read_instruction(text)
+    assert asked.command is Command.CONTINUE
+    assert asked.extension == Extension()
+    assert asked.words
+
+
+def test_a_huge_amount_is_cut() -> None:
+    asked = read_instruction("+999999999999999999999 iterations +$99999999999 +9999999999 hours")
+    assert asked.extension == MOST
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["continue", "stop", "extend", "+", "$", "50", "1,000", "1e9", "-3", "nan", "∞", "٣",
+         "iterations", "more", "hours", "min", "and", "with", ",", ".", "\n", " ", "please",
+         "the run", "s", "m"]
+    ),
+    max_size=40,
+).map(" ".join)  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=300), WORDS))
+def test_reading_is_total_and_bounded(text: str) -> None:
+    asked = read_instruction(text)
+    extension = asked.extension
+    assert 0 <= extension.iterations <= MOST.iterations
+    assert 0 <= extension.budget <= MOST.budget and math.isfinite(extension.budget)
+    assert 0 <= extension.time <= MOST.time and math.isfinite(extension.time)
+    assert len(asked.words) <= len(text)
+    if asked.command is not Command.CONTINUE:
+        assert extension == Extension()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text", ["continue " + " " * 100_000, "+1 " * 50_000, "stop" + " it" * 50_000, "1," * 60_000]
+)
+def test_a_hostile_text_costs_little(text: str) -> None:
+    read_instruction(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update",
+        "update the branch",
+        "please update this PR",
+        "rebase onto main",
+        "can you rebase this, please?",
+        "merge main into this branch",
+        "bring this pull request up to date with the base branch",
+        "resolve the merge conflicts",
+        "fix the conflicts with main!",
+        "/update",
+    ],
+)
+def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text: str) -> None:
+    expected = Command.UPDATE
+    assert read_instruction(text, pull_request=True).command is expected
+    if not text.startswith("/"):
+        assert read_instruction(text).command is Command.FIX, "an issue has no branch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update the README",
+        "update main.py",
+        "update it with tests",
+        "update the branch and fix the tests",
+        "fix conflict handling",
+        "resolve conflicts in foo.py",
+        "merge this PR",
+        "rebase the parser's error positions",
+    ],
+)
+def test_what_says_more_than_an_update_is_work(text: str) -> None:
+    asked = read_instruction(text, pull_request=True)
+    assert (asked.command, asked.words) == (Command.FIX, text)
+
+
+@pytest.mark.parametrize("text", ["publish", "publish again", "try to publish it.", "/publish"])
+def test_publishing_is_tried_again_when_that_is_all_that_is_said(text: str) -> None:
+    assert read_instruction(text).command is Command.PUBLISH
+    assert read_instruction("publish the docs").command is Command.FIX

@@ -1,0 +1,207 @@
+"""What a dispatch asks for, by its inputs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
+from resolver.github.events.ignored import MalformedEvent
+from resolver.models.run import Command, Trigger, TriggerKind
+from tests.github.events.events import Payload, example, parsed, reason, started
+
+AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+ARRIVAL = DispatchSource("123", AT)
+
+
+def by_hand(**inputs: Any) -> Payload:
+    return example("workflow_dispatch") | {"inputs": inputs}
+
+
+def by_program(**given: Any) -> Payload:
+    payload = example("repository_dispatch", "on-demand-test")
+    return payload | {"action": "agent", "client_payload": given}
+
+
+BOTH = [("workflow_dispatch", by_hand), ("repository_dispatch", by_program)]
+
+
+@pytest.mark.parametrize(("name", "made"), BOTH)
+def test_it_says_what_a_comment_would(name: str, made: Any) -> None:
+    payload = made(issue="12", instruction="fix the sign, please")
+    found = started(name, payload, arrival=ARRIVAL)
+    assert (found.kind, found.command) == (TriggerKind.DISPATCHED, Command.FIX)
+    assert (found.number, found.instruction) == (12, "fix the sign, please")
+    assert found.actor.login == payload["sender"]["login"]
+    assert (found.key, found.at) == (f"{name}:123", AT)
+    assert found.snapshot is None
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "left"),
+    [
+        ("review for leaks", Command.REVIEW, "for leaks"),
+        ("why is this so?", Command.QUESTION, "why is this so?"),
+        ("continue", Command.CONTINUE, ""),
+        ("update the branch", Command.UPDATE, ""),
+        ("publish", Command.PUBLISH, ""),
+        ("@agent please fix", Command.FIX, "please fix"),
+        ("", Command.FIX, ""),
+    ],
+)
+def test_its_words_are_read_like_those_after_a_mention(
+    words: str, command: Command, left: str
+) -> None:
+    payload = by_hand(issue="12", instruction=words)
+    found = started("workflow_dispatch", payload, arrival=ARRIVAL)
+    assert found.command is command
+    assert left in found.instruction
+
+
+def test_an_agent_can_be_named() -> None:
+    payload = by_hand(issue="3", agent="release-notes", instruction="since=v1.2")
+    found = started("workflow_dispatch", payload, arrival=ARRIVAL)
+    assert (found.named, found.instruction) == ("release-notes", "since=v1.2")
+    found = started("workflow_dispatch", by_hand(issue="3", agent="/review"), arrival=ARRIVAL)
+    assert found.command is Command.REVIEW
+
+
+@pytest.mark.parametrize("number", [12, "12", " #12 "])
+def test_a_number_is_one_however_it_comes(number: Any) -> None:
+    assert started("repository_dispatch", by_program(issue=number), arrival=ARRIVAL).number == 12
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"issue": "x"},
+        {"issue": "0"},
+        {"issue": "-1"},
+        {"issue": "1" * 21},
+        {"issue": True},
+        {"issue": 1.5},
+        {"issue": [3]},
+        {"issue": {"number": 3}},
+        {"instruction": "fix"},
+        {"issue": "3", "agent": "../x"},
+        {"issue": "3", "agent": "a b"},
+        {"issue": "3", "instruction": "stop"},
+        {"issue": "3", "instruction": "approve"},
+        {"issue": "3", "instruction": "help"},
+    ],
+)
+@pytest.mark.parametrize(("name", "made"), BOTH)
+def test_what_is_wrong_is_named(name: str, made: Any, given: dict[str, Any]) -> None:
+    told = reason(name, made(**given), arrival=ARRIVAL)
+    assert any(word in told for word in ("issue", "agent", "in a comment"))
+
+
+def test_a_dispatch_of_another_type_is_not_for_us() -> None:
+    payload = by_program(issue=3) | {"action": "deploy"}
+    assert "another type" in reason("repository_dispatch", payload, arrival=ARRIVAL)
+    assert not asks_for_sweep("repository_dispatch", payload | {"client_payload": {}})
+
+
+def test_a_server_leaves_workflows_to_their_jobs() -> None:
+    assert "job that it starts" in reason("workflow_dispatch", by_hand(issue="3"))
+
+
+def test_bots_dispatch_nothing_unless_they_are_on_the_list() -> None:
+    payload = by_program(issue=3)
+    payload["sender"] |= {"login": "deploy[bot]", "type": "Bot"}
+    assert "isn't a person" in reason("repository_dispatch", payload, arrival=ARRIVAL)
+    started("repository_dispatch", payload, arrival=ARRIVAL, allowed_users=["deploy[bot]"])
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "sweeps"),
+    [
+        ("schedule", {"schedule": "17 3 * * *"}, True),
+        ("workflow_dispatch", {"inputs": None}, True),
+        ("workflow_dispatch", {"inputs": {"issue": "", "instruction": " ", "agent": ""}}, True),
+        ("workflow_dispatch", {"inputs": {"issue": "", "sweep-issues": "3"}}, True),
+        ("workflow_dispatch", {"inputs": {"dry": "yes"}}, False),
+        ("workflow_dispatch", {"inputs": {"issue": "3"}}, False),
+        ("workflow_dispatch", {"inputs": {"instruction": "fix"}}, False),
+        ("workflow_dispatch", {"inputs": {"issue": "1" * 99}}, False),
+        ("repository_dispatch", {"action": "agent"}, True),
+        ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}, False),
+        ("repository_dispatch", {"action": "agent", "client_payload": {}}, True),
+        ("repository_dispatch", {"action": "agent", "client_payload": []}, False),
+        ("repository_dispatch", {"action": "agent", "client_payload": {"sweep_total": 1}}, True),
+        ("workflow_dispatch", {"inputs": 3}, False),
+        ("issues", {"inputs": None}, False),
+    ],
+)
+def test_a_schedule_and_a_dispatch_that_names_nothing_are_a_sweep(
+    name: str, payload: Payload, sweeps: bool
+) -> None:
+    assert asks_for_sweep(name, payload) is sweeps
+
+
+MISTAKES: list[Any] = [
+    {"issue": {"number": 1}},
+    {"isue": "1"},
+    {"number": 1},
+    {"number": 1, "instruction": ""},
+    {"issue": None},
+    {"issue": ["1"]},
+    {"issue": True},
+    {"issue": 1.0},
+    {"issue": "abc"},
+    {"issue": "", "instruction": "fix"},
+    {"agent": "review"},
+    {"issue": 3, "instruction": ["fix"]},
+    ["1"],
+    True,
+    1.0,
+]
+
+
+@pytest.mark.parametrize("given", MISTAKES, ids=str)
+@pytest.mark.parametrize(("name", "made"), BOTH)
+def test_a_mistake_in_a_dispatch_is_neither_a_sweep_nor_nothing(
+    name: str, made: Any, given: Any
+) -> None:
+    payload = made() | {"inputs" if name == "workflow_dispatch" else "client_payload": given}
+    assert not asks_for_sweep(name, payload)
+    assert isinstance(parsed(name, payload, arrival=ARRIVAL), MalformedEvent)
+
+
+def test_what_is_said_without_an_issue_is_named() -> None:
+    told = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
+    assert told == "the dispatch names no `issue`, but says 'isue', 'number'"
+    told = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
+    assert told == "the input `issue` is no number of an issue: None"
+
+
+def test_an_input_that_is_null_beside_an_issue_is_not_given() -> None:
+    payload = by_program(issue=3, instruction=None, agent=None)
+    assert started("repository_dispatch", payload, arrival=ARRIVAL).number == 3
+
+
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | st.text(max_size=9)
+
+
+@settings(deadline=None)
+@given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
+def test_only_what_says_nothing_is_a_sweep_whatever_a_program_sends(said: Any) -> None:
+    payload = by_program() | {"client_payload": said}
+    found = parsed("repository_dispatch", payload, arrival=ARRIVAL)
+    if asks_for_sweep("repository_dispatch", payload):
+        assert said is None or all(
+            isinstance(value, str) and not value.strip() for value in said.values()
+        )
+    elif isinstance(found, Trigger):
+        assert isinstance(said["issue"], str | int) and found.number
+    else:
+        assert isinstance(found, MalformedEvent)
+        assert len(found.reason) < 1000 and found.reason.isprintable()

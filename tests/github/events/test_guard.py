@@ -1,0 +1,177 @@
+"""What the guard decides: ceilings of a day, and how long bots may answer each other."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from resolver.github.events.quota_decision import (
+    QuotaBound,
+    QuotaExceeded,
+    QuotaGranted,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
+from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
+from tests.github.events.ledgers import NOW, a_refusal, a_run, ended, key, ledger
+
+YESTERDAY = NOW - timedelta(days=1)
+
+
+def asked(number: int = 99, **more: Any) -> QuotaRequest:
+    given = {"thread": 12, "user": "ada", "bot": False, "wanted": 5.0, **more}
+    return QuotaRequest(key=key(number), **given)
+
+
+def refused(known: QuotaLedger, ceilings: QuotaLimits, **more: Any) -> QuotaExceeded:
+    decision = decide_quota(known, asked(**more), ceilings, NOW)
+    assert isinstance(decision, QuotaExceeded)
+    return decision
+
+
+def admitted(
+    known: QuotaLedger, ceilings: QuotaLimits, number: int = 99, **more: Any
+) -> QuotaGranted:
+    decision = decide_quota(known, asked(number, **more), ceilings, NOW)
+    assert isinstance(decision, QuotaGranted)
+    return decision
+
+
+def test_without_ceilings_everything_is_admitted() -> None:
+    many = ledger(*(ended(n, cost=100.0) for n in range(50)))
+    assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, left=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "other"),
+    [
+        (QuotaLimits(thread=QuotaBound(runs=2)), {"thread": 13}),
+        (QuotaLimits(user=QuotaBound(runs=2)), {"user": "zoe"}),
+    ],
+)
+def test_runs_are_counted_by_thread_and_by_account(
+    ceilings: QuotaLimits, other: dict[str, Any]
+) -> None:
+    known = ledger(ended(1), a_run(2))
+    assert "has had 2 runs today, of the 2 it may have" in refused(known, ceilings).what
+    assert admitted(known, ceilings, **other)
+
+
+def test_runs_are_counted_by_repository() -> None:
+    known = ledger(ended(1, thread=1, user="a"), ended(2, thread=2, user="b"))
+    found = refused(known, QuotaLimits(repository=QuotaBound(runs=2)))
+    assert found.ceiling == "repository"
+    assert "`max_runs_per_repository_day`" in found.next_step
+
+
+def test_it_says_from_when_on_to_ask_again() -> None:
+    found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
+    assert "Ask again from 2026-11-22 on (00:00 UTC)" in found.next_step
+    assert found.until == NOW.replace(day=22, hour=0, minute=0)
+
+
+def test_another_day_counts_for_itself() -> None:
+    assert admitted(ledger(ended(1, at=YESTERDAY)), QuotaLimits(thread=QuotaBound(runs=1)))
+
+
+def test_a_run_of_yesterday_that_is_at_work_counts() -> None:
+    known = ledger(a_run(1, at=YESTERDAY, until=NOW + timedelta(minutes=1)))
+    assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)))
+
+
+def test_a_request_that_is_begun_again_is_not_counted_as_another_run() -> None:
+    assert admitted(ledger(ended(99)), QuotaLimits(thread=QuotaBound(runs=1)))
+
+
+def test_what_a_request_has_cost_before_counts_when_it_is_begun_again() -> None:
+    known = ledger(ended(99, cost=1.0))
+    assert admitted(known, QuotaLimits(thread=QuotaBound(cost=1.5))).reserve == pytest.approx(0.5)
+    assert refused(known, QuotaLimits(thread=QuotaBound(cost=1.0))).ceiling == "thread"
+
+
+def test_money_is_set_aside_for_runs_at_work() -> None:
+    ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
+    assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, left=3.0)
+    found = refused(ledger(a_run(1), a_run(2)), ceilings)
+    assert "come to $10.00 today ($10.00 of it is set aside for runs at work)" in found.what
+    assert "or when the runs at work have ended" in found.next_step
+
+
+def test_a_run_that_never_came_back_counts_with_what_was_set_aside_until_its_time_is_over() -> None:
+    ceilings = QuotaLimits(thread=QuotaBound(cost=5.0))
+    lost = a_run(1, at=NOW - timedelta(hours=3), until=NOW + timedelta(minutes=1))
+    assert refused(ledger(lost), ceilings)
+    over = lost.model_copy(update={"until": NOW})
+    assert admitted(ledger(over), ceilings).left == 5.0
+
+
+def test_the_least_of_what_the_ceilings_leave_is_left() -> None:
+    ceilings = QuotaLimits(QuotaBound(cost=10.0), QuotaBound(cost=4.0), QuotaBound(cost=50.0))
+    assert admitted(ledger(ended(1, cost=1.0)), ceilings) == QuotaGranted(reserve=3.0, left=3.0)
+
+
+def test_who_sits_at_the_terminal_has_no_ceiling_of_their_own() -> None:
+    known = ledger(ended(1, user=""), ended(2, user=""))
+    assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")
+    assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)), user="")
+
+
+def test_a_thread_is_told_once_a_day() -> None:
+    ceilings = QuotaLimits(thread=QuotaBound(runs=1))
+    known = ledger(ended(1))
+    assert refused(known, ceilings).first
+    assert not refused(replace(known, refusals=(a_refusal(2),)), ceilings).first
+    assert refused(replace(known, refusals=(a_refusal(2, thread=13),)), ceilings).first
+    assert refused(replace(known, refusals=(a_refusal(2, at=YESTERDAY),)), ceilings).first
+    assert refused(replace(known, refusals=(a_refusal(99),)), ceilings).first  # delivered again
+
+
+def by_bots(*numbers: int, at: int = 0) -> tuple[LedgerRun, ...]:
+    return tuple(
+        ended(n, user="ci[bot]", bot=True, at=NOW - timedelta(minutes=60 - at - n)) for n in numbers
+    )
+
+
+CHAIN = QuotaLimits(chain=3)
+BOT: dict[str, Any] = {"user": "ci[bot]", "bot": True}
+
+
+def test_bots_that_answer_each_other_are_stopped() -> None:
+    assert admitted(ledger(*by_bots(1, 2)), CHAIN, **BOT)
+    found = refused(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT)
+    assert found.ceiling == "chain"
+    assert "bots and I have answered each other 3 times here" in found.what
+    assert "person's comment on this thread lets it go on" in found.next_step
+
+
+def test_the_words_of_ours_on_the_thread_count_where_the_ledger_knows_nothing() -> None:
+    assert refused(QuotaLedger(), CHAIN, **BOT, exchanges=3).ceiling == "chain"
+
+
+def test_a_persons_word_ends_the_chain() -> None:
+    known = ledger(*by_bots(1, 2, 3))
+    assert admitted(known, CHAIN, **BOT, since=NOW)
+    assert refused(known, CHAIN, **BOT, since=YESTERDAY)
+
+
+def test_a_run_that_a_person_started_ends_the_chain() -> None:
+    person = ended(4, at=NOW - timedelta(minutes=10))
+    assert admitted(ledger(*by_bots(1, 2, 3), person), CHAIN, **BOT)
+
+
+def test_a_chain_on_another_thread_is_another() -> None:
+    assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT, thread=13)
+
+
+def test_a_person_is_no_link_of_a_chain() -> None:
+    assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, exchanges=9)
+
+
+def test_without_a_ledger_that_can_be_read_people_are_let_in_and_bots_are_not() -> None:
+    unknown = QuotaLedger(readable=False)
+    assert admitted(unknown, CHAIN)
+    found = refused(unknown, CHAIN, **BOT)
+    assert found.ceiling == "unreadable"
+    assert "can't be read" in found.what

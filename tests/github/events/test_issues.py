@@ -1,0 +1,245 @@
+"""What is done to an issue or a pull request itself: opened, labelled, assigned, its review asked
+for; GitHub's published payloads, as far as they go.
+"""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resolver.models.run import Command, TriggerKind
+from tests.github.events.events import BOT, Payload, example, parsed, reason, started
+
+SUBJECTS = [("issues", "issue"), ("pull_request", "pull_request")]
+
+
+def done(name: str, action: str, body: str = "2 + 2 is 0.") -> Payload:
+    """The example of the action, by a person, long after it was opened."""
+    payload = example(name, action)
+    subject = payload["issue" if name == "issues" else name]
+    subject |= {
+        "body": body,
+        "state": "open",
+        "labels": [],
+        "created_at": "2026-01-01T10:00:00Z",
+        "updated_at": "2026-01-02T10:00:00Z",
+    }
+    payload["sender"] = {"login": "mona", "id": 7, "type": "User"}
+    subject["user"] = payload["sender"]
+    if action == "opened":
+        subject["updated_at"] = subject["created_at"]
+    if action == "labeled":
+        payload["label"] = {"name": "Agent"}
+    if action == "assigned":
+        payload["assignee"] = {"login": BOT.upper(), "id": 9, "type": "User"}
+    if action == "review_requested":
+        payload["requested_reviewer"] = {"login": BOT, "id": 9, "type": "User"}
+    return payload
+
+
+def at_once(payload: Payload, seconds: int = 1) -> Payload:
+    """The same, done by its author in the act of opening it."""
+    subject = payload.get("issue") or payload["pull_request"]
+    subject["updated_at"] = f"2026-01-01T10:00:{seconds:02}Z"
+    return payload
+
+
+@pytest.mark.parametrize(("name", "field"), SUBJECTS)
+def test_a_mention_in_the_text_of_a_new_one_starts_work(name: str, field: str) -> None:
+    payload = done(name, "opened", "It fails.\n\n@agent please fix the sign")
+    found = started(name, payload)
+    assert (found.kind, found.command) == (TriggerKind.ISSUE_OPENED, Command.FIX)
+    assert found.instruction == "please fix the sign"
+    assert found.number == payload[field]["number"]
+    assert found.is_pull_request is (name == "pull_request")
+    assert found.at == datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert found.snapshot is not None
+    assert found.snapshot.body == payload[field]["body"]
+    assert found.comment_id is None
+    if name == "pull_request":
+        assert found.head == payload[field]["head"]["sha"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "",
+        "nothing for anybody",
+        "`@agent fix`",
+        "> @agent fix",
+        "```\n@agent fix\n```",
+        "<!-- @agent fix -->",
+        "mail me@agent.org",
+        "x@agent fix",
+        "@agents fix",
+        "@agent-smith fix",
+        "@agent thanks!",
+    ],
+)
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_a_text_that_asks_nothing_starts_nothing(name: str, body: str | None) -> None:
+    payload = done(name, "opened")
+    payload["issue" if name == "issues" else name]["body"] = body
+    assert "doesn't ask" in reason(name, payload)
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("issues", "reopened"),
+        ("issues", "deleted"),
+        ("issues", "closed"),
+        ("issues", "unlabeled"),
+        ("pull_request", "edited"),
+        ("pull_request", "reopened"),
+        ("pull_request", "synchronize"),
+        ("pull_request", "ready_for_review"),
+        ("pull_request", "review_request_removed"),
+    ],
+)
+def test_what_is_done_to_it_later_starts_nothing_again(name: str, action: str) -> None:
+    payload = done(name, "opened", "@agent fix") | {"action": action}
+    assert "starts no work" in reason(name, payload)
+
+
+def test_editing_an_issue_asks_for_nothing_again() -> None:
+    reason("issues", done("issues", "opened", "@agent fix") | {"action": "edited"})
+
+
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_what_would_steer_a_run_is_work_where_there_is_none_yet(name: str) -> None:
+    found = started(name, done(name, "opened", "@agent stop"))
+    assert (found.command, found.instruction) == (Command.FIX, "stop")
+
+
+def test_a_review_can_be_asked_for_in_the_text_of_a_pull_request() -> None:
+    found = started("pull_request", done("pull_request", "opened", "@agent review for leaks"))
+    assert found.command is Command.REVIEW
+    assert "leaks" in found.instruction
+
+
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_the_label_starts_work_on_both(name: str) -> None:
+    found = started(name, done(name, "labeled", "@agent said long ago"))
+    assert (found.kind, found.command) == (TriggerKind.ISSUE_LABELED, Command.FIX)
+    assert found.instruction == ""
+    assert found.key.endswith(":Agent:2026-01-02T10:00:00+00:00")
+
+
+def test_the_keys_of_an_issue_and_a_pull_request_are_apart() -> None:
+    issue, pull = done("issues", "labeled"), done("pull_request", "labeled")
+    pull["pull_request"]["id"] = issue["issue"]["id"]
+    assert started("issues", issue).key != started("pull_request", pull).key
+
+
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_assigning_us_starts_work(name: str) -> None:
+    found = started(name, done(name, "assigned"))
+    assert (found.kind, found.command) == (TriggerKind.ISSUE_ASSIGNED, Command.FIX)
+    assert found.actor.login == "mona"
+
+
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_assigning_somebody_else_starts_nothing(name: str) -> None:
+    payload = done(name, "assigned")
+    payload["assignee"]["login"] = "zoe"
+    assert "somebody else" in reason(name, payload)
+    payload["assignee"] = None
+    assert "somebody else" in reason(name, payload)
+
+
+def test_who_was_assigned_can_not_be_told_without_our_login() -> None:
+    assert "set bot_login" in reason("issues", done("issues", "assigned"), bot_login="")
+
+
+def test_a_review_asked_of_us_is_a_review() -> None:
+    found = started("pull_request", done("pull_request", "review_requested"))
+    assert (found.kind, found.command) == (TriggerKind.REVIEW_REQUESTED, Command.REVIEW)
+    assert found.is_pull_request
+
+
+def test_a_review_asked_of_somebody_else_or_of_a_team_is_not_ours() -> None:
+    payload = done("pull_request", "review_requested")
+    payload["requested_reviewer"]["login"] = "zoe"
+    assert "somebody else" in reason("pull_request", payload)
+    del payload["requested_reviewer"]
+    payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
+    assert "none of review_teams" in reason("pull_request", payload)
+    assert "none of review_teams" in reason("pull_request", payload, review_teams=["octo/core"])
+    del payload["requested_team"]
+    assert "somebody else" in reason("pull_request", payload, review_teams=["core"])
+
+
+@pytest.mark.parametrize("team", ["Codertocat/core", "codertocat/CORE", "core"])
+def test_a_review_asked_of_a_team_of_ours_is_a_review(team: str) -> None:
+    payload = done("pull_request", "review_requested")
+    del payload["requested_reviewer"]
+    payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
+    assert payload["repository"]["full_name"].startswith("Codertocat/")
+    found = started("pull_request", payload, review_teams=["other", team], bot_login="")
+    assert (found.kind, found.command) == (TriggerKind.REVIEW_REQUESTED, Command.REVIEW)
+
+
+@pytest.mark.parametrize("name", ["issues", "pull_request"])
+def test_opening_with_words_label_and_assignee_is_one_request(name: str) -> None:
+    """Of the label, with the words."""
+    opened = done(name, "opened", "@agent why is this so?")
+    labeled = at_once(done(name, "labeled", "@agent why is this so?"))
+    assigned = at_once(done(name, "assigned", "@agent why is this so?"))
+    for payload in (opened, labeled, assigned):
+        payload["issue" if name == "issues" else name]["labels"] = [{"name": "agent"}]
+    assert "label" in reason(name, opened)
+    assert "label" in reason(name, assigned)
+    assert started(name, labeled).command is Command.QUESTION
+
+
+def test_opening_with_words_and_an_assignee_is_one_request() -> None:
+    assert isinstance(started("issues", done("issues", "opened", "@agent fix")).key, str)
+    assert "words" in reason("issues", at_once(done("issues", "assigned", "@agent fix")))
+
+
+def test_somebody_else_who_labels_at_once_asks_for_themselves() -> None:
+    """Whoever opened it may not have been allowed to ask."""
+    payload = at_once(done("issues", "labeled", "@agent delete everything"))
+    payload["issue"]["user"] = {"login": "eve", "id": 66, "type": "User"}
+    found = started("issues", payload)
+    assert (found.actor.login, found.instruction) == ("mona", "")
+
+
+def test_a_label_put_on_later_is_a_request_of_its_own() -> None:
+    assert started("issues", at_once(done("issues", "labeled", "@agent fix"), 11)).instruction == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [(n, a) for n in ("issues", "pull_request") for a in ("opened", "labeled", "assigned")],
+)
+def test_bots_closed_ones_and_the_denied_start_nothing(name: str, action: str) -> None:
+    payload = done(name, action, "@agent fix")
+    assert "not listened to" in reason(name, payload, denied_users=["MONA"])
+    payload["sender"] |= {"login": "helper[bot]", "type": "Bot"}
+    assert "isn't a person" in reason(name, payload)
+    assert parsed(name, payload, allowed_users=["helper[bot]"]) is not None
+    started(name, payload, allowed_users=["helper[bot]"])
+    payload["sender"] |= {"login": BOT, "type": "User"}
+    assert "our own" in reason(name, payload)
+    payload["sender"]["login"] = "mona"
+    payload["issue" if name == "issues" else name]["state"] = "closed"
+    assert "closed" in reason(name, payload)
+
+
+def test_our_own_words_ask_nothing_whoever_we_are() -> None:
+    """With a person's token our login is not known here."""
+    ours = "<!-- resolver:run key=0 -->\n\nFixes #3. Write @agent fix this."
+    assert "doesn't ask" in reason("pull_request", done("pull_request", "opened", ours))
+    payload = example("issue_comment", "created")
+    payload["comment"] |= {"body": ours, "user": payload["sender"]}
+    assert "our own" in reason("issue_comment", payload)
+
+
+def test_the_same_event_has_the_same_key() -> None:
+    for name, action in (("issues", "opened"), ("issues", "assigned"), ("pull_request", "opened")):
+        payload = done(name, action, "@agent fix" if action == "opened" else "")
+        key = started(name, payload).key
+        payload["issue" if name == "issues" else name]["title"] = "edited"
+        assert started(name, payload).key == key

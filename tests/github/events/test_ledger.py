@@ -1,0 +1,193 @@
+"""The ledger as text: what is kept, what is summed up, and what is no entry."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.quota_decision import (
+    QuotaBound,
+    QuotaExceeded,
+    QuotaLimits,
+    QuotaRequest,
+    decide_quota,
+)
+from resolver.github.events.quota_ledger import (
+    KEPT_DAYS,
+    KEPT_SUMS,
+    MOST_BYTES,
+    MOST_RUNS,
+    LedgerDay,
+    LedgerPlace,
+    QuotaLedger,
+    normalize_login,
+    read_ledger,
+    serialize_ledger,
+)
+from tests.github.events.ledgers import NOW, a_refusal, a_run, ended, key, ledger
+
+LINE = json.loads(serialize_ledger(ledger(a_run(1)), NOW))
+
+
+def line(**changes: Any) -> bytes:
+    return json.dumps({**LINE, **changes}).encode() + b"\n"
+
+
+def test_what_is_written_is_read_again() -> None:
+    whole = QuotaLedger(
+        runs=(ended(1), a_run(2, unpriced=3, stop_by="mona", opened=4, job=77)),
+        refusals=(a_refusal(3),),
+        days=(LedgerDay(day="2026-11-02", runs=5, cost=1.25),),
+        place=LedgerPlace(number=5, until=NOW),
+    )
+    assert read_ledger(serialize_ledger(whole, NOW), NOW) == whole
+
+
+def test_an_empty_ledger_is_one() -> None:
+    assert read_ledger(b"", NOW) == QuotaLedger()
+    assert read_ledger(b"\n\n", NOW) == QuotaLedger()
+
+
+def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
+    assert [run.cost for run in read_ledger(line(cost=1) + line(cost=2), NOW).runs] == [2]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"not json\n",
+        b'"a word"\n',
+        b"[]\n",
+        b"{}\n",
+        b"\xff\xfe\n",
+        b"[" * 1000 + b"\n",
+        line(kind="coup"),
+        line(cost=-1),
+        line(reserved=-5.0),
+        line(reserved="NaN"),
+        line(cost=1e300),
+        b'{"kind":"run","cost":NaN}\n',
+        line(key="short"),
+        line(run="../../etc/passwd"),
+        line(user="@everyone"),
+        line(user="a](https://evil.example)"),
+        line(stop_by="<b>"),
+        line(ending="<img src=x>"),
+        line(thread=-1),
+        line(job="77/../../x"),
+        line(at="2026-13-41T00:00:00Z"),
+        line(at="2026-11-21T12:30:00"),
+        line(at=(NOW + timedelta(days=2)).isoformat(), until=(NOW + timedelta(days=3)).isoformat()),
+        line(at="0001-01-01T00:00:00+14:00"),
+        line(until=(NOW + timedelta(days=400)).isoformat()),
+        line(until="9999-12-31T23:59:59-14:00"),
+        line(user="a" * 3000),
+    ],
+)
+def test_a_line_that_is_no_entry_is_set_aside_and_the_others_count(damaged: bytes) -> None:
+    found = read_ledger(damaged + line(key=key(7)), NOW)
+    assert [run.key for run in found.runs] == [key(7)]
+    assert found.damaged == 1
+    assert found.readable
+
+
+def test_a_ledger_of_garbage_alone_can_not_be_read() -> None:
+    assert not read_ledger(b"garbage\n", NOW).readable
+    assert not read_ledger(b"x" * (MOST_BYTES + 1), NOW).readable
+
+
+def test_fields_of_a_newer_version_do_no_harm() -> None:
+    assert read_ledger(line(colour="blue"), NOW).damaged == 0
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_make_reading_fail(data: bytes) -> None:
+    found = read_ledger(data, NOW)
+    assert read_ledger(serialize_ledger(found, NOW), NOW).damaged == 0
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(LINE)), JSON, max_size=3))
+def test_no_field_of_a_line_makes_room_where_there_is_none(changes: dict[str, Any]) -> None:
+    """Whatever a line says, it neither fails nor takes away what another run has used."""
+    data = line(**changes) + line(key=key(8), thread=12, user="zoe")
+    ceilings = QuotaLimits(thread=QuotaBound(runs=1))
+    asked = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, wanted=5.0)
+    found = read_ledger(data, NOW)
+    assert isinstance(decide_quota(found, asked, ceilings, NOW), QuotaExceeded)
+    assert serialize_ledger(found, NOW)
+
+
+def test_days_that_are_over_become_sums() -> None:
+    old = NOW - timedelta(days=KEPT_DAYS + 1)
+    whole = QuotaLedger(
+        runs=(ended(1, at=old), ended(2, at=old, unpriced=1), ended(3)),
+        refusals=(a_refusal(4, at=old), a_refusal(5)),
+        days=(LedgerDay(day="2026-11-13", runs=1, cost=1.0),),
+    )
+    found = read_ledger(serialize_ledger(whole, NOW), NOW)
+    assert [run.key for run in found.runs] == [key(3)]
+    assert [each.key for each in found.refusals] == [key(5)]
+    assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
+
+
+def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> None:
+    whole = QuotaLedger(
+        runs=(ended(3), a_run(4)),
+        refusals=(a_refusal(5),),
+        days=(
+            LedgerDay(day="2026-11-02", runs=3, cost=2.0),
+            LedgerDay(day="2026-10-31", runs=9, cost=9.0),
+        ),
+    )
+    month = whole.sums("2026-11")
+    assert (month.runs, month.cost, month.refused) == (5, 2.5, 1)
+    today = whole.sums("2026-11-21")
+    assert (today.runs, today.cost, today.refused) == (2, 0.5, 1)
+
+
+def test_old_sums_go() -> None:
+    old = NOW - timedelta(days=KEPT_SUMS + 1)
+    whole = QuotaLedger(days=(LedgerDay(day=f"{old:%Y-%m-%d}", runs=1, cost=1.0),))
+    assert serialize_ledger(whole, NOW) == b""
+
+
+def test_its_size_is_bounded() -> None:
+    runs = tuple(
+        a_run(number, at=NOW - timedelta(seconds=MOST_RUNS + 10 - number), user="a" * 39)
+        for number in range(MOST_RUNS + 10)
+    )
+    data = serialize_ledger(QuotaLedger(runs=runs), NOW)
+    assert len(data) < MOST_BYTES
+    found = read_ledger(data, NOW)
+    assert len(found.runs) == MOST_RUNS
+    assert found.sums("2026-11-21").runs == MOST_RUNS + 10
+
+
+def test_a_hostile_sum_does_not_grow_out_of_its_bounds() -> None:
+    old = NOW - timedelta(days=KEPT_DAYS + 1)
+    most = LedgerDay(day=f"{old:%Y-%m-%d}", runs=10**15, cost=1_000_000.0, unpriced=10**15)
+    whole = QuotaLedger(runs=(ended(1, at=old, unpriced=10**15, cost=1_000_000.0),), days=(most,))
+    assert read_ledger(serialize_ledger(whole, NOW), NOW).days == (most,)
+
+
+def test_a_login_is_written_in_lower_case_and_never_more_than_a_login() -> None:
+    assert normalize_login("Mona") == "mona"
+    assert normalize_login("dependabot[bot]") == "dependabot[bot]"
+    assert normalize_login("") == ""
+
+
+@given(st.text(max_size=80))
+def test_any_login_can_be_booked(login: str) -> None:
+    booked = replace(ledger(ended(1, user=normalize_login(login))))
+    assert read_ledger(serialize_ledger(booked, NOW), NOW) == booked

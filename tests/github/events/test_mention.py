@@ -1,0 +1,200 @@
+"""A mention counts only where a person wrote it to ask for something."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.github.events.mention import find_instruction
+
+
+@pytest.mark.parametrize(
+    ("body", "instruction"),
+    [
+        ("@agent fix this", "fix this"),
+        ("@Agent, please fix", "please fix"),
+        ("**@agent** go", "go"),
+        ("please look (@agent)", "please look ("),
+        ("fix it @agent", "fix it"),
+        ("> a quote\n\n@agent do it", "do it"),
+        ("`@agent` is how; @agent yes", "yes"),
+        ("- @agent in a list", "in a list"),
+        ("@agent run\n```\ncode\n```", "run\n```\ncode\n```"),
+        ("Hi @agent: fix <!-- hidden -->now", "fix now"),
+        ("@agent", ""),
+        ("Thanks @agent.", "Thanks"),
+        ("\u201c@agent fix\u201d", "fix\u201d"),
+        ("你好，@agent 请修复", "请修复"),
+        ("@agent请修复", "请修复"),
+        ("你好@agent，请修复", "请修复"),
+        ("（@agent please fix）", "please fix）"),
+        (".@agent fix", "fix"),
+        ("👋@agent fix", "fix"),
+        ("@agent👍 fix", "👍 fix"),
+        ("Done…@agent fix", "fix"),
+        ("hi<br>@agent fix", "fix"),
+        ("<sub>@agent fix</sub>", "fix</sub>"),
+        ("a|@agent fix", "fix"),
+        ("`code`@agent fix", "fix"),
+        ("![picture](u)@agent fix", "fix"),
+        ("#@agent fix", "fix"),
+        ("cc @agent—fix it", "fix it"),
+        ('<a name="top">\n\n@agent fix', "fix"),
+        ('<a name="top">here\n\n@agent fix', "fix"),
+        ('<a id="top"></a>@agent fix', "fix"),
+        ('<img style="display:none" src="x">@agent fix', "fix"),
+        ("@agent[bot] fix", "fix"),
+        ("@agent[bot]", ""),
+        ("@agent。", ""),
+        ("这是为什么，@agent？", "这是为什么?"),
+    ],
+)
+def test_a_real_mention_gives_what_follows(body: str, instruction: str) -> None:
+    assert find_instruction(body, "@agent") == instruction
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no mention",
+        "`@agent` fix",
+        "``a ` @agent``",
+        "```\n@agent fix\n```",
+        "~~~\n@agent fix",
+        "    @agent fix",
+        "> @agent fix",
+        "> quoted\n@agent lazy continuation",
+        "- > @agent fix",
+        "[@agent](http://example.com)",
+        "[x](http://example.com/@agent)",
+        '[x](http://example.com "@agent fix")',
+        "![@agent fix](a.png)",
+        "https://example.com/@agent",
+        "https://example.com/?q=(@agent",
+        "<https://example.com/@agent>",
+        "mail@agent.io",
+        "@agent.io",
+        "@agentic",
+        "@agent-x @agent_x @agent/team @agent's",
+        "@agent-smith",
+        "@agent/team",
+        "@agents",
+        "me@agent.org",
+        "me@agent",
+        "0@agent fix",
+        "node_modules/@agent fix",
+        "<a href='u'>\n\n@agent fix",
+        "<details><a name='x'></a>\n\n@agent fix\n\n</details>",
+        "<details><b>x</b> </a> @agent fix",
+        "<b hidden>@agent fix</b>",
+        "a@agent b",
+        "@@agent",
+        "<!-- @agent fix -->",
+        "<!-- \n\n@agent fix",
+        "<div hidden>\n\n@agent fix\n\n</div>",
+        "<details>\n\n@agent fix\n\n</details>",
+        "<blockquote>\n\n@agent fix\n\n</blockquote>",
+        "<code>@agent fix</code>",
+        "~~@agent fix~~",
+        "[x]: http://example.com '@agent'",
+        "[^1]: @agent fix",
+        "@\u200bagent fix",
+        "&#64;agent fix",
+    ],
+)
+def test_what_only_looks_like_a_mention_is_none(body: str) -> None:
+    assert find_instruction(body, "@agent") is None
+
+
+def test_another_word_can_be_the_mention() -> None:
+    assert find_instruction("/fix it", "/fix") == "it"
+    assert find_instruction("http://x/fix it", "/fix") is None
+    assert find_instruction("./fix it", "/fix") is None
+
+
+def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
+    hostile = "![" * 20_000
+    found = find_instruction(f"@agent fix this {hostile}", "@agent")
+    assert found is not None and found.startswith("fix this")
+    assert find_instruction(f"{hostile} @agent fix this", "@agent") is None
+
+
+@pytest.mark.deep
+def test_one_long_word_of_mentions_takes_no_minutes() -> None:
+    """Anybody can write it, and it is read before anybody is asked who they are."""
+    begun = time.process_time()
+    assert find_instruction("@agent" * 10_000, "@agent") is None
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "**_" * 21_600,
+        "|".join("a" * 16_000) + "\n" + "|".join("-" * 16_000) + "\n",
+        "|".join("a" * 400) + "\n" + "|".join("-" * 400) + "\n" + "|\n" * 31_000,
+        "|a\n--\n" + "a\n" * 32_000,
+        "*a\n" * 21_000,
+    ],
+    ids=["emphasis", "a wide table", "short rows", "a long table", "lines"],
+)
+@pytest.mark.parametrize("comment", ["{}\n\n@agent fix this", "@agent fix this\n\n{}"])
+def test_a_comment_of_any_make_is_read_in_little_time(comment: str, hostile: str) -> None:
+    begun = time.process_time()
+    find_instruction(comment.format(hostile), "@agent")
+    assert time.process_time() - begun < 2
+
+
+def test_a_mention_below_a_table_of_a_persons_size_is_found() -> None:
+    rows = "|a|b|\n|-|-|\n" + "|1|2|\n" * 500
+    assert find_instruction(f"{rows}\n@agent fix this", "@agent") == "fix this"
+
+
+PIECES = [
+    "@agent",
+    "`",
+    "```",
+    "\n",
+    "\n\n",
+    "> ",
+    "<!--",
+    "-->",
+    "[",
+    "](u)",
+    " ",
+    "a",
+    "<b>",
+    "\ue000",
+    "0\ue001",
+    "    ",
+    "~~",
+    "*",
+]
+
+
+@given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!\ue000\ue001", codec="utf-8"))
+@settings(deadline=None)
+def test_a_sign_that_no_login_has_ends_one_on_both_sides(sign: str) -> None:
+    if re.fullmatch("[A-Za-z0-9]", sign):
+        assert find_instruction(f"Hi {sign}@agent fix", "@agent") is None
+        assert find_instruction(f"Hi @agent{sign} fix", "@agent") is None
+    else:
+        assert find_instruction(f"Hi {sign}@agent fix", "@agent") == "fix"
+        assert (find_instruction(f"Hi @agent{sign} fix", "@agent") or "").endswith("fix")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_any_soup_gives_an_answer_that_is_part_of_it(soup: str) -> None:
+    found = find_instruction(soup, "@agent")
+    assert found is None or found == "" or "@agent" in soup
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_nothing_inside_a_fence_is_a_mention(soup: str) -> None:
+    inside = soup.replace("```", "")
+    assert find_instruction(f"~~~~\n{inside}\n~~~~", "@agent") is None

@@ -1,0 +1,228 @@
+"""Events become triggers, or the reason why not; keys depend on the event alone."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import parse_github_event
+from resolver.models.run import Command, Snapshot, Trigger, TriggerKind
+from tests.parts.published import WEBHOOK_EXAMPLES, require
+
+Payload = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def examples() -> dict[str, list[Payload]]:
+    """GitHub's published example payloads by event."""
+    events = json.loads(require(WEBHOOK_EXAMPLES).read_bytes())
+    return {event["name"]: event["examples"] for event in events}
+
+
+@pytest.fixture
+def comment(examples: dict[str, list[Payload]]) -> Payload:
+    found = copy.deepcopy(next(e for e in examples["issue_comment"] if e["action"] == "created"))
+    found["comment"]["body"] = "Thanks. @agent please fix this"
+    return found
+
+
+@pytest.fixture
+def labeled(examples: dict[str, list[Payload]]) -> Payload:
+    found = copy.deepcopy(next(e for e in examples["issues"] if e["action"] == "labeled"))
+    found["label"] = {**found.get("label", {}), "name": "agent"}
+    return found
+
+
+def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
+    values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": "resolver[bot]"}
+    return parse_github_event(name, payload, **{**values, **changes})
+
+
+def reason(name: str, payload: Payload, **changes: Any) -> str:
+    found = parsed(name, payload, **changes)
+    assert isinstance(found, IgnoredEvent)
+    return found.reason
+
+
+def test_a_mention_in_a_new_comment_starts_work(comment: Payload) -> None:
+    found = parsed("issue_comment", comment)
+    assert isinstance(found, Trigger)
+    assert found.kind is TriggerKind.ISSUE_COMMENT
+    assert found.key == f"issue_comment:{comment['comment']['id']}"
+    assert found.repository == "Codertocat/Hello-World"
+    assert found.number == 1
+    assert found.instruction == "please fix this"
+    assert found.actor.login == "Codertocat"
+    assert found.at == datetime(2019, 5, 15, 15, 20, 21, tzinfo=UTC)
+    assert found.comment_id == comment["comment"]["id"]
+    assert not found.is_pull_request
+    assert found.snapshot == Snapshot(
+        title="Spelling error in the README file",
+        body="It looks like you accidently spelled 'commit' with two 't's.",
+        author="Codertocat",
+        labels=("bug",),
+        milestone="v1.0",
+        assignees=("Codertocat",),
+    )
+
+
+def test_the_label_starts_work(labeled: Payload) -> None:
+    found = parsed("issues", labeled)
+    assert isinstance(found, Trigger)
+    assert found.kind is TriggerKind.ISSUE_LABELED
+    assert found.at == datetime(2019, 5, 15, 15, 20, 18, tzinfo=UTC)
+    assert found.key == f"labeled:{labeled['issue']['id']}:agent:2019-05-15T15:20:18+00:00"
+    assert found.comment_id is None
+
+
+def test_all_published_payloads_are_understood(examples: dict[str, list[Payload]]) -> None:
+    for name, payloads in examples.items():
+        for payload in payloads:
+            found = parsed(name, payload)
+            assert isinstance(found, IgnoredEvent)
+            assert "payload isn't one" not in found.reason
+
+
+def test_the_same_event_has_the_same_key_and_another_has_another(comment: Payload) -> None:
+    again = copy.deepcopy(comment)
+    again["issue"]["title"] = "edited meanwhile"
+    first, second = parsed("issue_comment", comment), parsed("issue_comment", again)
+    again["comment"]["id"] += 1
+    third = parsed("issue_comment", again)
+    assert isinstance(first, Trigger)
+    assert isinstance(second, Trigger)
+    assert isinstance(third, Trigger)
+    assert first.key == second.key != third.key
+
+
+def test_a_comment_on_a_pull_request_is_known(comment: Payload) -> None:
+    comment["issue"]["pull_request"] = {"url": "https://api.github.com/x"}
+    found = parsed("issue_comment", comment)
+    assert isinstance(found, Trigger)
+    assert found.is_pull_request
+
+
+def test_a_slash_in_a_comment_names_an_agent_or_a_task(comment: Payload) -> None:
+    comment["comment"]["body"] = "@agent /release-notes since=v1.2"
+    trigger = parsed("issue_comment", comment)
+    assert isinstance(trigger, Trigger)
+    assert (trigger.command, trigger.named) == (Command.FIX, "release-notes")
+    assert trigger.instruction == "since=v1.2"
+
+
+@pytest.mark.parametrize("on_pull_request", [True, False])
+def test_a_review_is_asked_for_on_a_pull_request_only(
+    comment: Payload, on_pull_request: bool
+) -> None:
+    comment["comment"]["body"] = "@agent review for bugs"
+    if on_pull_request:
+        comment["issue"]["pull_request"] = {"url": "https://api.github.com/x"}
+    trigger = parsed("issue_comment", comment)
+    assert isinstance(trigger, Trigger)
+    assert trigger.command is (Command.REVIEW if on_pull_request else Command.FIX)
+
+
+@pytest.mark.parametrize("body", ["@agent thanks!", "Thank you, @agent!", "@agent LGTM"])
+def test_thanks_start_no_work(comment: Payload, body: str) -> None:
+    comment["comment"]["body"] = body
+    assert reason("issue_comment", comment) == "the comment asks for nothing"
+
+
+@pytest.mark.parametrize("action", ["edited", "deleted"])
+def test_only_a_new_comment_counts(comment: Payload, action: str) -> None:
+    comment["action"] = action
+    assert action in reason("issue_comment", comment)
+
+
+def test_our_own_comment_is_not_listened_to(comment: Payload) -> None:
+    for account in (comment["comment"]["user"], comment["sender"]):
+        account["login"] = "Resolver[bot]"
+    assert reason("issue_comment", comment, allowed_users=("resolver[bot]",)) == "it's our own"
+
+
+def test_a_bot_is_not_listened_to_unless_it_is_on_the_list(comment: Payload) -> None:
+    for account in (comment["comment"]["user"], comment["sender"]):
+        account.update(login="evil[bot]", type="Bot")
+    assert "isn't a person" in reason("issue_comment", comment)
+    assert isinstance(parsed("issue_comment", comment, allowed_users=("Evil[bot]",)), Trigger)
+
+
+def test_a_bot_that_labels_is_not_listened_to(labeled: Payload) -> None:
+    labeled["sender"].update(login="evil[bot]", type="Bot")
+    assert "isn't a person" in reason("issues", labeled)
+
+
+def test_somebody_elses_words_are_not_the_senders(comment: Payload) -> None:
+    comment["sender"]["id"] += 1
+    assert "author" in reason("issue_comment", comment)
+
+
+def test_a_deleted_author_asks_for_nothing(comment: Payload) -> None:
+    comment["comment"]["user"] = None
+    assert "author" in reason("issue_comment", comment)
+
+
+@pytest.mark.parametrize("name", ["agents", "bug", ""])
+def test_another_label_starts_nothing(labeled: Payload, name: str) -> None:
+    labeled["label"]["name"] = name
+    assert "the label isn't" in reason("issues", labeled)
+
+
+def test_a_label_on_a_closed_issue_starts_nothing(labeled: Payload) -> None:
+    labeled["issue"]["state"] = "closed"
+    assert "closed" in reason("issues", labeled)
+
+
+@pytest.mark.parametrize("name", ["push", "pull_request_target", "schedule", "", "issues\n"])
+def test_other_events_start_nothing(comment: Payload, name: str) -> None:
+    assert "start no work" in reason(name, comment)
+
+
+@pytest.mark.parametrize(
+    "path", ["action", "issue", "issue.number", "comment", "comment.created_at", "sender.id"]
+)
+def test_a_payload_without_a_field_is_ignored_with_its_name(comment: Payload, path: str) -> None:
+    *parents, last = path.split(".")
+    where = comment
+    for parent in parents:
+        where = where[parent]
+    del where[last]
+    assert path in reason("issue_comment", comment)
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, "", "soon"]
+)
+def test_a_moment_that_is_none_is_ignored(comment: Payload, moment: object) -> None:
+    comment["comment"]["created_at"] = moment
+    assert "created_at" in reason("issue_comment", comment)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b/c", "a", "a/b\n", "a b/c", "https://evil/a/b"])
+def test_a_repository_name_that_is_none_is_ignored(comment: Payload, name: str) -> None:
+    comment["repository"]["full_name"] = name
+    assert "full_name" in reason("issue_comment", comment)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["action", "issue", "comment", "sender", "repository", "id", "label"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(st.sampled_from(["issues", "issue_comment"]), st.dictionaries(st.text(max_size=7), JSON))
+def test_any_json_object_gets_an_answer(name: str, payload: Payload) -> None:
+    assert isinstance(parsed(name, payload), IgnoredEvent)

@@ -1,0 +1,71 @@
+"""Which words after a mention are a question about the code."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.commands import Instruction, read_instruction
+from resolver.models.run import Command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why does add() subtract?",
+        "Where is the cache filled?",
+        "what's the difference between a.py and b.py?",
+        "is src/a.py used at all?",
+        "how is v1.2 parsed?",
+        "explain how the cache works",
+        "can you explain why this fails?",
+        "could you please tell me where the timeout is set?",
+        "explain what add() does to numbers.",
+    ],
+)
+def test_one_sentence_that_asks_is_a_question(text: str) -> None:
+    assert read_instruction(text) == Instruction(command=Command.QUESTION, words=text)
+
+
+@pytest.mark.parametrize("text", ["/ask explain the cache", "Question: explain the cache"])
+def test_what_is_named_a_question_is_one(text: str) -> None:
+    asked = Instruction(command=Command.QUESTION, words="explain the cache")
+    assert read_instruction(text) == asked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why is it slow? Fix it",
+        "it is slow. why is it so?",
+        "why is it slow?\nfix it, ok?",
+        "can you fix this?",
+        "what do you need to fix this?",
+        "why don't we drop this?",
+        "how about a test?",
+        "is it possible to add a flag?",
+        "what a mess",
+        "explain how to install it in the README",
+        "explain why it fails and fix it",
+        "explain why it fails. Then fix it",
+        "explain the flags",
+        "tell me what you would change, then change it",
+        "whatever breaks here?",
+        "question:",
+        "questions in the FAQ are wrong",
+        "",
+    ],
+)
+def test_when_in_doubt_it_is_work(text: str) -> None:
+    assert read_instruction(text) == Instruction(words=text)
+
+
+@given(st.text(), st.text())
+def test_a_wish_after_a_question_is_never_lost(question: str, wish: str) -> None:
+    asked = read_instruction(f"why {question}? {wish} please fix it")
+    assert asked.command is not Command.QUESTION
+
+
+@given(st.text(min_size=1).map(str.strip).filter(lambda text: text and text[0] not in ": \t"))
+def test_all_that_follows_ask_is_the_question(text: str) -> None:
+    asked = read_instruction(f"/ask {text}")
+    assert asked == Instruction(command=Command.QUESTION, words=text)

@@ -1,0 +1,163 @@
+"""Reviews and comments on the code become triggers, pinned to the commit that the event names."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.models.run import Command, Trigger, TriggerKind
+from tests.github.events.test_parse import Payload, parsed, reason
+from tests.parts.published import WEBHOOK_EXAMPLES, require
+
+COMMENT, REVIEW = "pull_request_review_comment", "pull_request_review"
+
+
+@pytest.fixture(scope="module")
+def examples() -> dict[str, list[Payload]]:
+    """GitHub's published example payloads by event."""
+    events = json.loads(require(WEBHOOK_EXAMPLES).read_bytes())
+    return {event["name"]: event["examples"] for event in events}
+
+
+def example(examples: dict[str, list[Payload]], name: str, action: str, body: str) -> Payload:
+    found = copy.deepcopy(next(e for e in examples[name] if e["action"] == action))
+    said = found["comment" if name == COMMENT else "review"]
+    said["body"] = body
+    said["user"] = found["sender"]
+    return found
+
+
+@pytest.fixture
+def comment(examples: dict[str, list[Payload]]) -> Payload:
+    return example(examples, COMMENT, "created", "Hm. @agent review, mostly this loop")
+
+
+@pytest.fixture
+def review(examples: dict[str, list[Payload]]) -> Payload:
+    return example(examples, REVIEW, "submitted", "@agent review")
+
+
+def test_a_comment_on_the_code_names_the_commit_that_was_seen(comment: Payload) -> None:
+    found = parsed(COMMENT, comment)
+    assert isinstance(found, Trigger)
+    assert (found.kind, found.command) == (TriggerKind.REVIEW_COMMENT, Command.REVIEW)
+    assert found.head == comment["pull_request"]["head"]["sha"]
+    assert found.review_id == comment["comment"]["pull_request_review_id"]
+    assert (found.number, found.is_pull_request) == (comment["pull_request"]["number"], True)
+    assert found.comment_id == comment["comment"]["id"]
+    assert "mostly this loop" in found.instruction
+    assert found.snapshot is not None
+    assert found.snapshot.title == comment["pull_request"]["title"]
+
+
+def test_a_comment_that_was_drafted_counts_from_when_others_saw_it(comment: Payload) -> None:
+    comment["comment"] |= {
+        "created_at": "2026-01-01T10:00:00Z",
+        "updated_at": "2026-01-01T10:05:00Z",
+    }
+    found = parsed(COMMENT, comment)
+    assert isinstance(found, Trigger)
+    assert found.at.isoformat() == "2026-01-01T10:05:00+00:00"
+
+
+def test_a_submitted_review_is_one_request(review: Payload) -> None:
+    found = parsed(REVIEW, review)
+    assert isinstance(found, Trigger)
+    assert (found.kind, found.command) == (TriggerKind.REVIEW_SUBMITTED, Command.REVIEW)
+    assert (found.key, found.review_id) == (f"review:{found.comment_id}", found.comment_id)
+    assert found.head == review["pull_request"]["head"]["sha"]
+
+
+def test_all_events_of_one_review_have_one_key(comment: Payload, review: Payload) -> None:
+    """GitHub sends one for the review, and one for each of its comments on lines."""
+    second = copy.deepcopy(comment)
+    second["comment"] |= {"id": comment["comment"]["id"] + 1, "body": "@agent and rename this"}
+    for each in (comment, second):
+        each["comment"]["pull_request_review_id"] = review["review"]["id"]
+    found = [parsed(COMMENT, comment), parsed(COMMENT, second), parsed(REVIEW, review)]
+    assert len({each.key for each in found if isinstance(each, Trigger)}) == 1
+    assert all(isinstance(each, Trigger) for each in found)
+
+
+def test_of_a_single_comment_only_its_own_event_asks(comment: Payload, review: Payload) -> None:
+    """GitHub makes a review around it, without a word."""
+    review["review"] |= {"body": None, "id": comment["comment"]["pull_request_review_id"]}
+    assert "don't mention" in reason(REVIEW, review)
+    assert isinstance(parsed(COMMENT, comment), Trigger)
+
+
+def test_a_comment_of_no_review_asks_for_itself(comment: Payload) -> None:
+    comment["comment"]["pull_request_review_id"] = None
+    found = parsed(COMMENT, comment)
+    assert isinstance(found, Trigger)
+    assert (found.key, found.review_id) == (f"review_comment:{found.comment_id}", None)
+
+
+def test_every_published_example_is_read_or_ignored(examples: dict[str, list[Payload]]) -> None:
+    for name in (COMMENT, REVIEW):
+        for payload in examples[name]:
+            assert isinstance(parsed(name, payload), Trigger | IgnoredEvent)
+
+
+@pytest.mark.parametrize("action", ["edited", "deleted", "dismissed"])
+def test_only_new_words_ask(comment: Payload, review: Payload, action: str) -> None:
+    assert "only a new one" in reason(COMMENT, comment | {"action": action})
+    assert "only a new one" in reason(REVIEW, review | {"action": action})
+
+
+@pytest.mark.parametrize("words", ["stop", "continue", "+50 iterations", "approve", "deny"])
+def test_what_steers_a_run_is_not_said_on_the_code(comment: Payload, words: str) -> None:
+    comment["comment"]["body"] = f"@agent {words}"
+    assert "in the conversation" in reason(COMMENT, comment)
+
+
+def test_thanks_on_the_code_start_no_work(comment: Payload, review: Payload) -> None:
+    comment["comment"]["body"] = review["review"]["body"] = "Thanks @agent!"
+    assert "nothing" in reason(COMMENT, comment)
+    assert "nothing" in reason(REVIEW, review)
+
+
+@pytest.mark.parametrize("body", [None, "", "`@agent review`", "> @agent review", "review it"])
+def test_what_mentions_nobody_asks_nothing(comment: Payload, body: str | None) -> None:
+    comment["comment"]["body"] = body
+    assert "don't mention" in reason(COMMENT, comment)
+
+
+def test_bots_ghosts_and_other_senders_ask_nothing(comment: Payload, review: Payload) -> None:
+    bot = {**comment["sender"], "login": "evil[bot]", "type": "Bot"}
+    comment["comment"]["user"] = comment["sender"] = bot
+    assert "isn't a person" in reason(COMMENT, comment)
+    review["review"]["user"] = None
+    assert "author" in reason(REVIEW, review)
+    review["review"]["user"] = {"login": "other", "id": 999, "type": "User"}
+    assert "author" in reason(REVIEW, review)
+
+
+@pytest.mark.parametrize("sha", ["", "main", "--upload-pack=x", "g" * 40, "a" * 41, None])
+def test_a_head_that_is_no_commit_is_no_payload(comment: Payload, sha: Any) -> None:
+    comment["pull_request"]["head"]["sha"] = sha
+    assert "payload isn't one" in reason(COMMENT, comment)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    payload=st.dictionaries(
+        st.sampled_from(["action", "comment", "review", "pull_request", "repository", "sender"]),
+        JSON,
+    )
+)
+def test_any_payload_is_read_or_ignored(payload: dict[str, Any]) -> None:
+    for name in (COMMENT, REVIEW):
+        assert isinstance(parsed(name, payload), IgnoredEvent)

@@ -1,0 +1,175 @@
+"""One submitted review is one request, whichever of its events came first."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from resolver.github.events.rounds import (
+    MOST_ASKED,
+    render_deferred_threads,
+    requested_threads,
+    whole_request,
+)
+from resolver.models.pull_request import AuthoredText, PastReview, PullRequestContext, ReviewThread
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from tests.github import reports
+from tests.github.events.test_parse import parsed
+
+EVENT = "pull_request_review_comment"
+REVIEW = 70
+MENTION = "@agent"
+
+
+def trigger(command: Command = Command.FIX, **changes: Any) -> Trigger:
+    values: dict[str, Any] = {
+        "kind": TriggerKind.REVIEW_COMMENT,
+        "command": command,
+        "is_pull_request": True,
+        "review_id": REVIEW,
+        "actor": Actor(login="mona", id=5),
+        "instruction": "whatever came first",
+    }
+    return reports.trigger(**{**values, **changes})
+
+
+def words(body: str, author: str = "mona", review: int | None = REVIEW) -> AuthoredText:
+    return AuthoredText(id=1, author=author, at=reports.WHEN, body=body, review=review)
+
+
+def thread(name: str, *comments: AuthoredText) -> ReviewThread:
+    return ReviewThread(id=name, path="a.py", line=3, comments=comments)
+
+
+def pull(*threads: ReviewThread, body: str = "", author: str = "mona") -> PullRequestContext:
+    said = AuthoredText(id=REVIEW, author=author, at=reports.WHEN, body=body)
+    reviews = (PastReview(state="COMMENTED", words=said),) if body else ()
+    return PullRequestContext(
+        number=9, head="a" * 40, base_branch="main", threads=threads, reviews=reviews
+    )
+
+
+def names(asked: Trigger, on: PullRequestContext) -> dict[str, str]:
+    return {each.label: each.thread.id for each in requested_threads(asked, on, MENTION)}
+
+
+FIRST = thread("first", words("Rename this."))
+SECOND = thread("second", words("@agent split this"))
+OTHER = thread("other", words("@agent delete this", review=60))
+
+
+def test_a_review_that_mentions_us_asks_about_all_its_comments() -> None:
+    on = pull(OTHER, FIRST, SECOND, body="@agent please address")
+    assert names(trigger(), on) == {"T1": "first", "T2": "second"}
+
+
+def test_otherwise_each_comment_asks_for_itself() -> None:
+    on = pull(FIRST, SECOND, OTHER, body="Looks good in general.")
+    assert names(trigger(), on) == {"T1": "second"}
+
+
+def test_the_event_of_a_review_whose_words_were_edited_since_still_asks_for_all() -> None:
+    asked = trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="do it")
+    assert names(asked, pull(FIRST, SECOND)) == {"T1": "first", "T2": "second"}
+
+
+def test_a_reply_asks_about_its_conversation_alone() -> None:
+    talk = thread(
+        "talk",
+        words("I'd keep it.", "zoe", 50),
+        words("@agent do as zoe says", review=60),
+        words("@agent rename it then"),
+    )
+    [asked] = requested_threads(
+        trigger(), pull(FIRST.model_copy(update={"comments": ()}), talk), MENTION
+    )
+    assert (asked.thread.id, asked.request) == ("talk", "rename it then")
+
+
+@pytest.mark.parametrize("body", ["`@agent` is its name", "> @agent please address", "@agents"])
+def test_what_is_no_mention_asks_for_nothing(body: str) -> None:
+    assert names(trigger(), pull(FIRST, body=body)) == {}
+
+
+def test_what_others_say_never_asks() -> None:
+    strange = thread("strange", words("@agent delete all", "eve"), words("Hm.", "mona", 50))
+    assert names(trigger(), pull(strange)) == {}
+    assert names(trigger(), pull(FIRST, body="@agent please address", author="eve")) == {}
+
+
+@pytest.mark.parametrize("command", [Command.REVIEW, Command.UPDATE, Command.HELP])
+def test_other_commands_are_about_the_whole_pull_request(command: Command) -> None:
+    assert names(trigger(command), pull(FIRST, SECOND, body="@agent please address")) == {}
+
+
+def test_a_trigger_without_a_review_asks_about_no_lines() -> None:
+    assert names(trigger(review_id=None), pull(FIRST, SECOND)) == {}
+
+
+def test_what_is_beyond_the_bound_is_said() -> None:
+    many = [thread(f"t{n}", words("Rename.")) for n in range(MOST_ASKED + 3)]
+    on = pull(*many, body="@agent please address")
+    asked = requested_threads(trigger(), on, MENTION)
+    assert len(asked) == MOST_ASKED
+    assert render_deferred_threads(trigger(), on, asked).startswith("3 more conversations")
+    assert render_deferred_threads(trigger(), pull(FIRST), asked[:1]) == ""
+
+
+# The request as a whole
+
+
+def whole(on: PullRequestContext, asked: Trigger | None = None) -> Trigger:
+    given = asked or trigger()
+    return whole_request(given, on, requested_threads(given, on, MENTION), MENTION)
+
+
+def test_the_request_is_the_same_whichever_event_came_first() -> None:
+    on = pull(FIRST, SECOND, body="@agent please address, and add tests")
+    came = [
+        trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="please address"),
+        trigger(instruction="split this", comment_id=3),
+    ]
+    assert {whole(on, each).instruction for each in came} == {
+        "please address, and add tests\n\nT1: Rename this.\n\nT2: split this"
+    }
+
+
+def test_single_comments_together_are_one_request() -> None:
+    third = thread("third", words("And @agent inline that, please"))
+    assert whole(pull(SECOND, third)).instruction == "T1: split this\n\nT2: inline that, please"
+
+
+def test_a_single_comment_is_asked_as_it_came() -> None:
+    assert whole(pull(SECOND)) == trigger()
+
+
+@pytest.mark.parametrize(
+    ("body", "comment", "command"),
+    [
+        ("@agent why so?", "Hm.", Command.QUESTION),
+        ("@agent why so?", "@agent rename this", Command.FIX),
+        ("@agent rename these", "@agent why is this here?", Command.FIX),
+    ],
+)
+def test_it_is_work_where_any_of_its_words_ask_for_work(
+    body: str, comment: str, command: Command
+) -> None:
+    on = pull(thread("one", words(comment)), body=body)
+    question = command is Command.QUESTION
+    for first in {Command.QUESTION, command if question else Command.FIX}:
+        assert whole(on, trigger(first)).command is command
+
+
+def test_a_real_event_leads_to_the_conversation_that_it_was_said_in(
+    webhook_examples: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    real = next(e for e in webhook_examples[EVENT] if e["action"] == "created")
+    event = copy.deepcopy(real)
+    event["comment"] |= {"body": "@agent rename this", "user": event["sender"]}
+    found = parsed(EVENT, event)
+    assert isinstance(found, Trigger)
+    review = event["comment"]["pull_request_review_id"]
+    assert (found.key, found.review_id) == (f"review:{review}", review)
+    mine = words("@agent rename this", event["sender"]["login"], review)
+    assert names(found, pull(FIRST, thread("mine", mine))) == {"T1": "mine"}

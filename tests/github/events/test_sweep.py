@@ -1,0 +1,171 @@
+"""When a labelled issue starts work later than its label event."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.context.labelled_issues import LabelledIssue, Labelling, LabellingAccount
+from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import parse_github_event
+from resolver.github.events.sweep import a_second_later, labelled_trigger
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Trigger
+from tests.parts.github import GitHubServer
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ISSUE = LabelledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
+LABELLING = Labelling(
+    label="agent",
+    by=LabellingAccount(login="mona", id=9),
+    at=AT,
+    edited_at=None,
+    is_open=True,
+    pull_request="",
+)
+REPOSITORY = "octo/calc"
+
+
+def trigger(labelling: Labelling | None = LABELLING, **more: object) -> Trigger | IgnoredEvent:
+    return labelled_trigger(ISSUE, labelling, repository=REPOSITORY, **more)  # type: ignore[arg-type]
+
+
+def reason(labelling: Labelling | None, **more: object) -> str:
+    found = trigger(labelling, **more)
+    assert isinstance(found, IgnoredEvent)
+    return found.reason
+
+
+@pytest.fixture
+def forge(github: GitHubServer) -> GitHubForge:
+    github.create_repository(REPOSITORY)
+    github.add_user("resolver-bot")
+    github.grant("resolver-bot", REPOSITORY, "write")
+    access = GitHubAccess(
+        token=github.token_for("resolver-bot", REPOSITORY),
+        api_url=github.api_url,
+        server_url=github.server_url,
+        graphql_url=github.graphql_url,
+        pause_between_writes=0.0,
+    )
+    return GitHubForge(access, REPOSITORY)
+
+
+def test_the_trigger_is_the_one_that_the_event_makes(
+    github: GitHubServer, forge: GitHubForge
+) -> None:
+    issue = github.create_issue(REPOSITORY, "A fault", "It is wrong.", author="zoe")
+    github.advance(3)
+    event = github.event_issue_labeled(issue, "agent", "mona")
+    from_event = parse_github_event("issues", event, mention="@agent", label="agent")
+    labelled = forge.labelled("agent")
+    [found] = labelled.oldest_first()
+    swept = labelled_trigger(found, labelled.labelling(found), repository=REPOSITORY)
+    assert isinstance(swept, Trigger) and isinstance(from_event, Trigger)
+    assert swept.snapshot is not None and from_event.snapshot is not None
+    seen = from_event.snapshot.model_copy(update={"labels": None})  # a list does not say them
+    assert swept == from_event.model_copy(update={"snapshot": seen})
+
+
+def test_the_moment_of_the_event_may_be_a_second_later() -> None:
+    first = trigger()
+    assert isinstance(first, Trigger)
+    second = a_second_later(first, ISSUE, LABELLING)
+    assert second.key == "labeled:77:agent:2026-01-02T03:04:06+00:00"
+    assert second == first.model_copy(update={"key": second.key, "at": AT + timedelta(seconds=1)})
+
+
+def test_what_is_edited_in_the_second_of_the_labelling_or_later_was_not_seen() -> None:
+    assert "label it again" in reason(replace(LABELLING, edited_at=AT))
+    assert "label it again" in reason(replace(LABELLING, edited_at=AT + timedelta(hours=1)))
+    earlier = replace(LABELLING, edited_at=AT - timedelta(seconds=1))
+    assert isinstance(trigger(earlier), Trigger)
+
+
+def test_labels_of_bots_and_of_our_own_account_are_not_followed() -> None:
+    bot = replace(LABELLING, by=LabellingAccount(login="helper[bot]", id=5, type="Bot"))
+    assert "isn't a person" in reason(bot)
+    assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
+    assert "it's our own" in reason(LABELLING, bot_login="Mona")
+    assert "no account" in reason(replace(LABELLING, by=None))
+
+
+def test_what_is_closed_unlabelled_or_in_work_is_left_alone() -> None:
+    assert "closed meanwhile" in reason(replace(LABELLING, is_open=False))
+    assert "taken off" in reason(None)
+    assert "open pull request" in reason(replace(LABELLING, pull_request="https://x/pull/1"))
+
+
+def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
+    github: GitHubServer, forge: GitHubForge
+) -> None:
+    first = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
+    closed = github.create_issue(REPOSITORY, "Two", author="zoe", labels=("agent",))
+    closed.state = "closed"
+    github.create_issue(REPOSITORY, "Three", author="zoe", labels=("other",))
+    github.commit(REPOSITORY, "topic", {"a": "b"})
+    github.add_label(github.create_pull(REPOSITORY, "topic"), "agent")
+    last = github.create_issue(REPOSITORY, "Five", None, author="zoe", labels=("Agent",))
+    found = forge.labelled("agent").oldest_first()
+    assert [issue.number for issue in found] == [first.number, last.number]
+    assert found[1].body == ""
+
+
+def test_more_than_a_page_is_listed(github: GitHubServer, forge: GitHubForge) -> None:
+    for number in range(101):
+        github.create_issue(REPOSITORY, f"{number}", author="zoe", labels=("agent",))
+    assert len(forge.labelled("agent").oldest_first()) == 101
+
+
+def test_the_last_labelling_counts(github: GitHubServer, forge: GitHubForge) -> None:
+    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent", "bug"))
+    labelled = forge.labelled("agent")
+    [found] = labelled.oldest_first()
+    github.remove_label(issue, "agent")
+    assert labelled.labelling(found) is None
+    github.edit_issue(issue, title="Renamed")
+    github.advance(60)
+    for _ in range(60):
+        github.add_label(issue, "agent", "mona")
+        github.remove_label(issue, "agent")
+    github.add_label(issue, "agent", "mona")
+    github.add_label(issue, "late", "zoe")
+    labelling = labelled.labelling(found)
+    assert labelling is not None
+    assert labelling.by is not None
+    assert labelling.by.login == "mona"
+    assert labelling.edited_at is not None
+    assert labelling.edited_at < labelling.at
+    assert labelling.is_open
+
+
+def test_a_rename_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
+    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
+    github.advance(5)
+    github.edit_issue(issue, title="Two")
+    labelled = forge.labelled("agent")
+    [found] = labelled.oldest_first()
+    labelling = labelled.labelling(found)
+    assert labelling is not None
+    assert labelling.edited_at is not None
+    assert labelling.edited_at > labelling.at
+
+
+def test_only_pull_requests_of_our_own_account_count_as_ours(
+    github: GitHubServer, forge: GitHubForge
+) -> None:
+    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
+    marker = f"<!-- resolver:run key={'0' * 40} ending=pull_request issue={issue.number} run=r -->"
+    github.commit(REPOSITORY, "agent/one", {"a": "b"})
+    github.create_pull(REPOSITORY, "agent/one", body=marker, author="zoe")
+    labelled = forge.labelled("agent")
+    [found] = labelled.oldest_first()
+    labelling = labelled.labelling(found)
+    assert labelling is not None
+    assert labelling.pull_request == ""
+    github.commit(REPOSITORY, "agent/two", {"a": "c"})
+    ours = github.create_pull(REPOSITORY, "agent/two", body=marker, author="resolver-bot")
+    labelling = forge.labelled("agent").labelling(found)
+    assert labelling is not None
+    assert labelling.pull_request.endswith(f"/pull/{ours.number}")

@@ -1,0 +1,98 @@
+"""Reports as a pipeline would make them, for the tests of this room."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from resolver.github.comments.report import Report
+from resolver.models.run import (
+    Actor,
+    CheckedCommand,
+    Evidence,
+    FileChange,
+    Outcome,
+    Patch,
+    RunState,
+    Task,
+    Tokens,
+    Trigger,
+    TriggerKind,
+)
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def trigger(**changes: Any) -> Trigger:
+    values: dict[str, Any] = {
+        "key": "issue_comment:77",
+        "kind": TriggerKind.ISSUE_COMMENT,
+        "repository": "octo/demo",
+        "number": 12,
+        "actor": Actor(login="alice", id=5),
+        "instruction": "fix it",
+        "at": WHEN,
+        "comment_id": 77,
+    }
+    return Trigger(**{**values, **changes})
+
+
+def task(asked: Trigger, **changes: Any) -> Task:
+    values: dict[str, Any] = {
+        "trigger": asked,
+        "title": "It breaks",
+        "body": "Please help",
+        "base_branch": "main",
+        "source": "https://github.com/octo/demo.git",
+    }
+    return Task(**{**values, **changes})
+
+
+def outcome(message: str = "Fixed the parser. It was broken.", **changes: Any) -> Outcome:
+    values: dict[str, Any] = {
+        "state": RunState.FINISHED,
+        "message": message,
+        "task_completed": True,
+        "iterations": 14,
+        "tokens": Tokens(input=1000, output=50),
+        "cost": 0.42,
+        "seconds": 192.0,
+    }
+    return Outcome(**{**values, **changes})
+
+
+def patch(*paths: str) -> Patch:
+    files = tuple(
+        FileChange(
+            path=path,
+            status="modified",
+            old_mode="100644",
+            new_mode="100644",
+            additions=3,
+            deletions=1,
+        )
+        for path in paths or ("a.py",)
+    )
+    return Patch(base="a" * 40, tree="b" * 40, commit="c" * 40, files=files)
+
+
+def evidence(*outputs: str) -> Evidence:
+    return Evidence(
+        commands=tuple(
+            CheckedCommand(command="pytest -q", exit_code=0, event_id=i, output_tail=output)
+            for i, output in enumerate(outputs or ("1 passed",))
+        )
+    )
+
+
+def report(**changes: Any) -> Report:
+    asked = changes.pop("trigger", None) or trigger()
+    values: dict[str, Any] = {
+        "trigger": asked,
+        "run": "run-1",
+        "model": "test/model",
+        "task": task(asked),
+        "outcome": outcome(),
+        "patch": patch(),
+        "evidence": evidence(),
+        "branch": "agent/12-it-breaks",
+    }
+    return Report(**{**values, **changes})

@@ -1,0 +1,74 @@
+"""Which lines can be titles: those that say what changed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.comments.change_title import is_about_the_work, says_what_changed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Add alpha()",
+        "Handle empty input in the parser",
+        "Fixed the parser",
+        "Makes the cache thread-safe",
+        "Let users pass a timeout",
+        "Return NotImplemented from __eq__",
+        "fix(parser): tabs at the line's end",
+        "api: drop the old endpoint",
+        "[docs] Name the new option",
+        "No longer crash on empty input",
+        "Don't strip trailing blanks",
+        "Correctly decode bytes in Header.fromstring",
+        "Wrote a guide to migrations",
+        "Test the lock before it is taken",
+    ],
+)
+def test_a_verb_of_change_and_what_it_changes_is_a_title(line: str) -> None:
+    assert says_what_changed(line, ["The lock is taken twice"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "All tests passed",
+        "I'm ready to submit",
+        "I am ready to submit",
+        "Done",
+        "Done with all of it",
+        "Let me verify",
+        "Let me verify the fix",
+        "Now I'll run the tests",
+        "Everything looks clean",
+        "The diff looks correct",
+        "It works as expected",
+        "Task completed successfully",
+        "The issue has been resolved",
+        "Ready for review",
+        "No changes needed",
+        "Verified the fix with a script",
+        "Verify the fix works",
+        "Run pytest on tests/a.py",
+        "Running the whole suite again",
+        "Correct. The header is kept",
+        "We have fixed the parser",
+        "Fix the issue",
+        "Fixed it",
+        "Make it work",
+        "Implemented the requested changes",
+        "Set does not override __eq__",
+        "Summary of changes",
+        "",
+        "...",
+    ],
+)
+def test_what_speaks_of_the_work_or_names_nothing_is_none(line: str) -> None:
+    assert not says_what_changed(line, ["The lock is taken twice"])
+
+
+@given(st.text())
+def test_any_line_gets_an_answer(line: str) -> None:
+    says_what_changed(line, [line])
+    is_about_the_work(line)

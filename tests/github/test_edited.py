@@ -1,0 +1,97 @@
+"""What people have edited in our pull requests is told from what we wrote."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.comments.edited import (
+    body_is_ours,
+    drafting_in,
+    room_below,
+    run_marker_of,
+    tells_of,
+    text_of,
+    title_is_ours,
+    with_drafting,
+    with_newest,
+    words_marker,
+)
+from resolver.github.comments.markers import ending_of, run_marker
+from resolver.github.comments.report import Ending
+from resolver.github.text.fit import MAX_BODY
+from resolver.trace.markdown import utf16_length
+
+MARKER = run_marker("key", Ending.PULL_REQUEST, 12, "run-1")
+LATER = run_marker("later", Ending.PULL_REQUEST, 12, "run-2")
+
+
+def body_of(title: str, text: str, *, draft: bool = False) -> str:
+    return f"{MARKER}\n{words_marker(title, text, draft=draft)}\n\n{text}\n"
+
+
+TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=200)
+
+
+@given(TEXTS, TEXTS)
+def test_what_we_wrote_is_ours_and_what_was_added_is_not(title: str, text: str) -> None:
+    body = body_of(title, text)
+    assert title_is_ours(title, body) and body_is_ours(body)
+    assert body_is_ours(body.replace("\n", "\r\n"))
+    assert not body_is_ours(f"{body}more")
+    assert not title_is_ours(f"{title}more", body)
+    assert drafting_in(body, is_draft=False) == ""
+    assert drafting_in(body_of(title, text, draft=True), is_draft=True) == "draft"
+
+
+@given(TEXTS)
+def test_a_text_without_our_mark_is_a_persons(text: str) -> None:
+    assert not body_is_ours(text) and not title_is_ours("", text)
+    assert drafting_in(text, is_draft=True) == drafting_in(text, is_draft=False) == "theirs"
+
+
+def test_who_has_changed_whether_it_is_a_draft_decides_from_then_on() -> None:
+    ready, draft = body_of("t", "x"), body_of("t", "x", draft=True)
+    assert drafting_in(ready, is_draft=True) == drafting_in(draft, is_draft=False) == "theirs"
+    assert with_drafting(ready, "draft") == draft and with_drafting(draft, "") == ready
+    theirs = with_drafting(draft, "theirs")
+    assert drafting_in(theirs, is_draft=True) == drafting_in(theirs, is_draft=False) == "theirs"
+    assert body_is_ours(theirs) and with_drafting("mine", "draft") == "mine"
+
+
+@given(TEXTS, TEXTS)
+def test_what_stands_above_the_newest_is_replaced(first: str, second: str) -> None:
+    first, second = f"1{first}1", f"2{second}2"
+    once = with_newest(body_of("t", "x"), LATER, "a", beside=True, run="r1", standing=first)
+    twice = with_newest(once, LATER, "b", beside=True, run="r2", standing=second)
+    assert tells_of(twice, "r1") and tells_of(twice, "r2") and not tells_of(twice, "r3")
+    assert first in once and second in twice and twice.count("resolver:standing") == 1
+    assert "resolver:standing" not in with_newest(twice, LATER, "c", beside=True)
+    assert run_marker_of(twice) == LATER and run_marker_of("mine") == ""
+
+
+def test_a_mark_further_down_means_nothing() -> None:
+    text = "theirs"
+    assert not body_is_ours(f"hello\n\n{body_of('t', text)}")
+    assert not body_is_ours(f"> {words_marker('t', text, draft=False)}\n\n{text}")
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_persons_text_stays_and_what_is_new_stands_once(
+    theirs: str, first: str, second: str
+) -> None:
+    theirs, first, second = f"T{theirs}T", f"1{first}1", f"2{second}2"
+    once = with_newest(body_of("t", theirs) + "edited", LATER, first)
+    twice = with_newest(once, LATER, second)
+    beside = with_newest(once, LATER, second, beside=True)
+    assert beside.count("resolver:newest") == 2 and first in beside and second in beside
+    assert text_of(twice).startswith(f"{theirs}\nedited")
+    assert twice.count("resolver:newest") == 1 and second in twice
+    assert ending_of(twice, "later") is Ending.PULL_REQUEST
+    assert not body_is_ours(twice) and title_is_ours("t", twice)
+    assert with_newest(twice, LATER, second) == twice
+
+
+@given(st.integers(min_value=0, max_value=3_000))
+def test_a_body_never_grows_over_the_limit(short_of: int) -> None:
+    theirs = "😀" * ((MAX_BODY - short_of) // 2 - 200)
+    body = with_newest(theirs, LATER, "x" * max(0, room_below(theirs)))
+    assert utf16_length(body) <= MAX_BODY and theirs in body

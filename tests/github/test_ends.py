@@ -1,0 +1,37 @@
+"""Of a thread that is too long the beginning and the end are kept, and the gap is counted."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.models.run import Comment
+from resolver.models.truncate import shorten_thread
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def thread(*sizes: int) -> tuple[Comment, ...]:
+    return tuple(
+        Comment(id=n, author="a", created_at=NOW, body="x" * size) for n, size in enumerate(sizes)
+    )
+
+
+def test_the_first_of_the_newest_says_how_many_are_missing() -> None:
+    told = shorten_thread(thread(*[10] * 20), 80)
+    assert [(c.id, c.skipped) for c in told] == [
+        (0, 0), (1, 0), (14, 12), (15, 0), (16, 0), (17, 0), (18, 0), (19, 0),
+    ]  # fmt: skip
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(0, 400), st.integers(0, 400))
+def test_whatever_the_thread_it_fits_and_none_is_lost_from_count(
+    sizes: list[int], room: int, less: int
+) -> None:
+    told = shorten_thread(thread(*sizes), room)
+    assert sum(len(c.body) for c in told) <= room or len(told) == len(sizes)
+    if told and told[-1].id == len(sizes) - 1:
+        assert len(told) + sum(c.skipped for c in told) == len(sizes)
+        again = shorten_thread(told, min(room, less))
+        if again and again[-1].id == len(sizes) - 1:
+            assert len(again) + sum(c.skipped for c in again) == len(sizes)

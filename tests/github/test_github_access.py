@@ -1,0 +1,169 @@
+"""One client: rate limits, trouble of the server, pages, and answers that are known already."""
+
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resolver.errors import ForgeError, UsageError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.failures import ServerTrouble
+from resolver.github.client.graphql import query_graphql
+from resolver.github.client.polled import PolledReader
+from resolver.github.github_forge import GitHubForge
+from tests.parts.github import GitHubServer
+
+NAME = "octo/demo"
+LIMITED = {"message": "API rate limit exceeded for user ID 1.", "documentation_url": "https://x"}
+
+
+@pytest.fixture
+def token(github: GitHubServer) -> str:
+    github.create_repository(NAME, {"README.md": "x\n"})
+    return github.token_for("octo", long=True)
+
+
+def access(github: GitHubServer, token: str, **changes: object) -> GitHubAccess:
+    values = {
+        "api_url": github.api_url,
+        "server_url": github.server_url,
+        "graphql_url": github.graphql_url,
+        "backoff": 0.02,
+        "pause_between_writes": 0.0,
+        **changes,
+    }
+    return GitHubAccess(token, **values)  # type: ignore[arg-type]
+
+
+def branches(github: GitHubServer, token: str, **changes: object) -> set[str]:
+    return GitHubForge(access(github, token, **changes), NAME).branches("")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_reading_is_tried_again_after_trouble(
+    github: GitHubServer, token: str, status: int
+) -> None:
+    github.fail_next("GET", "/matching-refs|/branches", status, times=2)
+    assert branches(github, token) == {"main"}
+
+
+def test_a_lost_connection_is_tried_again(github: GitHubServer, token: str) -> None:
+    github.cut_next("GET", ".", times=2)
+    assert branches(github, token) == {"main"}
+
+
+def test_it_is_given_up_after_so_many_attempts(github: GitHubServer, token: str) -> None:
+    github.fail_next("GET", ".", 502, times=99)
+    with pytest.raises(ServerTrouble, match="502"):
+        branches(github, token, attempts=3)
+    assert len(github.requests) == 4
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_primary_limit_is_waited_for_until_its_reset(
+    github: GitHubServer, token: str, status: int
+) -> None:
+    reset = int(time.time()) + 2
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
+    github.fail_next("GET", ".", status, headers, LIMITED)
+    assert branches(github, token) == {"main"}
+    assert time.time() >= reset
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_reset_beyond_the_bound_is_told_at_once(
+    github: GitHubServer, token: str, status: int
+) -> None:
+    reset = datetime.now(UTC) + timedelta(minutes=40)
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{reset.timestamp():.0f}"}
+    github.fail_next("GET", ".", status, headers, LIMITED, times=9)
+    with pytest.raises(ForgeError, match="rate limit is reached") as told:
+        branches(github, token)
+    assert f"after {reset:%H:%M}" in told.value.next_step
+    assert len(github.requests) == 1
+
+
+def test_a_secondary_limit_without_a_time_is_waited_for(github: GitHubServer, token: str) -> None:
+    body = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
+    github.fail_next("GET", ".", 403, {}, body)
+    assert branches(github, token, longest_wait=0.3) == {"main"}
+
+
+def test_a_long_wait_is_told_in_the_log(
+    github: GitHubServer, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    github.fail_next("GET", ".", 429, headers={"Retry-After": "5"})
+    with caplog.at_level(logging.WARNING, "resolver.github"):
+        branches(github, token)
+    assert "GitHub answered 429; trying again in 5 seconds" in caplog.text
+
+
+def test_a_refusal_for_another_reason_is_not_tried_again(github: GitHubServer, token: str) -> None:
+    github.fail_next("GET", ".", 403, {}, {"message": "No.", "documentation_url": "x"})
+    with pytest.raises(ForgeError, match="No"):
+        branches(github, token)
+    assert len(github.requests) == 1
+
+
+def test_a_query_is_tried_again_whatever_became_of_it(github: GitHubServer, token: str) -> None:
+    github.cut_next("POST", "/graphql$", after=True)
+    github.fail_next("POST", "/graphql$", 502)
+    found = query_graphql(access(github, token), "query { viewer { login } }", {})
+    assert found == {"viewer": {"login": "octo"}}
+
+
+def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
+    tip = github.repository(NAME).git.text("rev-parse", "main")
+    for number in range(205):
+        github.repository(NAME).git.git("update-ref", f"refs/heads/agent/{number}", tip)
+    assert len(GitHubForge(access(github, token), NAME).branches("agent/")) == 205
+    assert len(list(access(github, token).client().get_repo(NAME).get_branches())) == 206
+
+
+def test_what_is_unchanged_costs_nothing(github: GitHubServer, token: str) -> None:
+    polled = PolledReader(access(github, token).client().requester)
+    path, query = f"/repos/{NAME}/issues", {"per_page": 5}
+    first = polled.get(path, query)
+    again = polled.get(path, query)
+    assert (first.data, first.changed, again.data, again.changed) == ([], True, [], False)
+    github.create_issue(NAME, "new")
+    third = polled.get(path, query)
+    assert [issue["title"] for issue in third.data] == ["new"]
+    assert [each.status for each in github.requests] == [200, 304, 200]
+
+
+def test_other_questions_have_answers_of_their_own(github: GitHubServer, token: str) -> None:
+    polled = PolledReader(access(github, token).client().requester)
+    for size in range(1, 61):
+        polled.get(f"/repos/{NAME}/issues", {"per_page": size})
+    assert not polled.get(f"/repos/{NAME}/issues", {"per_page": 60}).changed
+    assert polled.get(f"/repos/{NAME}/issues", {"per_page": 1}).changed, "forgotten by now"
+
+
+def test_a_token_of_the_new_form_goes_whole(github: GitHubServer, token: str) -> None:
+    assert len(token) > 500
+    branches(github, token)
+    assert github.requests[-1].headers["authorization"] == f"Bearer {token}"
+
+
+def test_an_enterprise_server_is_asked_at_its_own_addresses(
+    github: GitHubServer, token: str
+) -> None:
+    forge = GitHubForge(access(github, token, api_url=f"{github.api_url}/"), NAME)
+    assert forge.whoami() == "octo"
+    assert all(each.kind == "rest" for each in github.requests)
+
+
+def test_an_empty_token_is_a_mistake_of_the_settings(github: GitHubServer) -> None:
+    with pytest.raises(UsageError, match="no GitHub token"):
+        access(github, "").client()
+
+
+def test_no_token_is_in_the_words_of_a_failure(github: GitHubServer, token: str) -> None:
+    said = {"message": f"bad {token} here", "documentation_url": "x"}
+    github.fail_next("GET", ".", 404, {}, said)
+    with pytest.raises(ForgeError) as told:
+        branches(github, token)
+    assert token[:40] not in str(told.value)
+    assert "[token]" in told.value.what

@@ -1,0 +1,310 @@
+"""Working as a GitHub App: a token for one repository, renewed in time, known to redactors."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from resolver.config.settings import Settings, load_settings
+from resolver.errors import ForgeError, UsageError
+from resolver.github.client.app import PERMISSIONS, InstallationTokens
+from resolver.github.github_forge import GitHubForge
+from resolver.runs.wiring.tokens import ForgeTokens, access_of
+from resolver.security.redaction import Redactor
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import App
+
+NAME, OTHER = "octo/demo", "evil/demo"
+
+
+@pytest.fixture
+def app(github: GitHubServer) -> App:
+    """An App on two repositories of one name."""
+    github.create_repository(NAME, {"README.md": "hello\n"}, private=True)
+    github.create_repository(OTHER, {"README.md": "other\n"}, private=True)
+    return github.add_app("our-agent", NAME, OTHER)
+
+
+@pytest.fixture
+def now(github: GitHubServer) -> Callable[[], datetime]:
+    return github.world.now
+
+
+@pytest.fixture
+def tokens(now: Callable[[], datetime]) -> ForgeTokens:
+    return ForgeTokens(now=now)
+
+
+def settings_for(github: GitHubServer, app: App, **changes: str) -> Settings:
+    return load_settings(
+        {},
+        {
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_APP_ID": str(app.id),
+            "RESOLVER_APP_PRIVATE_KEY": app.private_key,
+            **changes,
+        },
+    )
+
+
+def minted(github: GitHubServer) -> int:
+    return sum(each.path.endswith("/access_tokens") for each in github.requests)
+
+
+def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> InstallationTokens:
+    source = tokens.source(settings, repository)
+    assert isinstance(source, InstallationTokens)
+    return source
+
+
+def test_a_token_is_for_the_repository_and_what_a_run_needs(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    value = source_of(tokens, settings_for(github, app), NAME).token()
+    made = github.world.tokens[value]
+    assert made.repositories == frozenset({NAME})
+    assert made.permissions == {
+        name: level for name, level in PERMISSIONS.items() if name in app.permissions
+    } | {"checks": "read"}
+
+
+def test_the_client_id_does_as_well(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
+    settings = settings_for(github, app, RESOLVER_APP_ID=app.client_id)
+    assert source_of(tokens, settings, NAME).token().startswith("ghs_")
+
+
+def test_the_app_is_stronger_than_a_token(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    settings = settings_for(github, app, GITHUB_TOKEN="ghp_given")
+    assert source_of(tokens, settings, NAME).token() != "ghp_given"
+
+
+def test_a_token_is_asked_for_once(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
+    settings = settings_for(github, app)
+    forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
+    forge.branches("agent/")
+    forge.branches("agent/")
+    assert tokens.credential(settings, NAME.upper()) == tokens.credential(settings, NAME)
+    assert minted(github) == 1
+
+
+def test_a_token_is_renewed_before_it_ends(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    settings = settings_for(github, app)
+    forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
+    forge.branches("agent/")
+    first = tokens.credential(settings, NAME)
+    github.advance(44 * 60)
+    assert tokens.credential(settings, NAME) == first
+    github.advance(2 * 60)
+    assert tokens.credential(settings, NAME) != first
+    github.advance(50 * 60)  # the first has ended, and the second soon will
+    forge.branches("agent/")
+    assert minted(github) == 3
+    assert {each.status for each in github.requests} <= {200, 201}
+
+
+def test_where_none_can_be_made_the_older_token_is_used_as_long_as_it_is_good(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    first = source.token()
+    github.advance(46 * 60)
+    github.fail_next("POST", "/access_tokens$", 422, times=2)
+    assert (source.token(), source.token(), minted(github)) == (first, first, 2)
+    github.advance(61)
+    assert (source.token(), minted(github)) == (first, 3), "tried again, in vain"
+    github.advance(61)
+    assert source.token() != first
+    github.advance(59 * 60)
+    github.fail_next("POST", "/access_tokens$", 422)
+    with pytest.raises(ForgeError, match="could not get a token"):
+        source.token()
+
+
+def test_who_has_a_good_token_does_not_wait_for_the_next(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    first = source.token()
+    github.advance(46 * 60)
+    github.slow_next("POST", "/access_tokens$", 4)
+    with ThreadPoolExecutor(1) as pool:
+        renewing = pool.submit(source.token)
+        time.sleep(0.5)
+        assert source.token() == first
+        assert not renewing.done()
+        assert renewing.result(30) != first
+
+
+def test_two_repositories_of_one_name_have_tokens_of_their_own(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    settings = settings_for(github, app)
+    ours, theirs = (source_of(tokens, settings, name) for name in (NAME, OTHER))
+    ours.token(), theirs.token()
+    assert github.world.tokens[ours.token()].repositories == frozenset({NAME})
+    assert github.world.tokens[theirs.token()].repositories == frozenset({OTHER})
+    for forge in (GitHubForge(access_of(settings, ours), OTHER),):
+        with pytest.raises(ForgeError, match="404"):
+            forge.branches("agent/")
+
+
+def test_a_token_is_known_before_it_is_used(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    redactor = Redactor((), tokens.minted)
+    settings = settings_for(github, app)
+    source = source_of(tokens, settings, NAME)
+    assert source.app.page().slug == "our-agent"
+    [signed] = tokens.minted.values
+    value = source.token()
+    assert len(value) > 500
+    for secret in (signed, value):
+        assert redactor.holds_secret(f"a {secret} b")
+        assert secret[100:140] not in redactor.redact_text(f"x {secret[100:140]} y")
+
+
+def test_the_private_key_is_a_secret_of_the_settings(github: GitHubServer, app: App) -> None:
+    settings = settings_for(github, app)
+    body = app.private_key.splitlines()[3]
+    assert Redactor(settings.secrets).redact_text(f"a {body} b") == "a [redacted] b"
+    assert body not in repr(settings)
+
+
+@pytest.mark.parametrize("form", ["one line", "file"])
+def test_the_key_comes_on_one_line_or_in_a_file(
+    github: GitHubServer, app: App, tokens: ForgeTokens, form: str, tmp_path_factory: object
+) -> None:
+    given = app.private_key.replace("\n", "\\n")
+    if form == "file":
+        path = github.world.root / "app.pem"
+        path.write_text(app.private_key)
+        given = str(path)
+    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=given)
+    assert app.private_key in settings.secrets
+    assert source_of(tokens, settings, NAME).token()
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("/no/such/file", "neither the text of a PEM file nor the path of one"),
+        ("~no-such-person/x", "neither the text of a PEM file nor the path of one"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", "can't be read"),
+    ],
+)
+def test_what_is_no_key_is_a_mistake_of_the_settings(
+    github: GitHubServer, app: App, tokens: ForgeTokens, key: str, told: str
+) -> None:
+    with pytest.raises(UsageError, match=told) as error:
+        tokens.source(settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=key), NAME)
+    assert "AAAA" not in str(error.value)
+
+
+def test_a_public_key_is_a_mistake_of_the_settings(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    private = load_pem_private_key(app.private_key.encode(), None)
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=public.decode())
+    with pytest.raises(UsageError, match="can't be read"):
+        tokens.source(settings, NAME)
+
+
+def test_a_token_without_an_end_is_told_without_it(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    github.fail_next("POST", "/access_tokens$", 201, body={"token": "ghs_not_known_yet"})
+    with pytest.raises(ForgeError, match="expires_at") as error:
+        source_of(tokens, settings_for(github, app), NAME).token()
+    assert "ghs_" not in error.value.what
+
+
+@pytest.mark.parametrize("left_out", ["RESOLVER_APP_ID", "RESOLVER_APP_PRIVATE_KEY"])
+def test_half_an_app_is_told(
+    github: GitHubServer, app: App, tokens: ForgeTokens, left_out: str
+) -> None:
+    with pytest.raises(UsageError, match=left_out.removeprefix("RESOLVER_").lower()):
+        tokens.source(settings_for(github, app, **{left_out: ""}), NAME)
+
+
+def test_another_apps_key_is_refused_in_words(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    other = github.add_app("another")
+    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=other.private_key)
+    with pytest.raises(ForgeError, match="401") as error:
+        source_of(tokens, settings, NAME).token()
+    assert "BEGIN" not in str(error.value)
+
+
+def test_a_repository_without_the_app_is_told(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    github.create_repository("octo/else", {"README.md": "x"})
+    with pytest.raises(ForgeError, match="not installed on octo/else") as error:
+        source_of(tokens, settings_for(github, app), "octo/else").token()
+    assert "install it" in error.value.next_step
+
+
+def test_a_suspended_installation_is_told(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    app.suspended = True
+    with pytest.raises(ForgeError, match="suspended"):
+        source_of(tokens, settings_for(github, app), NAME).token()
+
+
+def test_a_token_for_another_repository_is_not_used(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    other = source_of(tokens, settings_for(github, app), OTHER).token()
+    answer = next(e for e in github.requests if e.path.endswith("/access_tokens")).answer
+    assert answer is not None
+    github.fail_next("POST", "/access_tokens$", 201, body=answer.document)
+    with pytest.raises(ForgeError, match="other repositories than octo/demo"):
+        source.token()
+    assert all(other not in str(e.headers) for e in github.requests)
+
+
+@pytest.mark.parametrize("trouble", ["502", "cut"])
+def test_minting_is_tried_again(
+    github: GitHubServer, app: App, tokens: ForgeTokens, trouble: str
+) -> None:
+    if trouble == "cut":
+        github.cut_next("POST", "/access_tokens$", after=True)
+    else:
+        github.fail_next("POST", "/access_tokens$", 502)
+    assert source_of(tokens, settings_for(github, app), NAME).token()
+
+
+def test_the_app_knows_its_login(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
+    settings = settings_for(github, app)
+    forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
+    assert forge.whoami() == "our-agent[bot]"
+
+
+def test_what_has_ended_long_ago_is_forgotten(
+    github: GitHubServer, app: App, tokens: ForgeTokens
+) -> None:
+    source = source_of(tokens, settings_for(github, app), NAME)
+    first = source.token()
+    for _ in range(4):
+        github.advance(50 * 60)
+        source.token()
+    assert first not in tokens.minted.values
+    assert source.token() in tokens.minted.values
+    assert datetime.now(UTC) < github.world.now()

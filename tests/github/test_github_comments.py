@@ -1,0 +1,208 @@
+"""The comments of runs on a GitHub over a real socket: who closes what a killed run has left."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from resolver.github.comments.markers import (
+    ActiveRunMarker,
+    at_work_in,
+    at_work_marker,
+    ending_of,
+    is_of_run,
+)
+from resolver.github.comments.progress import RunProgress, progress_body
+from resolver.github.comments.report import Ending
+from resolver.models.check_history import CheckHistory, ObservedCheck
+from resolver.models.run import Command, PlanItem, TriggerKind
+from tests.github import reports
+from tests.github.test_github_publishing import issue, report_on, trigger_on
+from tests.github.test_github_reading import BOT, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+__all__ = ["issue"]
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def progress(issue: Issue, **changes: Any) -> RunProgress:
+    known = {
+        "trigger": trigger_on(issue),
+        "run": "20260102-030405-abcdef",
+        "since": NOW,
+        "until": NOW + timedelta(hours=4),
+        "job": "123.2",
+    }
+    return RunProgress(**{**known, **changes})
+
+
+def bodies(issue: Issue) -> list[str]:
+    return [c.body for c in issue.comments if c.author.login == BOT]
+
+
+def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
+    forge = forge_for(github)
+    apart = forge.apart()
+    told = apart.tell_progress(progress(issue), None)
+    assert apart.tell_progress(progress(issue, iterations=3, max_iterations=9), told) == told
+    [body] = bodies(issue)
+    assert "Work: 3 of at most 9 iterations" in body and "- [ ] Reproduce" in body
+    assert ending_of(body, trigger_on(issue).key) is None
+    assert forge.find_publication(trigger_on(issue)) is None
+    forge.comment(report_on(issue, told=told))
+    [body] = bodies(issue)
+    assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
+
+
+def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> None:
+    on_pull = trigger_on(issue).model_copy(update={"is_pull_request": True})
+    assert "Open a pull request" in progress_body(progress(issue))
+    body = progress_body(progress(issue, trigger=on_pull))
+    assert "Open a pull request" not in body and "- [ ] Push it" in body
+
+
+def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
+    failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
+    course = CheckHistory(edited=True, files=1, checks=(failing,))
+    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
+    assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
+    assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
+    unclear = course.model_copy(
+        update={
+            "checks": (),
+            "unclear": True,
+            "unclear_before_edit": True,
+            "unclear_after_edit": True,
+        }
+    )
+    body = progress_body(progress(issue, worked=True, course=unclear))
+    assert "- [ ] Reproduce: not seen separately from other commands\n" in body
+    assert "- [ ] Verify: not seen separately from other commands\n" in body
+    body = progress_body(progress(issue, worked=True))
+    assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
+
+
+def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
+    question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
+    body = progress_body(progress(issue, trigger=question, sandbox=True))
+    assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Answer here\n" in body
+    assert "Reproduce" not in body and "Verify" not in body
+    waiting = progress_body(progress(issue, trigger=question, waits="a run is before this one"))
+    assert "**wait**" in waiting and "Answer here" in waiting and "Reproduce" not in waiting
+
+
+def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
+    hostile = ObservedCheck(
+        command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
+    )
+    body = progress_body(progress(issue, course=CheckHistory(reproduced=hostile)))
+    assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
+
+
+def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:
+    first = forge_for(github).apart().tell_progress(progress(issue), None)
+    later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
+    assert forge_for(github).apart().tell_progress(later, None) == first
+    [body] = bodies(issue)
+    assert at_work_in(body) == later.at_work
+
+
+def test_a_deleted_comment_is_not_made_anew_before_the_end(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    told = forge.apart().tell_progress(progress(issue), None)
+    issue.comments.clear()
+    assert forge.apart().tell_progress(progress(issue, iterations=1), told) is None
+    forge.comment(report_on(issue, told=told))
+    assert len(bodies(issue)) == 1
+
+
+def test_only_a_comment_of_ours_is_written_over(github: GitHubServer, issue: Issue) -> None:
+    theirs = github.add_comment(issue, "mine", "alice")
+    forge_for(github).comment(report_on(issue, told=theirs.id))
+    assert theirs.body == "mine" and len(bodies(issue)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "dies"),
+    [
+        ({"status": "completed", "run_attempt": 2}, True),
+        ({"status": "in_progress", "run_attempt": 3}, True),
+        ({"status": "in_progress", "run_attempt": 2}, False),
+        (404, True),
+        (403, False),
+    ],
+)
+def test_a_run_has_died_when_its_job_is_over(
+    github: GitHubServer, issue: Issue, answer: dict[str, Any] | int, dies: bool
+) -> None:
+    forge = forge_for(github)
+    forge.apart().tell_progress(progress(issue), None)
+    status = answer if isinstance(answer, int) else 200
+    words = {"message": "Resource not accessible by integration"}
+    body = words if isinstance(answer, int) else {"id": 123, **answer}
+    github.fail_next("GET", r"/actions/runs/123$", status, body=body)
+    assert forge.run_comments.close_died(issue.number, NOW, "@agent") == int(dies)
+    [told] = bodies(issue)
+    assert ("**died**" in told and "/octo/demo/actions/runs/123)" in told) is dies
+    assert is_of_run(told, trigger_on(issue).key)
+
+
+def test_without_a_job_a_run_has_died_when_its_time_is_over(
+    github: GitHubServer, issue: Issue
+) -> None:
+    comments = forge_for(github).run_comments
+    comments.tell_progress(progress(issue, job=""), None)
+    assert comments.close_died(issue.number, NOW + timedelta(hours=3), "@agent") == 0
+    assert comments.close_died(issue.number, NOW + timedelta(hours=5), "@agent") == 1
+    assert comments.close_died(issue.number, NOW + timedelta(hours=6), "@agent") == 0
+
+
+def test_the_run_that_looks_leaves_its_own_comment_alone(
+    github: GitHubServer, issue: Issue
+) -> None:
+    comments = forge_for(github).run_comments
+    own = progress(issue, until=NOW - timedelta(hours=1))
+    comments.tell_progress(own, None)
+    comments.close_dead(own)
+    assert "**died**" not in bodies(issue)[0]
+
+
+def test_anybody_may_write_a_marker_and_nothing_comes_of_it(
+    github: GitHubServer, issue: Issue
+) -> None:
+    comments = forge_for(github).run_comments
+    comments.tell_progress(progress(issue, job=""), None)
+    [forged] = bodies(issue)
+    issue.comments.clear()
+    github.add_comment(issue, forged, "mallory")
+    assert comments.close_died(issue.number, NOW + timedelta(days=1), "@agent") == 0
+    told = comments.tell_progress(progress(issue), None)
+    assert len(issue.comments) == 2 and issue.comments[-1].id == told
+
+
+def test_a_plan_beyond_all_measure_fits(github: GitHubServer, issue: Issue) -> None:
+    plan = tuple(PlanItem(title="<img src=x> @mona " * 500, status="done") for _ in range(500))
+    forge_for(github).run_comments.tell_progress(progress(issue, plan=plan), None)
+    [body] = bodies(issue)
+    assert len(body) < 65_536 and "<img" not in body and "and 470 more" in body
+
+
+def test_a_marker_with_an_impossible_moment_is_none() -> None:
+    work = ActiveRunMarker("20260102-030405-abcdef", NOW, NOW, "123.2")
+    good = at_work_marker(reports.trigger().key, work)
+    assert at_work_in(good) == work
+    assert at_work_in(good.replace("20260102T030405Z", "20260231T990000Z", 1)) is None
+    assert at_work_in("> " + good) is None
+
+
+def test_the_runs_own_comment_is_not_told_of_as_left_out(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
+    forge.apart().tell_progress(progress(issue, trigger=asked), None)
+    assert not any("our own" in line for line in forge.read(asked).left_out)

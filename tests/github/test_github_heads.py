@@ -1,0 +1,144 @@
+"""Where our pull requests for an issue are, and what a run of ours has pushed there already."""
+
+import pytest
+
+from resolver.github.comments.markers import run_marker
+from resolver.github.comments.pull_request_heads import PullHeads
+from resolver.github.comments.report import Ending
+from resolver.models.run import Trigger
+from tests.github import reports
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.documents_git import tips
+from tests.parts.github_server.routes_activity import note_pushes
+from tests.parts.github_server.routes_pulls import new_pull
+from tests.parts.github_server.state import Issue
+
+RUN = "20260101-120000-abcdef"
+PREFIX = "agent/issue-1-"
+FORK = "octo/demo-two"
+
+
+@pytest.fixture(autouse=True)
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"README.md": "hello"})
+    return github.create_issue(NAME, "It breaks", "Please help", author="mallory")
+
+
+def heads(github: GitHubServer) -> PullHeads:
+    return forge_for(github).heads()
+
+
+def trigger() -> Trigger:
+    return reports.trigger(number=1)
+
+
+def push(github: GitHubServer, branch: str, by: str = BOT, run: str = RUN) -> str:
+    """A commit of the run, pushed by this account."""
+    repository = github.repository(NAME)
+    note_pushes(github.world, repository)
+    message = f"Fix it\n\nResolver-Run: {run}"
+    tip = repository.git.tip(branch) or repository.git.tip("main")
+    made = repository.git.commit(
+        branch, {f"{run}.txt": "x"}, message, BOT, github.world.now(), parent=tip
+    )
+    repository.pusher = github.world.account(by)
+    note_pushes(github.world, repository)
+    return str(made)
+
+
+def opened(github: GitHubServer, branch: str, author: str = BOT, body: str = "") -> Issue:
+    github.commit(NAME, branch, {f"{branch[-5:]}.py": "1"}, "Begin")
+    return github.create_pull(NAME, branch, "Fix it", body, author=author)
+
+
+def of_fork(github: GitHubServer, branch: str, author: str = BOT) -> Issue:
+    """A pull request from a branch of the same name, in a fork of the same owner."""
+    fork = github.create_repository(FORK, parent=NAME)
+    world, words = github.world, ("Fix it", "")
+    repository = github.repository(NAME)
+    return new_pull(world, repository, (fork, branch), "main", words, world.account(author))
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_commit_is_found_in_ours_of_any_state_and_age(
+    github: GitHubServer, state: str, is_followed: bool
+) -> None:
+    pull = opened(github, f"{PREFIX}fix")
+    made = push(github, f"{PREFIX}fix")
+    tips(pull)
+    pull.state = state
+    if is_followed:
+        opened(github, f"{PREFIX}fix-2")
+    found = heads(github).pushed(trigger(), RUN, PREFIX)
+    assert found is not None and found.commit == made and found.repeated
+    assert found.how == "added" and found.pull_request is not None
+    assert found.pull_request.number == pull.number
+
+
+def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
+    pull = opened(github, f"{PREFIX}fix")
+    made = push(github, f"{PREFIX}fix")
+    tips(pull)
+    assert pull.pull is not None
+    pull.state, pull.pull.merged_at = "closed", github.world.now()
+    github.repository(NAME).git.git("update-ref", "-d", f"refs/heads/{PREFIX}fix")
+    found = heads(github).pushed(trigger(), RUN, PREFIX)
+    assert found is not None and found.commit == made
+
+
+def test_what_is_not_the_runs_is_not_found(github: GitHubServer) -> None:
+    opened(github, f"{PREFIX}fix")
+    push(github, f"{PREFIX}fix", run=f"{RUN}-2")
+    opened(github, f"{PREFIX}theirs", author="mallory")
+    push(github, f"{PREFIX}theirs")
+    opened(github, "agent/issue-12-other")
+    push(github, "agent/issue-12-other")
+    other = run_marker("k", Ending.PULL_REQUEST, 7, "r")
+    opened(github, f"{PREFIX}seven", body=other)
+    push(github, f"{PREFIX}seven")
+    opened(github, f"{PREFIX}more")
+    push(github, f"{PREFIX}more", by="mallory")
+    assert heads(github).pushed(trigger(), RUN, PREFIX) is None
+
+
+def test_a_fork_of_the_same_owner_is_another_repository(github: GitHubServer) -> None:
+    branch = f"{PREFIX}fix"
+    github.commit(NAME, branch, {"a.py": "1"}, "Begin")
+    push(github, branch)
+    theirs = of_fork(github, branch)
+    assert heads(github).of_issue(trigger(), PREFIX) is None
+    assert heads(github).pushed(trigger(), RUN, PREFIX) is None
+    ours = github.create_pull(NAME, branch, "Fix it", "", author=BOT)
+    late = new_pull(
+        github.world, github.repository(NAME), (github.repository(FORK), branch), "main",
+        ("Fix it", ""), github.world.account(BOT),
+    )  # fmt: skip
+    found = heads(github).of_issue(trigger(), PREFIX)
+    assert found is not None and found.number == ours.number
+    pushed = heads(github).pushed(trigger(), RUN, PREFIX)
+    assert pushed is not None and pushed.pull_request is not None
+    assert pushed.pull_request.number == ours.number not in {theirs.number, late.number}
+
+
+def test_the_newest_of_ours_that_is_open_is_the_issues(github: GitHubServer) -> None:
+    opened(github, f"{PREFIX}one")
+    second = opened(github, f"{PREFIX}two")
+    opened(github, f"{PREFIX}three").state = "closed"
+    found = heads(github).of_issue(trigger(), PREFIX)
+    assert found is not None and found.number == second.number
+
+
+def test_many_pull_requests_of_others_are_one_request(github: GitHubServer) -> None:
+    for n in range(30):
+        opened(github, f"work-{n}", author="mallory")
+    forge = forge_for(github)
+    forge.whoami()
+    before = len(github.requests)
+    assert forge.heads().pushed(trigger(), RUN, PREFIX) is None
+    assert [each.path for each in github.requests[before:]] == [f"/repos/{NAME}/pulls"]
+    before = len(github.requests)
+    assert forge.find_publication(trigger()) is None
+    one_by_one = [each.path for each in github.requests[before:] if "/pulls/" in each.path]
+    assert one_by_one == []

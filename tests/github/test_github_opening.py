@@ -1,0 +1,379 @@
+"""A pull request of ours on a GitHub over a real socket: marked as wished, and brought up to date
+in what nobody has edited.
+"""
+
+from typing import Any
+
+import pytest
+
+from resolver.github.comments.markers import ending_of, run_of_marker
+from resolver.github.comments.report import Ending, Report
+from resolver.github.text.fit import MAX_BODY, is_closed
+from resolver.models.conventions import Conventions, PullRequestPreferences
+from resolver.models.run import FileChange, Patch, PullRequest
+from resolver.trace.markdown import utf16_length
+from tests.github import reports
+from tests.github.test_github_publishing import pulls, report_on
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+OWNER = NAME.partition("/")[0]
+BRANCH = "agent/issue-1-it-breaks"
+OWNERS = "* @Owner\n*.md @octo/docs @alice\n*.py @ann @octo/core\n"
+ALL = PullRequestPreferences(reviewers=("requester", "codeowners"))
+
+
+@pytest.fixture
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"README.md": "hello"})
+    issue = github.create_issue(NAME, "It breaks", "Please help", author="mallory")
+    github.commit(NAME, BRANCH, {"a.py": "fixed"})
+    for login in ("alice", "ann", "owner"):
+        github.grant(login, NAME, "write")
+    github.world.teams["octo/core"] = {"ann": "active"}
+    return issue
+
+
+def opened(github: GitHubServer, report: Report, token: str = "") -> tuple[PullRequest, Issue]:
+    pull = forge_for(github, token).open_pull_request(report, BRANCH)
+    [found] = pulls(github)
+    return pull, found
+
+
+def asked(pull: Issue) -> tuple[set[str], set[str]]:
+    assert pull.pull is not None
+    return {each.login for each in pull.pull.reviewers}, set(pull.pull.teams)
+
+
+def patch(*paths: str) -> Patch:
+    return reports.patch(*paths)
+
+
+def wished(issue: Issue, wishes: PullRequestPreferences, *paths: str, **changes: Any) -> Report:
+    conventions = Conventions(codeowners=OWNERS)
+    return report_on(
+        issue, wishes=wishes, conventions=conventions, patch=patch(*paths or ("a.py",)), **changes
+    )
+
+
+def test_the_requester_and_the_owners_of_the_files_are_asked(
+    github: GitHubServer, issue: Issue
+) -> None:
+    pull, found = opened(github, wished(issue, ALL))
+    assert asked(found) == ({"alice", "ann"}, {"core"})
+    assert pull.notes == ()
+
+
+def test_nobody_is_asked_unless_that_is_wished(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, wished(issue, PullRequestPreferences()))
+    assert asked(found) == (set(), set())
+    assert not found.labels and not found.assignees
+
+
+def test_nobody_is_asked_to_look_at_a_draft(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, wished(issue, ALL, draft=True))
+    assert asked(found) == (set(), set())
+
+
+def test_one_who_cannot_be_asked_does_not_spoil_it_for_the_others(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.world.account("stranger")
+    asker = reports.trigger(number=issue.number, comment_id=None)
+    asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
+    pull, found = opened(github, wished(issue, ALL, trigger=asker))
+    assert asked(found) == ({"ann"}, {"core"})
+    [note] = pull.notes
+    assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
+
+
+def test_a_bot_who_asked_is_not_asked_back(github: GitHubServer, issue: Issue) -> None:
+    for actor in (
+        reports.Actor(login="ci-bot", is_bot=True),
+        reports.Actor(login="other[bot]"),
+        reports.Actor(login=""),
+        reports.Actor(login=BOT.upper()),
+    ):
+        trigger = reports.trigger(number=issue.number, comment_id=None)
+        trigger = trigger.model_copy(update={"actor": actor})
+        wishes = PullRequestPreferences(reviewers=("requester",), assign_requester=True)
+        pull, found = opened(github, wished(issue, wishes, trigger=trigger))
+        assert asked(found) == (set(), set()) and pull.notes == () and not found.assignees
+
+
+def test_a_team_of_another_organization_is_not_asked(github: GitHubServer, issue: Issue) -> None:
+    report = wished(issue, ALL)
+    report = report.model_copy(update={"conventions": Conventions(codeowners="* @other/core\n")})
+    _, found = opened(github, report)
+    assert asked(found) == ({"alice"}, set())
+
+
+def test_labels_are_put_on_and_the_requester_is_assigned(
+    github: GitHubServer, issue: Issue
+) -> None:
+    wishes = PullRequestPreferences(
+        labels=("agent-made", "needs: review", " "), assign_requester=True
+    )
+    for _ in range(2):
+        _, found = opened(github, wished(issue, wishes))
+        assert found.labels == ["agent-made", "needs: review"]
+        assert [each.login for each in found.assignees] == ["alice"]
+    assert sum(each.path.endswith("/labels") for each in github.writes()) == 1
+
+
+@pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$", "/assignees$"])
+@pytest.mark.parametrize("status", [403, 404, 422])
+def test_what_is_refused_is_told_and_ends_nothing(
+    github: GitHubServer, issue: Issue, path: str, status: int
+) -> None:
+    github.fail_next("POST", path, status, body={"message": "no @way"})
+    wishes = PullRequestPreferences(reviewers=("requester",), labels=("a",), assign_requester=True)
+    pull, found = opened(github, wished(issue, wishes))
+    [note] = pull.notes
+    assert "`a`" in note or "`alice`" in note
+    assert pull.number == found.number
+
+
+def test_a_review_that_is_asked_for_already_is_not_asked_for_again(
+    github: GitHubServer, issue: Issue
+) -> None:
+    for _ in range(2):
+        opened(github, wished(issue, ALL))
+    assert sum("requested_reviewers" in each.path for each in github.writes()) == 1
+
+
+def test_one_more_commit_asks_nobody_again(github: GitHubServer, issue: Issue) -> None:
+    opened(github, wished(issue, PullRequestPreferences()))
+    _, found = opened(github, wished(issue, ALL, how="added"))
+    assert asked(found) == (set(), set())
+
+
+def test_a_template_is_filled_in(github: GitHubServer, issue: Issue) -> None:
+    template = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
+    pull, _ = opened(github, report_on(issue, conventions=Conventions(template=template)))
+    assert "## What\n\nIt was broken." not in pull.body
+    assert "## What\n\n" in pull.body and "hi -->" not in pull.body
+    assert "## Testing\n\nRun by the agent" in pull.body
+    assert "- [ ] I have read the rules" in pull.body
+    assert f"Fixes #{issue.number}" in pull.body
+
+
+OWNERS_TEMPLATE = "## What\n\n## How we test here\n"
+
+
+@pytest.mark.parametrize("path", [".github/pull_request_template.md", "PULL_REQUEST_TEMPLATE.md"])
+def test_the_owners_template_is_used_where_the_repository_has_none(
+    github: GitHubServer, issue: Issue, path: str
+) -> None:
+    github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
+    pull, _ = opened(github, report_on(issue))
+    assert "## How we test here\n\nRun by the agent" in pull.body
+    again, _ = opened(github, report_on(issue))
+    assert again.body == pull.body
+
+
+def test_the_repositorys_own_template_goes_before_the_owners(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.create_repository(
+        f"{OWNER}/.github", files={"pull_request_template.md": OWNERS_TEMPLATE}
+    )
+    conventions = Conventions(template="## What\n\n## Testing\n")
+    pull, _ = opened(github, report_on(issue, conventions=conventions))
+    assert "## Testing" in pull.body and "test here" not in pull.body
+    assert not any(f"{OWNER}/.github" in each.path for each in github.requests)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [OWNERS_TEMPLATE + "x" * 30_000, f"{OWNERS_TEMPLATE}\0", None],
+    ids=["long", "binary", "none"],
+)
+def test_an_owner_without_a_sane_template_has_none(
+    github: GitHubServer, issue: Issue, content: str | None
+) -> None:
+    files = {"README.md": "x"} if content is None else {"pull_request_template.md": content}
+    github.create_repository(f"{OWNER}/.github", files=files)
+    pull, _ = opened(github, report_on(issue))
+    assert "test here" not in pull.body
+
+
+def test_a_template_that_not_everybody_sees_is_not_used(github: GitHubServer, issue: Issue) -> None:
+    files = {"pull_request_template.md": OWNERS_TEMPLATE}
+    github.create_repository(f"{OWNER}/.github", files=files, private=True)
+    github.grant(BOT, f"{OWNER}/.github", "admin")
+    pull, _ = opened(github, report_on(issue), github.token_for(BOT))
+    assert "test here" not in pull.body
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_an_owners_repository_that_cannot_be_read_is_none(
+    github: GitHubServer, issue: Issue, status: int
+) -> None:
+    files = {"pull_request_template.md": OWNERS_TEMPLATE}
+    github.create_repository(f"{OWNER}/.github", files=files)
+    for _ in range(3):
+        github.fail_next("GET", r"/\.github", status, body={"message": "no"})
+    pull, found = opened(github, report_on(issue))
+    assert pull.number == found.number and "test here" not in pull.body
+
+
+def later(issue: Issue, message: str, **changes: Any) -> Report:
+    """A report of a run that has gone on with the same work."""
+    trigger = reports.trigger(number=issue.number, comment_id=None, key="issue_comment:99")
+    outcome = reports.outcome(f"{message}\n\nAnd why it is {message}.")
+    values = {"trigger": trigger, "outcome": outcome, "run": "run-2", "how": "added"}
+    return report_on(issue, **{**values, **changes})
+
+
+def edited(github: GitHubServer, pull: Issue, **words: str) -> None:
+    github.edit_issue(pull, **words)
+
+
+def test_words_that_nobody_has_touched_are_written_anew(github: GitHubServer, issue: Issue) -> None:
+    opened(github, report_on(issue))
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert pull.title == "Mend the parser and the printer"
+    assert "And why it is" in pull.body and "What the agent has added" not in pull.body
+    assert run_of_marker(pull.body) == (issue.number, "run-2")
+
+
+def test_line_ends_that_a_browser_sends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, report_on(issue))
+    edited(github, found, body=(found.body or "").replace("\n", "\r\n"))
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert "What the agent has added" not in pull.body
+
+
+def test_what_a_person_has_edited_stays_and_what_is_new_is_folded_below(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    theirs = (found.body or "").replace("Fixes #", "Please read first.\n\nFixes #")
+    edited(github, found, body=theirs)
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert pull.title == "Mend the parser and the printer", "the title was still ours"
+    assert "Please read first.\n\nFixes #" in pull.body
+    assert pull.body.count("What the agent has added since") == 1
+    assert "And why it is Mend" in pull.body and is_closed(pull.body)
+    assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
+    again = later(issue, "Mend the lexer as well", run="run-3")
+    pull, _ = opened(github, again)
+    assert pull.body.count("What the agent has added since") == 1
+    assert "Please read first." in pull.body
+    assert "And why it is Mend the lexer" in pull.body and "the printer." not in pull.body
+
+
+def test_a_title_that_a_person_has_edited_stays(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, report_on(issue))
+    edited(github, found, title="Our own name for it")
+    for message in ("Mend the parser and the printer", "Mend the lexer as well"):
+        pull, _ = opened(github, later(issue, message, run=message[:8].replace(" ", "-")))
+        assert pull.title == "Our own name for it"
+        assert f"And why it is {message}" in pull.body
+
+
+def test_a_body_that_a_person_has_emptied_is_left_to_them(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    edited(github, found, body="Mine.")
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert "\n\nMine.\n" in pull.body and pull.body.count("What the agent has added") == 1
+    assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
+
+
+def test_the_same_run_again_adds_nothing_to_an_edited_body(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    theirs = f"{found.body}\nP.S. ticked"
+    edited(github, found, body=theirs)
+    pull, _ = opened(github, report_on(issue))
+    assert pull.body == theirs
+
+
+def test_a_long_text_of_a_persons_leaves_no_room_and_stays_whole(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    edited(github, found, body="x" * (MAX_BODY - 400))
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert "x" * (MAX_BODY - 400) in pull.body and utf16_length(pull.body) <= MAX_BODY
+    assert "What the agent has added" not in pull.body
+
+
+def test_a_pull_request_of_somebody_else_is_not_touched(github: GitHubServer, issue: Issue) -> None:
+    theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
+    pull, _ = opened(
+        github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
+    )
+    assert (pull.number, pull.title, pull.body) == (theirs.number, "Theirs", "their words")
+    assert not theirs.labels and asked(theirs) == (set(), set())
+
+
+def test_a_draft_of_ours_is_made_ready_when_it_is(github: GitHubServer, issue: Issue) -> None:
+    pull, found = opened(github, report_on(issue, draft=True))
+    assert pull.draft
+    pull, found = opened(github, later(issue, "Mend the parser and the printer"))
+    assert not pull.draft and found.pull and not found.pull.draft
+
+
+def test_a_draft_that_a_person_made_of_it_stays_one(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, report_on(issue))
+    assert found.pull is not None
+    found.pull.draft = True
+    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
+    assert pull.draft
+
+
+def test_that_it_could_not_be_made_ready_is_told(github: GitHubServer, issue: Issue) -> None:
+    opened(github, report_on(issue, draft=True))
+    limited = {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"}
+    token = github.token_for(BOT, NAME, permissions=limited)
+    pull, found = opened(github, later(issue, "Mend the parser and the printer"), token)
+    assert found.pull and found.pull.draft
+    [note] = pull.notes
+    assert "ready for review" in note
+
+
+def test_deleted_and_odd_files_are_named_for_a_second_look(
+    github: GitHubServer, issue: Issue
+) -> None:
+    def change(path: str, status: Any, old: str, new: str, lines: int | None) -> FileChange:
+        return FileChange(
+            path=path,
+            status=status,
+            old_mode=old,
+            new_mode=new,
+            additions=lines,
+            deletions=lines and 0,
+        )
+
+    files = (
+        change("assets/new.bin", "added", "000000", "100644", None),
+        change("src/small.py", "modified", "100644", "100644", 1),
+        change("src/large.py", "modified", "100644", "100644", 90),
+        change("gone.py", "deleted", "100644", "000000", 0),
+        change("run.sh", "modified", "100644", "100755", 2),
+        change("to", "added", "000000", "120000", 1),
+        change("pyproject.toml", "modified", "100644", "100644", 1),
+        change("tests/test_large.py", "added", "000000", "100644", 99),
+    )
+    report = report_on(issue, patch=reports.patch().model_copy(update={"files": files}))
+    pull, _ = opened(github, report)
+    assert "Start with `src/large.py`, `run.sh`, `src/small.py`." in pull.body
+    for words in ("`gone.py` (deleted)", "`run.sh` (its mode changes)", "`to` (a symlink)"):
+        assert words in pull.body
+    assert "`pyproject.toml` (how the project is built)" in pull.body
+    # A binary file is flagged in the table, the one place that names it.
+    assert "| `assets/new.bin` | new | **binary** |" in pull.body
+    assert pull.body.count("assets/new.bin") == 1
+
+
+def test_the_bots_number_is_asked_for(github: GitHubServer, issue: Issue) -> None:
+    account = forge_for(github).account()
+    assert (account.login, account.id) == (BOT, github.world.account(BOT).id)
+    github.fail_next("GET", "/users/", 404)
+    assert forge_for(github).account().id is None

@@ -1,0 +1,108 @@
+"""Which commit of a pull request is worked on: the one that the requester saw."""
+
+import pytest
+import requests
+
+from resolver.errors import ForgeError, Refused
+from resolver.github.context.pinning import MOST_PAGES, NOT_KNOWN
+from resolver.github.events.parse import parse_github_event
+from resolver.models.run import Trigger
+from tests.github.test_github_pulls import TEXT, pull, read
+from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+__all__ = ["pull"]
+
+
+def forked(github: GitHubServer, owner: str = "zoe") -> Issue:
+    """A pull request of `owner` from a fork of their own."""
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    fork = f"{owner}/demo"
+    github.create_repository(fork, parent=NAME)
+    github.commit(fork, "work", {"a.py": "seen\n"})
+    return github.create_pull(NAME, f"{owner}:work", author=owner)
+
+
+def test_a_hundred_pushes_after_the_request_bring_nothing_in(github: GitHubServer) -> None:
+    made = forked(github)
+    seen = github.repository("zoe/demo").git.tip("work")
+    github.advance(10)
+    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    github.advance(10)
+    for n in range(130):
+        github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})
+    _, found = read(github, trigger)
+    assert found.head == seen
+    assert seen is not None
+    assert seen[:12] in found.moved
+
+
+@pytest.mark.parametrize("status", [404, 403])
+def test_a_fork_whose_pushes_can_not_be_seen_is_not_worked_on(
+    github: GitHubServer, status: int
+) -> None:
+    made = forked(github)
+    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    github.commit("zoe/demo", "work", {"a.py": "evil\n"})
+    github.fail_next("GET", r"/activity$", status, body={"message": "no"}, times=9)
+    with pytest.raises(Refused, match="not known which commit") as refused:
+        forge_for(github).read(trigger)
+    assert "review" in refused.value.next_step
+
+
+def test_a_fork_that_was_pushed_to_without_end_is_not_worked_on(github: GitHubServer) -> None:
+    made = forked(github)
+    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    head = github.commit("zoe/demo", "work", {"a.py": "evil\n"})
+    late = {"before": "1" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
+    more = {"Link": f'<{github.api_url}/repos/zoe/demo/activity?after=x>; rel="next"'}
+    github.fail_next("GET", r"/activity$", 200, headers=more, body=[late] * 100, times=99)
+    with pytest.raises(Refused, match="not known which commit"):
+        forge_for(github).read(trigger)
+    asked = [e for e in github.requests if e.path.endswith("/activity")]
+    assert len(asked) == MOST_PAGES
+
+
+def test_a_fork_that_is_gone_since_the_request_is_not_worked_on(github: GitHubServer) -> None:
+    made = forked(github)
+    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    token = {"Authorization": f"Bearer {github.token_for(BOT, NAME)}"}
+    url = f"{github.api_url}/repos/{NAME}/pulls/{made.number}"
+    now = requests.get(url, headers=token, timeout=10).json()
+    now["head"]["repo"] = None
+    github.fail_next("GET", rf"/pulls/{made.number}$", 200, body=now)
+    with pytest.raises(Refused, match="not known which commit"):
+        forge_for(github).read(trigger)
+
+
+def test_the_requesters_own_fork_is_worked_on_as_it_is(github: GitHubServer) -> None:
+    made = forked(github, "alice")
+    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    github.fail_next("GET", r"/activity$", 404, body={"message": "no"}, times=9)
+    assert read(github, trigger)[1].moved == NOT_KNOWN
+
+
+def test_trouble_with_the_list_of_pushes_is_no_answer(github: GitHubServer, pull: Issue) -> None:
+    trigger = triggered(github, github.add_comment(pull, "@agent fix", "alice"))
+    github.fail_next("GET", r"/activity$", 502, times=9)
+    with pytest.raises(ForgeError, match="502"):
+        forge_for(github).read(trigger)
+
+
+def test_a_comment_on_the_code_means_the_commit_that_it_was_written_on(
+    github: GitHubServer, pull: Issue
+) -> None:
+    seen = github.repository(NAME).git.tip("work")
+    github.commit(NAME, "work", {"a.py": "pushed while alice was writing\n"})
+    on_line = github.add_review_comment(pull, "a.py", 1, "@agent rename it", "alice")
+    payload = github.event_review_comment(on_line)
+    payload["comment"]["commit_id"] = seen
+    trigger = parse_github_event(
+        "pull_request_review_comment", payload, mention="@agent", label="agent", bot_login=BOT
+    )
+    assert isinstance(trigger, Trigger)
+    _, found = read(github, trigger)
+    assert found.head == seen
+    assert "newer commits than the one asked about" in found.moved

@@ -1,0 +1,335 @@
+"""Publishing to a GitHub over a real socket: once each, by us, and with words for each failure."""
+
+from typing import Any
+
+import pytest
+
+from resolver.errors import ForgeError, ModelError, Refused
+from resolver.github.client.access import GitHubAccess
+from resolver.github.comments.markers import refusal_marker, run_marker
+from resolver.github.comments.report import Ending, Report, failure_from_error
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import PullRequest, Task, Trigger, TriggerKind
+from tests.github import reports
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.routes_pulls import new_pull
+from tests.parts.github_server.state import Issue
+
+BRANCH = "agent/1-it-breaks"
+
+
+@pytest.fixture
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"README.md": "hello"})
+    issue = github.create_issue(NAME, "It breaks", "Please help", author="mallory")
+    github.commit(NAME, BRANCH, {"a.py": "fixed"})
+    return issue
+
+
+def trigger_on(issue: Issue, **changes: Any) -> Trigger:
+    return reports.trigger(number=issue.number, **{"comment_id": None, **changes})
+
+
+def report_on(issue: Issue, **changes: Any) -> Report:
+    trigger = changes.pop("trigger", None) or trigger_on(issue)
+    task = Task(
+        trigger=trigger, title="It breaks", body="", base_branch="main", source="http://x/y.git"
+    )
+    return reports.report(trigger=trigger, **{"task": task, **changes})
+
+
+def pulls(github: GitHubServer) -> list[Issue]:
+    return [i for i in github.repository(NAME).issues.values() if i.pull]
+
+
+def test_the_request_is_acknowledged_where_it_was_made(github: GitHubServer, issue: Issue) -> None:
+    comment = github.add_comment(issue, "@agent fix", "alice")
+    forge = forge_for(github)
+    forge.acknowledge(trigger_on(issue, comment_id=comment.id))
+    forge.acknowledge(trigger_on(issue))
+    assert [r.content for r in comment.reactions] == ["eyes"]
+    assert [r.content for r in issue.reactions] == ["eyes"]
+
+
+def test_failing_to_acknowledge_ends_nothing(github: GitHubServer, issue: Issue) -> None:
+    github.fail_next("POST", "/reactions", 403, body={"message": "Resource not accessible"})
+    forge_for(github).acknowledge(trigger_on(issue))
+    assert issue.reactions == []
+
+
+def test_a_pull_request_is_opened_once(github: GitHubServer, issue: Issue) -> None:
+    forge = forge_for(github)
+    first = forge.open_pull_request(report_on(issue), BRANCH)
+    again = forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    assert first.number == again.number
+    assert first.url == f"{github.server_url}/{NAME}/pull/{first.number}"
+    (pull,) = pulls(github)
+    assert f"Fixes #{issue.number}" in (pull.body or "")
+
+
+def test_a_draft_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
+
+
+def test_without_drafts_an_ordinary_pull_request_is_opened(
+    github: GitHubServer, issue: Issue
+) -> None:
+    words = {"message": "Draft pull requests are not supported in this repository."}
+    github.fail_next("POST", "/pulls$", 422, body=words)
+    assert not forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("how", ["500", "cut"])
+def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
+    github: GitHubServer, issue: Issue, done: bool, how: str
+) -> None:
+    for path in ("/pulls$", "/comments$"):
+        if how == "cut":
+            github.cut_next("POST", path, after=done)
+        else:
+            github.fail_next("POST", path, 500, after=done)
+    forge = forge_for(github)
+    pull = forge.open_pull_request(report_on(issue), BRANCH)
+    forge.comment(report_on(issue, pull_request=pull))
+    assert len(pulls(github)) == 1
+    assert len(issue.comments) == 1
+
+
+def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, issue: Issue) -> None:
+    failed = report_on(
+        issue, failure=failure_from_error(ModelError("the model is gone", "check it"))
+    )
+    first = forge_for(github).comment(failed)
+    assert "the model is gone" in issue.comments[0].body
+    second = forge_for(github).comment(report_on(issue))
+    third = forge_for(github).comment(report_on(issue))
+    assert first == second == third
+    assert len(issue.comments) == 1
+    assert "the model is gone" not in issue.comments[0].body
+    assert sum(each.method == "PATCH" for each in github.writes()) == 1
+
+
+def test_another_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> None:
+    forge = forge_for(github)
+    forge.comment(report_on(issue))
+    forge.comment(report_on(issue, trigger=trigger_on(issue, key="issue_comment:78")))
+    assert len(issue.comments) == 2
+
+
+def test_a_person_is_refused_once_in_a_thread(github: GitHubServer, issue: Issue) -> None:
+    forge = forge_for(github)
+    refused = failure_from_error(Refused("alice has no write access", "ask somebody"))
+
+    def refuse(login: str, key: str) -> str:
+        actor = reports.Actor(login=login)
+        trigger = trigger_on(issue, actor=actor, key=key)
+        return forge.comment(Report(trigger=trigger, run="r", failure=refused))
+
+    assert refuse("mallory", "a") == refuse("Mallory", "b")
+    refuse("trudy", "c")
+    assert len(issue.comments) == 2
+
+
+def test_nothing_was_published_before_a_run(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github).find_publication(trigger_on(issue)) is None
+
+
+def test_an_earlier_run_is_found_whole(github: GitHubServer, issue: Issue) -> None:
+    forge = forge_for(github)
+    pull = forge.open_pull_request(report_on(issue), BRANCH)
+    url = forge.comment(report_on(issue, pull_request=pull))
+    found = forge_for(github).find_publication(trigger_on(issue))
+    assert found is not None
+    assert found.repeated
+    assert found.comment_url == url
+    assert found.branch == BRANCH
+    assert found.commit == github.repository(NAME).git.tip(BRANCH)
+    assert found.pull_request is not None
+    assert found.pull_request.number == pull.number
+
+
+def test_a_run_that_died_before_its_comment_is_found_without_one(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    found = forge_for(github).find_publication(trigger_on(issue))
+    assert found is not None
+    assert found.comment_url is None
+
+
+def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    forge.comment(report_on(issue, failure=failure_from_error(ModelError("gone"))))
+    assert forge_for(github).find_publication(trigger_on(issue)) is None
+    forge.comment(report_on(issue))
+    assert forge_for(github).find_publication(trigger_on(issue)) is not None
+
+
+def test_a_command_line_run_is_found_whatever_this_machines_clock_says(
+    github: GitHubServer, issue: Issue
+) -> None:
+    ahead = reports.WHEN.replace(year=2100)
+    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE, at=ahead, key="k")
+    forge_for(github).comment(report_on(issue, trigger=trigger))
+    forge_for(github).comment(report_on(issue, trigger=trigger))
+    assert len(issue.comments) == 1
+
+
+def test_a_marker_of_somebody_else_means_nothing(github: GitHubServer, issue: Issue) -> None:
+    key = trigger_on(issue).key
+    forged = run_marker(key, Ending.NO_CHANGE)
+    github.add_comment(issue, forged + "\n\nI finished", "mallory")
+    github.add_comment(issue, refusal_marker("alice"), "resolver")
+    github.create_pull(NAME, BRANCH, "x", run_marker(key, Ending.PULL_REQUEST), author="mallory")
+    forge = forge_for(github)
+    assert forge.find_publication(trigger_on(issue)) is None
+    forge.comment(report_on(issue))
+    assert issue.comments[-1].author.login == BOT
+    refused = Report(
+        trigger=trigger_on(issue),
+        run="r",
+        failure=failure_from_error(Refused("alice may not", "ask")),
+    )
+    forge.comment(refused)
+    assert "alice may not" in issue.comments[-1].body
+
+
+def test_branches_are_listed_by_their_prefix(github: GitHubServer, issue: Issue) -> None:
+    github.commit(NAME, "agent/2-more", {"b": "c"})
+    github.commit(NAME, "other", {"b": "c"})
+    forge = forge_for(github)
+    assert forge.branches("agent/") == {BRANCH, "agent/2-more"}
+    assert forge.branches("agent/9") == set()
+
+
+def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, issue: Issue) -> None:
+    other = github.create_issue(NAME, "Other")
+    hostile = f"fixes #{other.number} @alice ![x](https://evil/)" + "`" * 70_000
+    forge = forge_for(github)
+    report = report_on(issue, outcome=reports.outcome(hostile), trace_markdown=hostile)
+    pull = forge.open_pull_request(report, BRANCH)
+    forge.comment(report.model_copy(update={"pull_request": pull}))
+    assert other.comments == []
+    paths = {each.path for each in github.writes()}
+    assert all(p.endswith(("/pulls", f"/issues/{issue.number}/comments")) for p in paths)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "needed"),
+    [
+        ({"contents": "write", "issues": "write"}, "pull-requests: write"),
+        ({"contents": "write", "pull_requests": "write"}, "issues: write"),
+    ],
+)
+def test_a_missing_permission_is_named(
+    github: GitHubServer, issue: Issue, permissions: dict[str, str], needed: str
+) -> None:
+    forge = forge_for(github, github.token_for(BOT, NAME, permissions=permissions))
+    with pytest.raises(ForgeError) as told:
+        forge.open_pull_request(report_on(issue), BRANCH)
+        forge.comment(report_on(issue))
+    assert "403" in told.value.what
+    assert needed in told.value.next_step
+
+
+def test_a_setting_that_forbids_pull_requests_is_named(github: GitHubServer, issue: Issue) -> None:
+    github.repository(NAME).actions_may_create_pulls = False
+    forge = forge_for(github, github.token_for("github-actions[bot]", NAME), bot_login="")
+    with pytest.raises(ForgeError) as told:
+        forge.open_pull_request(report_on(issue), BRANCH)
+    assert "Workflow permissions" in told.value.next_step
+
+
+def test_a_wrong_token_is_told_and_never_shown(github: GitHubServer, issue: Issue) -> None:
+    token = github.token_for(BOT, NAME, long=True)
+    github.revoke(token)
+    with pytest.raises(ForgeError) as told:
+        forge_for(github, token).find_publication(trigger_on(issue))
+    assert "401" in told.value.what
+    assert "GITHUB_TOKEN" in told.value.next_step
+
+
+def test_a_token_in_the_servers_words_is_not_repeated(github: GitHubServer, issue: Issue) -> None:
+    token = github.token_for(BOT, NAME)
+    github.fail_next("POST", "/pulls$", 422, body={"message": f"bad {token}", "errors": [token]})
+    with pytest.raises(ForgeError) as told:
+        forge_for(github, token).open_pull_request(report_on(issue), BRANCH)
+    assert token not in told.value.what + told.value.next_step + repr(told.value)
+    assert "[token]" in told.value.what
+
+
+def test_a_branch_without_commits_is_told_in_githubs_words(
+    github: GitHubServer, issue: Issue
+) -> None:
+    with pytest.raises(ForgeError, match="422") as told:
+        forge_for(github).open_pull_request(report_on(issue), "agent/not-there")
+    assert "words in brackets" in told.value.next_step
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_short_rate_limit_is_waited_for(github: GitHubServer, issue: Issue, status: int) -> None:
+    github.fail_next("POST", "/comments$", status, headers={"Retry-After": "1"})
+    forge_for(github).comment(report_on(issue))
+    assert len(issue.comments) == 1
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_long_rate_limit_is_told_at_once(github: GitHubServer, issue: Issue, status: int) -> None:
+    github.fail_next("*", ".", status, headers={"Retry-After": "3600"}, times=9)
+    with pytest.raises(ForgeError, match="rate limit") as told:
+        forge_for(github).comment(report_on(issue))
+    assert "3600 seconds" in told.value.next_step
+
+
+def test_reading_is_tried_again_after_a_server_error(github: GitHubServer, issue: Issue) -> None:
+    github.fail_next("GET", "/issues/", 502, times=2)
+    github.cut_next("GET", f"/repos/{NAME}$")
+    assert forge_for(github).read(trigger_on(issue)).title == "It breaks"
+
+
+def test_a_server_that_stays_down_is_told(github: GitHubServer, issue: Issue) -> None:
+    github.fail_next("GET", ".", 503, times=50)
+    with pytest.raises(ForgeError, match="GitHub answered 503"):
+        forge_for(github).read(trigger_on(issue))
+
+
+@pytest.mark.parametrize("body", ["<html>hello</html>", "{", "[]", '{"id": []}'])
+def test_an_answer_that_is_not_githubs_is_told(
+    github: GitHubServer, issue: Issue, body: str
+) -> None:
+    github.fail_next("GET", f"/repos/{NAME}$", 200, body=body, times=5)
+    with pytest.raises(ForgeError) as told:
+        forge_for(github).read(trigger_on(issue))
+    words = told.value.what.casefold()
+    assert not any(word in words for word in ("error", "json", "object", "expecting")), words
+
+
+def test_nobody_listening_is_told() -> None:
+    access = GitHubAccess(token="t", api_url="http://127.0.0.1:9", attempts=0)
+    with pytest.raises(ForgeError, match=r"no answer from 127\.0\.0\.1"):
+        GitHubForge(access, NAME).permission("alice")
+
+
+def test_the_pull_request_is_described(github: GitHubServer, issue: Issue) -> None:
+    pull = forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    assert isinstance(pull, PullRequest)
+    assert pull.title
+    assert pull.body.startswith("<!-- resolver:run")
+
+
+def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_ours(
+    github: GitHubServer, issue: Issue
+) -> None:
+    world = github.world
+    fork = github.create_repository("octo/demo-two", parent=NAME)
+    head, words = (fork, BRANCH), ("Theirs", "")
+    theirs = new_pull(world, github.repository(NAME), head, "main", words, world.account(BOT))
+    forge = forge_for(github)
+    assert forge.open_head(BRANCH) is None
+    made = forge.open_pull_request(report_on(issue), BRANCH)
+    assert made.number != theirs.number and theirs.title == "Theirs"
+    assert len(pulls(github)) == 2

@@ -1,0 +1,485 @@
+"""Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from resolver.errors import ForgeError, Refused
+from resolver.github.client.access import GitHubAccess
+from resolver.github.comments.edited import with_newest
+from resolver.github.comments.markers import check_marker, review_marker, run_marker, thread_marker
+from resolver.github.comments.report import Ending
+from resolver.github.context.pinning import NOT_KNOWN
+from resolver.github.context.review_threads import Conversation, ThreadBounds
+from resolver.github.events.parse import parse_github_event
+from resolver.models.pull_request import (
+    DiffFile,
+    DiffHunk,
+    PullRequestContext,
+    Remark,
+    Review,
+    ReviewVerdict,
+)
+from resolver.models.run import Command, Task, Trigger, TriggerKind
+from tests.github import reports
+from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+TEXT = "".join(f"{n}\n" for n in range(1, 61))
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "thirty\n")}, "Say thirty")
+    return github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
+
+
+Asked = Callable[..., Trigger]
+
+
+@pytest.fixture
+def asked(github: GitHubServer, pull: Issue) -> Asked:
+    def ask(body: str = "@agent review") -> Trigger:
+        github.advance(10)
+        return triggered(github, github.add_comment(pull, body, "alice"))
+
+    return ask
+
+
+def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, PullRequestContext]:
+    task = forge_for(github).read(trigger)
+    assert task.pull is not None
+    return task, task.pull
+
+
+def test_what_is_read_of_a_pull_request(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    assert pull.pull is not None
+    pull.pull.draft = True
+    task, found = read(github, asked())
+    assert (task.title, task.body, task.base_branch) == ("Say thirty", "So it is.", "main")
+    assert (found.number, found.head_branch, found.base_branch) == (pull.number, "work", "main")
+    assert found.head == github.repository(NAME).git.tip("work")
+    assert (found.head_repository, found.is_fork, found.is_draft) == (NAME, False, True)
+    assert (found.author, found.association, found.moved) == ("mallory", "NONE", "")
+
+
+def test_threads_are_read_page_by_page_with_their_state(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    first = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    github.add_review_comment(pull, "a.py", 30, "Because.", "alice", in_reply_to=first)
+    for n in range(59):
+        github.add_review_comment(pull, "a.py", 29, f"thread {n}", "eve").resolved = n % 2 == 0
+    github.add_review(pull, "draft", "eve", "PENDING")
+    for n in range(51):
+        github.add_review(pull, f"review {n}", "eve")
+    _, found = read(github, asked())
+    assert len(found.threads) == 60
+    assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
+    assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
+    assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(51)]
+    assert len([r for r in github.requests if r.kind == "graphql"]) == 2 + 2 + 1 + 1
+
+
+def test_a_thread_whose_lines_have_changed_is_outdated(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
+    [thread] = read(github, asked())[1].threads
+    assert (thread.is_outdated, thread.line, thread.original_line) == (True, None, 30)
+
+
+def test_our_own_threads_are_known_and_our_reviews_words_are_not(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
+    github.add_review(pull, "ours", BOT)
+    _, found = read(github, asked())
+    assert [t.comments[0].author for t in found.threads] == [BOT]
+    assert found.reviews == ()
+
+
+def test_our_own_markers_are_no_hidden_text(github: GitHubServer, pull: Issue) -> None:
+    marker = run_marker("key", Ending.PULL_REQUEST, 1, "run-1")
+    body = with_newest(f"{marker}\n\nSo it is.", marker, "more", run="run-2", standing="a draft")
+    issue = github.create_issue(NAME, "Check fails", f"{check_marker('ci')}\n\nIt fails.", BOT)
+    ours = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
+    github.edit_issue(pull, body=f"{marker} as #{ours.number}")
+    github.add_review_comment(ours, "a.py", 30, f"{thread_marker('key', 't')}\nDone.", BOT)
+    github.advance(10)
+    asked = triggered(github, github.add_comment(ours, f"@agent as #{pull.number}", "alice"))
+    task, found = read(github, asked)
+    assert [line for line in task.left_out if "HTML" in line] == [
+        f"hidden in #{pull.number}: 1 HTML comment"
+    ]
+    assert task.body.startswith("So it is.")
+    assert [words.body for words in found.threads[0].comments] == ["Done."]
+    task, _ = read(github, triggered(github, github.add_comment(pull, "@agent fix", "alice")))
+    assert "hidden in the issue's text: 1 HTML comment" in task.left_out
+    assert not any(f"#{ours.number}" in line for line in task.left_out)
+
+
+def test_a_pull_request_whose_fork_is_gone_is_read(github: GitHubServer) -> None:
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    github.create_repository("zoe/demo", parent=NAME)
+    github.commit("zoe/demo", "work", {"a.py": "x\n"})
+    pull = github.create_pull(NAME, "zoe:work", author="zoe")
+    github.advance(5)
+    _, found = read(github, triggered(github, github.add_comment(pull, "@agent review", "alice")))
+    assert (found.head_repository, found.is_fork) == ("zoe/demo", True)
+
+
+@pytest.mark.parametrize("command", [Command.FIX, Command.CONTINUE])
+def test_a_pull_request_is_read_for_other_work_as_well(
+    github: GitHubServer, pull: Issue, asked: Asked, command: Command
+) -> None:
+    trigger = asked().model_copy(update={"command": command})
+    task, found = read(github, trigger)
+    assert task.trigger.is_pull_request
+    assert found.number == pull.number
+
+
+def test_there_is_nothing_to_review_in_an_issue(github: GitHubServer, asked: Asked) -> None:
+    issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
+    trigger = asked().model_copy(update={"number": issue.number})
+    with pytest.raises(Refused, match="nothing in it to review") as refused:
+        forge_for(github).read(trigger)
+    assert "pull request" in refused.value.next_step
+
+
+@pytest.mark.parametrize("pushes", [1, 3])
+def test_of_several_pushes_after_the_request_none_is_used(
+    github: GitHubServer, pull: Issue, asked: Asked, pushes: int
+) -> None:
+    seen = github.repository(NAME).git.tip("work")
+    trigger = asked()
+    for n in range(pushes):
+        github.advance(20)
+        github.commit(NAME, "work", {"a.py": f"{n}\n"})
+    task, found = read(github, trigger)
+    assert found.head == seen
+    assert seen is not None
+    assert seen[:12] in found.moved
+    assert any("pushed to after the request" in line for line in task.left_out)
+
+
+def test_a_base_that_was_changed_after_the_request_is_told(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    task, _ = read(github, asked().model_copy(update={"base": "release"}))
+    assert any("merged into release when it was asked" in line for line in task.left_out)
+    task, _ = read(github, asked().model_copy(update={"base": "main"}))
+    assert not any("when it was asked" in line for line in task.left_out)
+
+
+def test_where_the_branch_was_made_anew_it_is_not_known_what_was_seen(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    head = github.repository(NAME).git.tip("work")
+    github.advance(20)
+    made = {"before": "0" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
+    github.add_comment(pull, "meanwhile", "eve")
+    github.fail_next("GET", r"/activity$", 200, body=[made])
+    _, found = read(github, trigger)
+    assert (found.head, found.moved) == (head, NOT_KNOWN)
+
+
+def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    head = github.commit(NAME, "work", {"a.py": "x\n"})
+    trigger = asked()
+    github.advance(20)
+    github.add_comment(pull, "bump", "eve")
+    _, found = read(github, trigger)
+    assert (found.head, found.moved) == (head, "")
+
+
+def test_the_command_line_means_what_is_there_now(github: GitHubServer, pull: Issue) -> None:
+    head = github.commit(NAME, "work", {"a.py": "x\n"})
+    trigger = reports.trigger(
+        kind=TriggerKind.COMMAND_LINE,
+        number=pull.number,
+        is_pull_request=True,
+        command=Command.REVIEW,
+        comment_id=None,
+    )
+    assert read(github, trigger)[1].head == head
+
+
+def test_a_refused_query_is_an_error_with_its_words(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    github.fail_next(
+        "POST", "/graphql$", 200, body={"errors": [{"message": "Resource not accessible"}]}
+    )
+    with pytest.raises(ForgeError, match="Resource not accessible"):
+        forge_for(github).read(trigger)
+
+
+def test_an_item_that_the_token_may_not_see_is_left_out(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    listed = {"pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [None]}
+    page = {"repository": {"pullRequest": {"reviewThreads": listed}}}
+    path = ["repository", "pullRequest", "reviewThreads", "nodes", 0]
+    error = {"type": "FORBIDDEN", "message": "Resource not accessible", "path": path}
+    github.fail_next("POST", "/graphql$", 200, body={"data": page, "errors": [error]})
+    task, found = read(github, trigger)
+    assert found.threads == ()
+    assert any("hidden ones" in line for line in task.left_out)
+
+
+@pytest.mark.parametrize("status", [502, 429])
+def test_a_query_that_meets_trouble_is_asked_again(
+    github: GitHubServer, pull: Issue, asked: Asked, status: int
+) -> None:
+    trigger = asked()
+    github.fail_next("POST", "/graphql$", status, headers={"Retry-After": "0"}, times=2)
+    assert read(github, trigger)[1].number == pull.number
+
+
+def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
+    """As GitHub says it to a query: in an answer that says 200."""
+    error = {"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}
+    reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + seconds)}
+    github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
+
+
+def test_a_query_waits_for_its_rate_limit(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+    trigger = asked()
+    rate_limited(github, 0, times=2)
+    assert read(github, trigger)[1].number == pull.number
+
+
+def test_a_query_does_not_wait_for_a_limit_beyond_the_bound(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    rate_limited(github, 3600, times=1)
+    with pytest.raises(ForgeError, match="rate limit") as limited:
+        forge_for(github).read(trigger)
+    assert limited.value.cause == "rate_limit"
+    assert "try again after" in limited.value.next_step
+
+
+# Publishing
+
+FILE = DiffFile(
+    path="a.py",
+    status="modified",
+    hunks=(DiffHunk(old_start=27, old_lines=7, new_start=27, new_lines=7),),
+)
+
+
+def review(github: GitHubServer, *lines: int, **more: Any) -> Review:
+    head = github.repository(NAME).git.tip("work")
+    placed = tuple(Remark(path="a.py", line=n, body=f"on {n}") for n in lines)
+    return Review(**{"commit": head, "placed": placed, **more})
+
+
+def report_on(pull: Issue, key: str = "issue_comment:77") -> Any:
+    trigger = reports.trigger(
+        key=key, number=pull.number, is_pull_request=True, command=Command.REVIEW
+    )
+    return reports.report(trigger=trigger)
+
+
+def test_a_review_is_published_once_and_found_again(github: GitHubServer, pull: Issue) -> None:
+    report, made = report_on(pull), review(github, 28, 30)
+    first = forge_for(github).publish_review(report, made)
+    again = forge_for(github).publish_review(report, made)
+    assert first.url == again.url
+    [published] = pull.reviews
+    assert [c.line for c in published.comments] == [28, 30]
+    found = forge_for(github).find_publication(report.trigger)
+    assert found is not None
+    assert found.review is not None
+    assert (found.review.url, found.comment_url) == (first.url, None)
+
+
+def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
+    report = report_on(pull)
+    github.add_review(pull, review_marker(report.trigger.key), "eve")
+    forge_for(github).publish_review(report, review(github))
+    assert len(pull.reviews) == 2
+
+
+def test_a_review_is_found_behind_hundreds_of_others(github: GitHubServer, pull: Issue) -> None:
+    one = github.add_review(pull, "x", "eve")
+    pull.reviews += [dataclasses.replace(one, id=one.id + 1_000 + n) for n in range(510)]
+    report, made = report_on(pull), review(github, 28)
+    first = forge_for(github).publish_review(report, made)
+    assert forge_for(github).publish_review(report, made).url == first.url
+    assert len(pull.reviews) == 512
+
+
+@pytest.mark.parametrize("refused", [{27}, {33}, {28, 32}, {27, 28, 29, 30, 31, 32, 33}])
+def test_only_the_refused_comments_go_into_the_text(
+    github: GitHubServer, pull: Issue, refused: set[int]
+) -> None:
+    assert pull.pull is not None
+    pull.pull.refused_lines |= {("a.py", n) for n in refused}
+    done = forge_for(github).publish_review(report_on(pull), review(github, *range(27, 34)))
+    [published] = pull.reviews
+    assert {c.line for c in published.comments} == set(range(27, 34)) - refused
+    for n in refused:
+        assert f"on {n}" in published.body
+    assert (done.placed, done.beside) == (7 - len(refused), len(refused))
+    assert len(pull.review_comments) == 7 - len(refused)
+
+
+def test_a_draft_of_ours_is_cleared_and_one_of_a_persons_is_left(
+    github: GitHubServer, pull: Issue
+) -> None:
+    github.add_review(pull, review_marker("another"), BOT, "PENDING")
+    forge_for(github).publish_review(report_on(pull), review(github, 30))
+    assert [r.state for r in pull.reviews] == ["COMMENTED"]
+    github.add_review(pull, "I am still writing", BOT, "PENDING")
+    with pytest.raises(ForgeError, match="one pending review"):
+        forge_for(github).publish_review(report_on(pull, "other"), review(github, 30))
+    assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
+
+
+def test_a_commit_that_is_no_part_any_more_loses_no_word(github: GitHubServer, pull: Issue) -> None:
+    made = review(github, 30)
+    git = github.repository(NAME).git
+    start = git.tip("main")
+    assert start is not None
+    github.force_push(NAME, "work", start)
+    github.commit(NAME, "work", {"a.py": "other\n"})
+    forge_for(github).publish_review(report_on(pull), made)
+    [published] = pull.reviews
+    assert published.comments == []
+    assert "on 30" in published.body
+
+
+def test_an_own_pull_request_is_commented_on(github: GitHubServer, pull: Issue) -> None:
+    pull.author = github.world.account(BOT)
+    made = review(github, 30, verdict=ReviewVerdict.REQUEST_CHANGES)
+    done = forge_for(github).publish_review(report_on(pull), made)
+    assert done.verdict is ReviewVerdict.COMMENT
+    assert [(r.state, len(r.comments)) for r in pull.reviews] == [("COMMENTED", 1)]
+
+
+def test_a_token_that_may_not_review_is_told_what_it_needs(
+    github: GitHubServer, pull: Issue
+) -> None:
+    token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
+    with pytest.raises(ForgeError) as error:
+        forge_for(github, token).publish_review(report_on(pull), review(github, 30))
+    assert "pull-requests: write" in error.value.next_step
+
+
+def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    root = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
+    for n in range(60):
+        github.add_review_comment(pull, "a.py", 30, f"reply {n}", "eve", in_reply_to=root)
+    task, found = read(github, asked())
+    [thread] = found.threads
+    assert [w.body for w in thread.comments] == ["Why?", *(f"reply {n}" for n in range(10, 60))]
+    assert thread.root == root.id
+    assert any("very long ones" in line for line in task.left_out)
+
+
+def test_what_maintainers_have_hidden_on_the_code_is_not_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
+    github.add_review_comment(pull, "a.py", 30, "why?", "eve").minimized = "resolved"
+    github.add_review(pull, "and this", "eve").minimized = "off-topic"
+    task, found = read(github, asked())
+    assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
+    assert found.reviews == ()
+    assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
+
+
+def test_what_is_named_on_the_code_and_in_reviews_is_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    named = [github.create_issue(NAME, f"other {n}", "x", author="eve").number for n in range(2)]
+    github.add_review_comment(pull, "a.py", 30, f"do as in #{named[0]}", "eve")
+    github.add_review(pull, f"see #{named[1]}", "eve")
+    task, _ = read(github, asked())
+    assert {reference.number for reference in task.references} == set(named)
+
+
+FEW = ThreadBounds(page=2, oldest=1, newest=2, searched=9)
+
+
+def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
+    token = github.token_for(BOT, NAME)
+    access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url)
+    return Conversation(access, access.client().get_repo(NAME), trigger, FEW)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 6])
+def test_all_threads_and_reviews_are_read_where_there_are_few(
+    github: GitHubServer, pull: Issue, asked: Asked, threads: int
+) -> None:
+    for n in range(threads):
+        github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
+        github.add_review(pull, f"review {n}", "eve")
+    said = conversation(github, asked())
+    expected = [f"thread {n}" for n in range(threads)]
+    assert [thread.said[0].body for thread in said.threads()] == expected
+    assert [review.body for review in said.reviews()] == [f"review {n}" for n in range(threads)]
+    assert not said.is_cut
+
+
+def test_of_many_threads_the_oldest_and_the_newest_are_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
+    for n in range(9):
+        github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
+        github.add_review(pull, f"review {n}", "eve")
+    said = conversation(github, asked())
+    shown = [int(thread.said[0].body.split()[1]) for thread in said.threads()]
+    assert shown == [0, 1, 5, 6, 7, 8]
+    assert said.is_cut
+    assert [int(review.body.split()[1]) for review in said.reviews()] == shown
+
+
+@pytest.mark.parametrize("nth", [0, 3, 10, 18, 19])
+def test_the_thread_that_asks_is_found_among_many(
+    github: GitHubServer, pull: Issue, nth: int
+) -> None:
+    made = [github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve") for n in range(20)]
+    reply = github.add_review_comment(pull, "a.py", 30, "@agent do", "alice", in_reply_to=made[nth])
+    trigger = parse_github_event(
+        "pull_request_review_comment",
+        github.event_review_comment(reply),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(trigger, Trigger)
+    said = conversation(github, trigger)
+    threads = said.threads()
+    assert [t.said[0].body for t in threads if t.said[-1].id == reply.id] == [f"thread {nth}"]
+    assert said.is_cut
+
+
+def test_the_review_that_asks_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
+    made = [github.add_review(pull, f"@agent review {n}", "alice") for n in range(20)]
+    trigger = parse_github_event(
+        "pull_request_review",
+        github.event_review(made[9]),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(trigger, Trigger)
+    shown = [int(review.body.split()[2]) for review in conversation(github, trigger).reviews()]
+    assert shown == [0, 1, 9, 16, 17, 18, 19]

@@ -1,0 +1,440 @@
+"""Reading issues from a GitHub over a real socket: what the requester saw, and no more."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from resolver.errors import ForgeError, UsageError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.comments.markers import run_marker
+from resolver.github.comments.report import Ending
+from resolver.github.events.parse import parse_github_event
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
+from tests.github import reports
+from tests.parts.clock import PassingTime
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue
+from tests.parts.published import OPENAPI, published
+
+NAME = "octo/demo"
+BOT = "resolver[bot]"
+NO_VIEWER = "Resource not accessible by integration"
+
+
+def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubForge:
+    values: dict[str, Any] = {
+        "token": token or github.token_for(BOT, NAME),
+        "api_url": github.api_url,
+        "server_url": github.server_url,
+        "graphql_url": github.graphql_url,
+        "bot_login": BOT,
+        "backoff": 0.0,
+        "pause_between_writes": 0.0,
+        "retries": PassingTime().retries(),
+    }
+    return GitHubForge(GitHubAccess(**{**values, **changes}), NAME)
+
+
+@pytest.fixture
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"README.md": "hello"})
+    github.grant("alice", NAME, "write")
+    return github.create_issue(NAME, "It breaks", "Please **help**", author="mallory")
+
+
+@pytest.fixture
+def asked(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
+    """A comment of alice that asks, as the trigger that the event gives."""
+
+    def ask(body: str = "@agent fix it") -> Trigger:
+        github.advance(10)
+        comment = github.add_comment(issue, body, "alice")
+        return triggered(github, comment)
+
+    return ask
+
+
+def triggered(github: GitHubServer, comment: Comment) -> Trigger:
+    found = parse_github_event(
+        "issue_comment",
+        github.event_issue_comment(comment),
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+    )
+    assert isinstance(found, Trigger)
+    github.advance(10)
+    return found
+
+
+def test_the_task_holds_what_the_requester_saw(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_label(issue, "bug")
+    github.add_comment(issue, "me too", "carol")
+    task = forge_for(github).read(asked())
+    assert (task.title, task.body, task.author) == ("It breaks", "Please **help**", "mallory")
+    assert task.labels == ("bug",)
+    assert [(c.author, c.body) for c in task.comments] == [
+        ("carol", "me too"),
+        ("alice", "@agent fix it"),
+    ]
+    assert task.base_branch == "main"
+    assert task.source == f"{github.server_url}/{NAME}.git"
+    assert task.left_out == ()
+
+
+def test_what_is_written_or_edited_later_is_left_out_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    early = github.add_comment(issue, "harmless", "mallory")
+    trigger = asked()
+    github.edit_issue(issue, title="EVIL", body="EVIL")
+    github.edit_comment(early, "EVIL")
+    github.add_comment(issue, "EVIL", "mallory")
+    task = forge_for(github).read(trigger)
+    assert "EVIL" not in task.model_dump_json()
+    assert (task.title, task.body) == ("It breaks", "Please **help**")
+    told = "\n".join(task.left_out)
+    assert "title was edited after" in told
+    assert "text was edited after" in told
+    assert "a comment of mallory that was edited after the request" in told
+    assert "a comment of mallory that was written after the request" in told
+
+
+def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
+    """What asks for work on the issue, of whose words its event says nothing."""
+    actor = Actor(login="alice")
+    return Trigger(key="k", kind=kind, repository=NAME, number=issue.number, actor=actor, at=at)
+
+
+@pytest.mark.parametrize("kind", ["dispatched", "box_ticked", "check_failed"])
+def test_words_that_were_edited_after_a_request_without_them_are_left_out(
+    github: GitHubServer, issue: Issue, kind: str
+) -> None:
+    trigger = without_words(issue, TriggerKind(kind), github.world.now() + timedelta(seconds=10))
+    github.advance(20)
+    github.edit_issue(issue, title="EVIL", body="EVIL")
+    github.advance(20)
+    task = forge_for(github).read(trigger)
+    assert "EVIL" not in task.model_dump_json()
+    assert (task.title, task.body) == ("It breaks", "")
+    assert "the issue's text, edited after the request" in task.left_out
+    assert (
+        "the issue's title was edited after the request: the earlier one is used" in task.left_out
+    )
+
+
+def test_words_that_were_edited_before_a_request_without_them_are_used(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.advance(10)
+    github.edit_issue(issue, title="It breaks often", body="Please help soon")
+    at = github.world.now() + timedelta(seconds=10)
+    github.advance(20)
+    github.add_comment(issue, "later", "mallory")  # which changes the issue's own `updated_at`
+    task = forge_for(github).read(without_words(issue, TriggerKind.DISPATCHED, at))
+    assert (task.title, task.body) == ("It breaks often", "Please help soon")
+    assert task.left_out == ("a comment of mallory that was written after the request",)
+
+
+def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, issue: Issue) -> None:
+    github.advance(10)
+    before = github.add_comment(issue, "before", "carol")
+    comment = github.add_comment(issue, "@agent fix", "alice")
+    after = github.add_comment(issue, "after", "mallory")
+    before.created_at = before.updated_at = comment.created_at
+    after.created_at = after.updated_at = comment.created_at
+    task = forge_for(github).read(triggered(github, comment))
+    assert [c.body for c in task.comments] == ["before", "@agent fix"]
+
+
+def test_hidden_text_is_taken_out_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.edit_issue(issue, title="Bre\u200baks", body="seen <!-- SECRET -->")
+    github.add_comment(issue, "ok\U000e0041 <div hidden>SECRET</div>", "mallory")
+    task = forge_for(github).read(asked())
+    assert task.title == "Breaks"
+    assert task.body == "seen"
+    assert task.comments[0].body == "ok"
+    told = "\n".join(task.left_out)
+    assert "1 HTML comment" in told
+    assert "1 hidden element" in told
+
+
+def test_our_own_comments_are_not_shown_to_the_model(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, "I opened a pull request", BOT)
+    github.add_comment(issue, "I am no bot", "resolver")
+    task = forge_for(github).read(asked())
+    assert [c.author for c in task.comments] == ["resolver", "alice"]
+    assert task.left_out == ("our own earlier comment",)
+
+
+def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for number in range(250):
+        github.add_comment(issue, f"comment {number}", "carol")
+    first = forge_for(github).read(asked())
+    assert len(first.comments) == 251
+    for number in range(250, 400):
+        github.add_comment(issue, f"comment {number}", "carol")
+    task = forge_for(github).read(asked())
+    assert [c.body for c in task.comments[-3:]] == ["comment 398", "comment 399", "@agent fix it"]
+    assert len(task.comments) == 300
+    assert [c.body for c in task.comments[:2]] == ["comment 0", "comment 1"]
+    assert [(c.body, c.skipped) for c in task.comments if c.skipped] == [("comment 162", 102)]
+    assert task.left_out == (
+        "102 comments between the oldest and the newest: the thread is too long",
+    )
+
+
+def test_a_flood_after_the_request_pushes_nothing_out(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for number in range(330):
+        github.add_comment(issue, f"early {number}", "carol")
+    trigger = asked()
+    github.advance(10)
+    for number in range(700):
+        github.add_comment(issue, f"late {number}", "mallory")
+    task = forge_for(github).read(trigger)
+    said = [comment.body for comment in task.comments]
+    assert len(said) == 300
+    assert (said[0], said[59], said[-2:]) == ("early 0", "early 59", ["early 329", "@agent fix it"])
+    assert task.comments[60].skipped == 31
+    assert "700 comments written after the request" in task.left_out
+    assert len(task.left_out) == 2
+
+
+@pytest.mark.parametrize("early", [0, 1, 99, 100, 299])
+def test_all_before_a_flood_is_read(github: GitHubServer, issue: Issue, early: int) -> None:
+    for number in range(early):
+        github.add_comment(issue, f"early {number}", "carol")
+    github.advance(10)
+    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
+    github.advance(10)
+    for number in range(301):
+        github.add_comment(issue, f"late {number}", "mallory")
+    task = forge_for(github).read(trigger)
+    assert len(task.comments) == early + 1
+    assert task.comments[-1].body == "@agent fix it"
+    assert [c.skipped for c in task.comments] == [0] * (early + 1)
+    assert task.left_out == ("301 comments written after the request",)
+
+
+ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
+
+I stopped with **a question**: A, as in #1, or B? ![x](https://a.example/x.png)
+
+<details><summary>This run: $0.01</summary>
+
+folded
+</details>
+"""
+
+
+def test_what_we_have_asked_is_shown_as_ours(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, ASKED_BACK, BOT)
+    github.add_comment(issue, ASKED_BACK, "mallory")
+    github.add_comment(issue, ASKED_BACK.replace("waiting", "error"), BOT)
+    task = forge_for(github).read(asked("@agent take B"))
+    ours, forged, request = task.comments
+    assert ours.body.startswith("I stopped with **a question**: A, as in #1, or B?")
+    assert "folded" not in ours.body
+    assert "a.example" not in ours.body
+    assert (ours.is_ours, ours.author) == (True, BOT)
+    assert (forged.is_ours, forged.author) == (False, "mallory")
+    assert (request.is_ours, request.body) == (False, "@agent take B")
+    assert "our own earlier comment" in task.left_out
+
+
+def test_what_we_have_written_since_is_not_shown(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    said = github.add_comment(issue, ASKED_BACK, BOT)
+    trigger = asked("@agent take B")
+    github.edit_comment(said, ASKED_BACK.replace("A, as", "C, as"))
+    assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
+
+
+def test_what_maintainers_have_hidden_as_spam_is_not_read(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
+        github.add_comment(issue, reason or "shown", "mallory").minimized = reason
+    task = forge_for(github).read(asked())
+    assert [c.body for c in task.comments] == ["outdated", "resolved", "shown", "@agent fix it"]
+    assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
+
+
+def test_where_nobody_says_what_is_hidden_all_is_read(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    github.add_comment(issue, "shown", "mallory")
+    trigger = asked()
+    github.fail_next("POST", "/graphql$", 404)
+    task = forge_for(github).read(trigger)
+    assert [c.body for c in task.comments] == ["shown", "@agent fix it"]
+    assert any("which comments are hidden" in line for line in task.left_out)
+
+
+def test_long_texts_are_cut_and_named(
+    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+) -> None:
+    for _ in range(12):
+        github.add_comment(issue, "x" * 60_000, "mallory")
+    task = forge_for(github).read(asked())
+    assert sum(len(c.body) for c in task.comments) <= 200_000
+    assert task.comments[-1].body == "@agent fix it"
+    assert any("between the oldest and the newest" in line for line in task.left_out)
+
+
+def test_the_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
+    github.add_comment(issue, "just now", "carol")
+    trigger = reports.trigger(
+        kind=TriggerKind.COMMAND_LINE,
+        number=issue.number,
+        comment_id=None,
+        actor=Actor(login="me"),
+    )
+    task = forge_for(github).read(trigger)
+    assert [c.body for c in task.comments] == ["just now"]
+    assert task.left_out == ()
+
+
+def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: Any) -> None:
+    trigger = asked()
+    issue.state = "closed"
+    with pytest.raises(ForgeError, match=f"{NAME}#{issue.number} is closed"):
+        forge_for(github).read(trigger)
+
+
+def test_a_missing_issue_is_told(github: GitHubServer, issue: Issue) -> None:
+    with pytest.raises(ForgeError, match="could not read issue 999") as told:
+        forge_for(github).read(reports.trigger(number=999))
+    assert "check that it exists" in told.value.next_step
+
+
+def test_a_missing_repository_is_told(github: GitHubServer) -> None:
+    with pytest.raises(ForgeError, match="could not read octo/demo: GitHub answered 404"):
+        forge_for(github, github.token_for(BOT)).read(reports.trigger())
+
+
+def test_another_repository_than_the_triggers_is_never_touched(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    other = reports.trigger(repository="octo/other", number=issue.number)
+    with pytest.raises(UsageError):
+        forge.read(other)
+    with pytest.raises(UsageError):
+        forge.comment(reports.report(trigger=other))
+    assert github.writes() == []
+
+
+@pytest.mark.parametrize("name", ["demo", "a/b/c", "../x", "a/..", "a b/c", "a/b?x=1", ""])
+def test_a_name_that_is_no_repository_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError):
+        GitHubForge(GitHubAccess(token="t"), name)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"token": ""}, {"api_url": "x"}, {"server_url": "http://u:p@h"}]
+)
+def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        GitHubForge(GitHubAccess(**{"token": "t", **changes}), NAME)
+
+
+@pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
+def test_the_permission_is_the_forges_answer(github: GitHubServer, issue: Issue, role: str) -> None:
+    github.grant("bob", NAME, role, association="MEMBER")
+    assert forge_for(github).permission("bob") == role
+
+
+def test_the_operators_right_to_push_is_asked(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github, github.token_for("alice")).operator_may_push()
+    assert not forge_for(github, github.token_for("carol")).operator_may_push()
+
+
+def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue: Issue) -> None:
+    assert forge_for(github, bot_login="me").whoami() == "me"
+    assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
+    actions = github.token_for("github-actions[bot]", NAME)
+    assert forge_for(github, actions, bot_login="").whoami() == "github-actions[bot]"
+    app = github.token_for("my-app[bot]", NAME)
+    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
+    refused = {"errors": [{"type": "FORBIDDEN", "message": NO_VIEWER}], "data": None}
+    github.fail_next("POST", "/graphql$", 200, body=refused)
+    assert forge_for(github, app, bot_login="").whoami() == "github-actions[bot]"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_who_we_are_survives_trouble(github: GitHubServer, issue: Issue, times: int) -> None:
+    app = github.token_for("my-app[bot]", NAME)
+    github.fail_next("POST", "/graphql$", 502, times=times)
+    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(502, None), (401, None), (403, {"message": "Use SSO"}), (200, {"data": {"viewer": None}})],
+)
+def test_who_we_are_is_never_guessed(
+    github: GitHubServer, issue: Issue, status: int, body: Any
+) -> None:
+    app = github.token_for("my-app[bot]", NAME)
+    github.fail_next("POST", "/graphql$", status, body=body, times=9)
+    with pytest.raises(ForgeError, match="whose token"):
+        forge_for(github, app, bot_login="").whoami()
+
+
+def test_who_we_are_is_not_guessed_without_an_answer(github: GitHubServer, issue: Issue) -> None:
+    app = github.token_for("my-app[bot]", NAME)
+    silent = forge_for(github, app, bot_login="", graphql_url="http://127.0.0.1:1/graphql")
+    with pytest.raises(ForgeError, match="no answer"):
+        silent.whoami()
+
+
+def test_type_milestone_assignees_and_who_wrote_it_are_read(
+    github: GitHubServer, issue: Issue
+) -> None:
+    example = json.loads(published(OPENAPI).read_bytes())["components"]["examples"]
+    document = example["issue"]["value"]["milestone"]
+    issue.milestone = {**document, "title": "2.0\u200b <!-- EVIL -->"}
+    issue.type = {"id": 1, "node_id": "x", "name": "Bug", "description": None}
+    issue.assignees = [github.world.account("alice")]
+    github.grant("mallory", NAME, "read", association="CONTRIBUTOR")
+    task = forge_for(github).read(reports.trigger(number=issue.number))
+    assert (task.milestone, task.issue_type) == ("2.0", "Bug")
+    assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
+
+
+def test_what_an_issue_wore_is_as_the_event_has_it(github: GitHubServer, issue: Issue) -> None:
+    payload = github.event_issue_labeled(issue, "agent", "alice")
+    github.add_label(issue, "wontfix", "alice")
+    issue.assignees = [github.world.account("alice")]
+    trigger = parse_github_event("issues", payload, mention="@agent", label="agent")
+    assert isinstance(trigger, Trigger)
+    task = forge_for(github).read(trigger)
+    assert (task.labels, task.assignees) == (("agent",), ())
+    now = forge_for(github).read(reports.trigger(number=issue.number))
+    assert (now.labels, now.assignees) == (("agent", "wontfix"), ("alice",))
+
+
+def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
+    github.edit_issue(issue, body="one\r\ntwo")
+    trigger = reports.trigger(
+        number=issue.number, snapshot=Snapshot(title="It breaks", body="one\ntwo\n")
+    )
+    assert not any("edited" in line for line in forge_for(github).read(trigger).left_out)

@@ -1,0 +1,172 @@
+"""Other issues and pull requests that belong to one, over a real socket: as they were, and only the
+repository's own."""
+
+from collections.abc import Callable
+
+import pytest
+
+from resolver.models.issue_context import Reference
+from resolver.models.run import Task, Trigger, TriggerKind
+from tests.github.test_github_reading import NAME, forge_for, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+
+Asked = Callable[..., Trigger]
+
+
+@pytest.fixture
+def issue(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, files={"a.py": "x\n"})
+    github.grant("alice", NAME, "write")
+    return github.create_issue(NAME, "It breaks", "Please help", author="mallory")
+
+
+@pytest.fixture
+def asked(github: GitHubServer, issue: Issue) -> Asked:
+    def ask(body: str = "@agent fix it") -> Trigger:
+        github.advance(10)
+        return triggered(github, github.add_comment(issue, body, "alice"))
+
+    return ask
+
+
+def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, dict[int, Reference]]:
+    task = forge_for(github).read(trigger)
+    return task, {each.number: each for each in task.references}
+
+
+def test_what_title_body_comments_and_request_name_is_read(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    numbers = [
+        github.create_issue(NAME, f"other {n}", f"words {n}", author="bob").number for n in range(4)
+    ]
+    github.edit_issue(issue, title=f"As #{numbers[0]}", body=f"see {NAME}#{numbers[1]}, #999")
+    github.add_comment(issue, f"{github.server_url}/{NAME}/issues/{numbers[2]}", "carol")
+    _, found = read(github, asked(f"@agent fix it like #{numbers[3]} does"))
+    assert list(found) == [numbers[3], numbers[0], numbers[1], numbers[2]]
+    first = found[numbers[3]]
+    assert (first.title, first.body, first.author) == ("other 3", "words 3", "bob")
+    assert (first.relation, first.state, first.is_pull_request) == ("mentioned", "open", False)
+    assert first.association == "NONE"
+
+
+def test_what_names_it_and_what_closes_it_is_read(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    naming = github.create_issue(NAME, "Same here", f"as #{issue.number}", author="bob")
+    github.commit(NAME, "work", {"a.py": "y\n"})
+    pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="carol")
+    _, found = read(github, asked())
+    assert {n: r.relation for n, r in found.items()} == {
+        pull.number: "closes it",
+        naming.number: "mentions it",
+    }
+    assert found[pull.number].is_pull_request
+
+
+def test_what_is_opened_or_edited_after_the_request_is_not_used(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    early = github.create_issue(NAME, "harmless", "harmless", author="bob")
+    quiet = github.create_issue(NAME, "quiet", "words", author="bob")
+    github.edit_issue(issue, body=f"see #{early.number} #{quiet.number} #{quiet.number + 1}")
+    trigger = asked()
+    github.edit_issue(early, title="EVIL", body="EVIL")
+    github.add_comment(quiet, "EVIL", "mallory")
+    github.create_issue(NAME, "EVIL", f"EVIL #{issue.number}", author="mallory")
+    task, found = read(github, trigger)
+    assert "EVIL" not in task.model_dump_json()
+    assert (found[early.number].title, found[early.number].is_late) == ("harmless", True)
+    assert (found[quiet.number].body, found[quiet.number].is_late) == ("words", False)
+    assert f"the text of #{early.number}, edited after the request" in task.left_out
+    assert f"#{quiet.number + 1}, opened after the request" in task.left_out
+
+
+def test_what_was_closed_after_the_request_was_open(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    done, later = (github.create_issue(NAME, f"n{n}", "", author="bob") for n in range(2))
+    github.edit_issue(issue, body=f"#{done.number} #{later.number}")
+    done.state, done.closed_at = "closed", github.world.now()
+    trigger = asked()
+    later.state, later.closed_at = "closed", github.world.now()
+    _, found = read(github, trigger)
+    assert (found[done.number].state, found[later.number].state) == ("closed", "open")
+
+
+def test_other_repositories_are_never_read(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    github.create_repository("octo/private", private=True)
+    secret = github.create_issue("octo/private", "SECRET", "SECRET", author="octo")
+    issue.named_by.append((secret, github.world.now()))
+    github.edit_issue(issue, body=f"see octo/private#{secret.number} and octo/private#77")
+    token = github.token_for("octo")
+    task = forge_for(github, token).read(asked())
+    assert "SECRET" not in task.model_dump_json()
+    assert task.references == ()
+    assert any(line.startswith("2 issues of other repositories") for line in task.left_out)
+
+
+def test_hidden_text_of_another_issue_is_taken_out_and_named(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    other = github.create_issue(NAME, "Oth\u200ber", "ok <!-- EVIL -->\u202e", author="mallory")
+    github.edit_issue(issue, body=f"#{other.number}")
+    task, found = read(github, asked())
+    assert (found[other.number].title, found[other.number].body) == ("Other", "ok")
+    assert any(line.startswith(f"hidden in #{other.number}: ") for line in task.left_out)
+
+
+def test_of_very_many_some_are_read_and_the_rest_is_counted(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    others = [github.create_issue(NAME, "o", "x" * 9000, author="bob").number for _ in range(20)]
+    github.edit_issue(issue, body=" ".join(f"#{n}" for n in others))
+    task, found = read(github, asked())
+    assert list(found) == others[:12]
+    assert all(len(each.body) <= 3_000 for each in found.values())
+    assert "8 more issues and pull requests it refers to" in task.left_out
+
+
+def test_what_a_pull_request_closes_is_told_once(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    github.commit(NAME, "work", {"a.py": "y\n"})
+    pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="mallory")
+    github.advance(10)
+    trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
+    task, found = read(github, trigger)
+    assert task.pull is not None
+    assert [each.number for each in task.pull.closes] == [issue.number]
+    assert found == {}
+
+
+def test_trouble_with_it_is_said_and_stops_nothing(
+    github: GitHubServer, issue: Issue, asked: Asked
+) -> None:
+    trigger = asked()
+    github.fail_next("POST", "graphql", status=502, times=9)
+    task = forge_for(github, attempts=1).read(trigger)
+    assert task.title == "It breaks"
+    assert any("could not read what it refers to" in line for line in task.left_out)
+
+
+def test_a_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
+    other = github.create_issue(NAME, "before", "before", author="bob")
+    github.edit_issue(issue, body=f"#{other.number}")
+    github.advance(10)
+    github.edit_issue(other, title="now", body="now")
+    trigger = Trigger.model_validate(
+        {
+            "key": "k",
+            "kind": TriggerKind.COMMAND_LINE,
+            "repository": NAME,
+            "number": issue.number,
+            "actor": {"login": ""},
+            "at": issue.created_at,
+        }
+    )
+    _, found = read(github, trigger)
+    assert (found[other.number].title, found[other.number].body) == ("now", "now")

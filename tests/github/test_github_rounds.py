@@ -1,0 +1,293 @@
+"""Replying in review threads of a GitHub over a real socket: once each, and in no other thread."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from markdown_it.tree import SyntaxTreeNode
+
+from resolver.errors import ForgeError
+from resolver.github.comments.markers import is_thread_reply, thread_marker
+from resolver.github.text.markdown import markdown_parser
+from resolver.models.pull_request import AnsweredThreads, AskedThread, ThreadReply
+from resolver.models.run import Command, PullRequest, Trigger, TriggerKind
+from tests.github import reports
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue, Review, ReviewComment
+
+TEXT = "".join(f"{n}\n" for n in range(1, 61))
+COMMIT = "c" * 40
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Issue:
+    github.create_repository(NAME, {"a.py": TEXT})
+    github.grant("alice", NAME, "write")
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "thirty\n")}, "Say thirty")
+    made = github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
+    github.advance(5)
+    return made
+
+
+@pytest.fixture
+def review(github: GitHubServer, pull: Issue) -> Review:
+    lines = tuple(("a.py", n, f"@agent change {n}") for n in (28, 30, 31))
+    made = github.submit_review(pull, "", "alice", lines)
+    github.advance(5)
+    return made
+
+
+def trigger(review: Review, **changes: Any) -> Trigger:
+    values: dict[str, Any] = {
+        "key": f"review:{review.id}",
+        "kind": TriggerKind.REVIEW_SUBMITTED,
+        "number": review.number,
+        "is_pull_request": True,
+        "command": Command.QUESTION,
+        "comment_id": review.id,
+        "review_id": review.id,
+        "at": review.created_at,
+    }
+    return reports.trigger(**{**values, **changes})
+
+
+def asked(github: GitHubServer, review: Review) -> list[AskedThread]:
+    """Its conversations, as they are read."""
+    task = forge_for(github).read(trigger(review))
+    assert task.pull is not None
+    mine = [t for t in task.pull.threads if t.comments[0].review == review.id]
+    return [AskedThread(label=f"T{n}", thread=t) for n, t in enumerate(mine, start=1)]
+
+
+def done(threads: Sequence[AskedThread], words: str = "Changed.") -> list[ThreadReply]:
+    return [ThreadReply(asked=each, done=True, words=words) for each in threads]
+
+
+def give(
+    github: GitHubServer,
+    review: Review,
+    replies: Sequence[ThreadReply],
+    commit: str = COMMIT,
+    resolve: bool = False,
+    token: str = "",
+    **changes: Any,
+) -> AnsweredThreads:
+    patch = reports.patch("a.py").model_copy(update={"commit": commit or None})
+    report = reports.report(trigger=trigger(review), patch=patch, **changes)
+    forge = forge_for(github, token) if token else forge_for(github)
+    return forge.answer_threads(report, replies, commit, resolve=resolve)
+
+
+def ours(pull: Issue) -> list[ReviewComment]:
+    return [c for c in pull.review_comments if c.author.login == BOT]
+
+
+def test_what_is_read_of_a_review_names_its_threads_and_their_code(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)
+    assert [t.thread.root for t in threads] == [c.id for c in review.comments]
+    assert [t.thread.line for t in threads] == [28, 30, 31]
+    assert "+thirty" in threads[0].thread.hunk
+
+
+def test_each_thread_gets_one_reply_with_the_commit(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)
+    given = give(github, review, done(threads[:2]))
+    first, second = ours(pull)
+    assert (first.in_reply_to, second.in_reply_to) == tuple(c.id for c in review.comments[:2])
+    page = f"{github.server_url}/{NAME}/pull/{pull.number}/commits/{COMMIT}"
+    assert first.body.rstrip().endswith(f"Changed.\n\nDone in [`{COMMIT[:12]}`](<{page}>).")
+    assert given.url.endswith(f"#discussion_r{first.id}")
+    assert (given.gone, given.unresolved) == ((), "")
+
+
+def test_a_second_attempt_finds_the_replies_of_the_first(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    replies = done(asked(github, review))
+    give(github, review, replies[:1])
+    give(github, review, replies)
+    github.advance(60)
+    give(github, review, replies)
+    assert [c.in_reply_to for c in ours(pull)] == [c.id for c in review.comments]
+
+
+def test_a_reply_whose_answer_was_lost_is_not_written_again(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    github.cut_next("POST", r"/replies$", after=True)
+    give(github, review, done(asked(github, review)))
+    assert len(ours(pull)) == 3
+
+
+def test_a_marker_that_somebody_else_wrote_hides_no_reply(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    [thread] = asked(github, review)[:1]
+    forged = thread_marker(f"review:{review.id}", thread.thread.id)
+    root = review.comments[0]
+    github.add_review_comment(pull, "a.py", 28, forged, "eve", in_reply_to=root)
+    give(github, review, done([thread]))
+    assert [c.in_reply_to for c in ours(pull)] == [root.id]
+
+
+def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)[:1]
+    give(github, review, done(threads))
+    github.advance(5)
+    root = review.comments[0]
+    later = github.submit_review(pull, "", "alice", replies=((root, "@agent and now?"),))
+    github.advance(5)
+    give(github, later, done(threads, "Once more."))
+    assert ["Once more." in c.body for c in ours(pull)] == [False, True]
+
+
+def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review: Review) -> None:
+    replies = [ThreadReply(asked=t, words="It is kept.") for t in asked(github, review)]
+    give(github, review, replies, resolve=True)
+    assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
+    assert not any(c.resolved for c in pull.review_comments)
+
+
+def test_what_is_done_elsewhere_is_linked_there(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    other = PullRequest(title="x", body="", number=9, url=f"{github.server_url}/{NAME}/pull/9")
+    give(github, review, done(asked(github, review)[:1]), commit="", pull_request=other)
+    [reply] = ours(pull)
+    assert f"Done in {other.url}." in reply.body
+
+
+def test_words_alone_may_be_missing(github: GitHubServer, pull: Issue, review: Review) -> None:
+    give(github, review, done(asked(github, review)[:1], words=""))
+    [reply] = ours(pull)
+    assert reply.body.split("\n\n")[1].startswith("Done in")
+
+
+# Resolving
+
+
+def test_what_was_done_is_resolved_where_that_is_wanted(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    first, second, _ = asked(github, review)
+    replies = [*done([first]), ThreadReply(asked=second, words="No.")]
+    assert give(github, review, replies, resolve=True).unresolved == ""
+    assert [c.resolved for c in review.comments] == [True, False, False]
+
+
+def test_a_thread_that_can_not_be_resolved_is_answered_all_the_same(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    app = "resolver[bot]"
+    github.add_user(app, "Bot")
+    rights = {"pull_requests": "write", "issues": "write", "contents": "read"}
+    token = github.token_for(app, NAME, permissions=rights)
+    given = give(github, review, done(asked(github, review)), resolve=True, token=token)
+    assert "not accessible" in given.unresolved
+    assert len([c for c in pull.review_comments if c.author.login == app]) == 3
+    assert not any(c.resolved for c in review.comments)
+
+
+def test_a_thread_that_somebody_has_resolved_meanwhile_is_answered_and_that_is_said(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)[:2]
+    review.comments[0].resolved = True
+    give(github, review, done(threads), resolve=True)
+    said = [("resolved after I was asked" in c.body) for c in ours(pull)]
+    assert said == [True, False]
+    assert review.comments[0].resolved_by is None
+
+
+def test_on_outdated_lines_that_is_said(github: GitHubServer, pull: Issue, review: Review) -> None:
+    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
+    threads = asked(github, review)[:1]
+    assert threads[0].thread.is_outdated
+    give(github, review, done(threads))
+    assert "shown as outdated" in ours(pull)[0].body
+
+
+# What can go wrong
+
+
+def test_a_thread_that_is_gone_is_named_and_the_others_are_answered(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)
+    pull.review_comments.remove(review.comments[0])
+    given = give(github, review, done(threads))
+    assert given.gone == ("a.py:28",)
+    assert len(ours(pull)) == 2
+
+
+def test_a_thread_that_takes_no_reply_keeps_no_other_from_its_own(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)
+    github.fail_next("POST", rf"/comments/{review.comments[1].id}/replies$", 404)
+    given = give(github, review, done(threads))
+    assert given.gone == ("a.py:30",)
+    assert [c.in_reply_to for c in ours(pull)] == [review.comments[n].id for n in (0, 2)]
+
+
+def test_a_token_that_may_not_reply_is_told_what_it_needs(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    threads = asked(github, review)
+    token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
+    with pytest.raises(ForgeError) as error:
+        give(github, review, done(threads), token=token)
+    assert "pull-requests: write" in error.value.next_step
+
+
+HOSTILE = """@octo/owners look: fixes #7, closes octo/other#2 and https://github.com/octo/demo/issues/3
+<img src=x onerror=alert(1)> <!-- hidden --> ![pixel](https://evil.example/p.png)
+```suggestion
+rm -rf /
+```
+<!-- resolver:thread key=0 -->"""
+
+
+def test_what_the_model_wrote_can_do_nothing_but_be_read(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    give(github, review, done(asked(github, review)[:1], HOSTILE))
+    [reply] = ours(pull)
+    marker, _, words = reply.body.partition("\n")
+    assert is_thread_reply(marker, f"review:{review.id}")
+    assert "`@octo/owners`" in words
+    assert "`#7`" in words and "`octo/other#2`" in words
+    assert "`https://github.com/octo/demo/issues/3`" in words
+    active = {"html_block", "html_inline", "image"}
+    assert not active & {
+        node.type for node in SyntaxTreeNode(markdown_parser().parse(words)).walk()
+    }
+    assert "```suggestion" not in words
+
+
+# A question in one thread
+
+
+def test_the_answer_to_a_question_in_a_thread_is_found_again(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
+    question = trigger(review, kind=TriggerKind.REVIEW_COMMENT, comment_id=review.comments[0].id)
+    assert question.in_thread
+    [thread] = asked(github, review)[:1]
+    forge = forge_for(github)
+    forge.answer_threads(reports.report(trigger=question), done([thread]), "", resolve=False)
+    assert forge.find_publication(question) is None, "an answer among others is not the whole"
+    github.advance(5)
+    later = question.model_copy(update={"key": "review:9"})
+    whole = [ThreadReply(asked=thread, words="Because.", whole=True)]
+    given = forge.answer_threads(reports.report(trigger=later), whole, "", resolve=False)
+    found = forge.find_publication(later)
+    assert found is not None
+    assert found.comment_url == given.url

@@ -1,0 +1,337 @@
+"""Commits made through the API of a GitHub whose objects are made by real git."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.errors import BranchTaken, ForgeError, WorkspaceError
+from resolver.git.objects import contents, made_commits
+from resolver.git.workspace import Workspace
+from resolver.github.comments.signed_commits import MOST_BLOBS, SignedCommits
+from resolver.models.commits import MadeCommit
+from tests.github.test_github_reading import BOT, NAME, forge_for
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.bare import BareRepository, FileContent
+from tests.parts.github_server.state import Repository
+
+BRANCH = "agent/issue-1-mend"
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LINK = "a" * 40
+
+BASE: Mapping[str, FileContent] = {
+    "README.md": "hello\n",
+    "src/a.py": "a = 1\n",
+    "src/b.py": "b = 1\n",
+    "folder/x": "x\n",
+    "folder/y": "y\n",
+    "run.sh": ("100755", "#!/bin/sh\n"),
+    "link": ("120000", "README.md"),
+    "plain": "now a file\n",
+}
+
+CHANGES: dict[str, Mapping[str, FileContent]] = {
+    "a text file": {"src/a.py": "a = 2\n"},
+    "a new folder": {"new/deep/down/c.py": "c\n"},
+    "binary": {"blob.bin": bytes(range(256)) * 4},
+    "not UTF-8": {"latin.txt": b"caf\xe9\r\n"},
+    "empty": {"src/__init__.py": b""},
+    "line ends": {"win.txt": b"a\r\nb\rc\n"},
+    "a mode alone": {"run.sh": ("100644", "#!/bin/sh\n"), "src/a.py": ("100755", "a = 1\n")},
+    "a symlink": {"to": ("120000", "src/a.py"), "link": ("120000", "src/b.py")},
+    "a symlink that becomes a file": {"link": "hello\n"},
+    "a deletion": {"src/a.py": None},
+    "a folder deleted": {"folder/x": None, "folder/y": None},
+    "a rename": {"src/a.py": None, "src/z.py": "a = 1\n"},
+    "a file that becomes a folder": {"plain": None, "plain/inside": "in\n"},
+    "a folder that becomes a file": {"folder/x": None, "folder/y": None, "folder": "flat\n"},
+    "odd names": {"with space.txt": "1", "ü/日本.txt": "2", 'quo"te.txt': "3", "tab\tname": "4"},
+    "all at once": {
+        "src/a.py": None,
+        "src/b.py": "b = 2\n",
+        "blob.bin": b"\0\1\2",
+        "to": ("120000", "run.sh"),
+        "new": ("100755", "#!/bin/sh\nexit\n"),
+    },
+}
+
+
+@pytest.fixture
+def repository(github: GitHubServer) -> Repository:
+    return github.create_repository(NAME, files=BASE)
+
+
+class Host:
+    """The host's clone, in which commits are made that nobody has a name for."""
+
+    def __init__(self, folder: Path, repository: Repository) -> None:
+        self.workspace = Workspace.clone(str(repository.git_dir), folder / "clone.git")
+        self.git = BareRepository(self.workspace.folder)
+
+    def commit(
+        self, files: Mapping[str, FileContent], message: str = "Mend it", parent: str = ""
+    ) -> str:
+        made = self.git.commit("made", files, message, "us", AT, parent or self.workspace.base)
+        self.git.git("update-ref", "-d", "refs/heads/made")
+        return made
+
+    def tree(self, commit: str) -> str:
+        return self.git.text("rev-parse", f"{commit}^{{tree}}")
+
+    def made(self, commit: str) -> tuple[MadeCommit, ...]:
+        return made_commits(self.workspace.git, commit)
+
+    def read(self, commit: MadeCommit) -> list[tuple[str, bytes]]:
+        return list(contents(self.workspace.git, commit))
+
+    def put(self, signer: SignedCommits, commit: str, previous: str = "") -> str:
+        return signer.put(self.made(commit), self.read, BRANCH, previous).id
+
+
+@pytest.fixture
+def host(tmp_path: Path, repository: Repository) -> Host:
+    return Host(tmp_path, repository)
+
+
+@pytest.fixture
+def signer(github: GitHubServer, repository: Repository) -> SignedCommits:
+    return forge_for(github).signer()
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_change_has_the_same_tree_there(
+    change: Mapping[str, FileContent], host: Host, signer: SignedCommits, repository: Repository
+) -> None:
+    made = host.commit(change)
+    placed = host.put(signer, made)
+    assert repository.git.tip(BRANCH) == placed
+    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
+    assert repository.git.facts(placed).parents == (host.workspace.base,)
+    repository.git.git("fsck", "--strict", "--no-dangling")
+
+
+def test_the_forge_vouches_for_it_and_says_who_made_it(
+    host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
+) -> None:
+    made = host.commit(CHANGES["a text file"], "Mend it\n\nCo-authored-by: Al <a@example.com>")
+    placed = signer.put(host.made(made), host.read, BRANCH, "")
+    assert placed.signed and placed.id != made
+    facts = repository.git.facts(placed.id)
+    number = github.world.account(BOT).id
+    assert facts.author.email == f"{number}+{BOT}@users.noreply.github.com"
+    assert facts.committer.email == "noreply@github.com"
+    assert facts.message == "Mend it\n\nCo-authored-by: Al <a@example.com>"
+
+
+def test_a_persons_token_does_not_sign(
+    host: Host, github: GitHubServer, repository: Repository
+) -> None:
+    github.grant("alice", NAME, "write")
+    signer = forge_for(github, github.token_for("alice", NAME), bot_login="alice").signer()
+    placed = signer.put(host.made(host.commit(CHANGES["binary"])), host.read, BRANCH, "")
+    assert not placed.signed and repository.git.tip(BRANCH) == placed.id
+
+
+def test_a_submodule_is_named_and_not_uploaded(
+    host: Host, signer: SignedCommits, repository: Repository
+) -> None:
+    made = host.commit({".gitmodules": '[submodule "s"]\n'})
+    index = {"GIT_INDEX_FILE": str(host.workspace.folder / "index")}
+    host.git.git("read-tree", made, env=index)
+    host.git.git("update-index", "--add", "--cacheinfo", f"160000,{LINK},sub", env=index)
+    tree = host.git.git("write-tree", env=index).decode().strip()
+    with_link = host.git.git(
+        "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", tree,
+        "-p", host.workspace.base, "-m", "Add it",
+    ).decode().strip()  # fmt: skip
+    placed = host.put(signer, with_link)
+    assert f"160000 commit {LINK}\tsub" in repository.git.text("ls-tree", placed)
+
+
+def test_only_what_is_new_is_uploaded(
+    host: Host, signer: SignedCommits, github: GitHubServer
+) -> None:
+    host.put(signer, host.commit({**CHANGES["a rename"], "new.txt": "new\n", "copy": "new\n"}))
+    blobs = [each for each in github.writes() if each.path.endswith("/git/blobs")]
+    assert len(blobs) == 1
+
+
+def test_doing_it_again_finds_what_is_there(
+    host: Host, signer: SignedCommits, github: GitHubServer
+) -> None:
+    made = host.commit(CHANGES["a text file"])
+    first = host.put(signer, made)
+    github.advance(60)
+    writes = len(github.writes())
+    assert host.put(signer, made) == first
+    assert len(github.writes()) == writes
+
+
+@pytest.mark.parametrize("path", ["/git/blobs$", "/git/trees$", "/git/commits$", "/git/refs$"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_lost_answer_leaves_one_branch(
+    host: Host,
+    signer: SignedCommits,
+    github: GitHubServer,
+    repository: Repository,
+    path: str,
+    after: bool,
+) -> None:
+    made = host.commit(CHANGES["all at once"])
+    github.cut_next("POST", path, after=after)
+    placed = host.put(signer, made)
+    assert repository.git.tip(BRANCH) == placed
+    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
+
+
+def test_a_branch_with_something_else_is_left_alone(
+    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
+) -> None:
+    theirs = github.commit(NAME, BRANCH, {"theirs": "1"})
+    with pytest.raises(BranchTaken):
+        host.put(signer, host.commit(CHANGES["a text file"]))
+    assert repository.git.tip(BRANCH) == theirs
+    assert not github.writes()
+
+
+def test_a_branch_moves_forward_from_what_it_held(
+    host: Host, signer: SignedCommits, repository: Repository
+) -> None:
+    first = host.put(signer, host.commit({"one": "1"}))
+    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
+    second = host.put(signer, host.commit({"two": "2"}, parent=first), previous=first)
+    assert repository.git.tip(BRANCH) == second
+    assert repository.git.facts(second).parents == (first,)
+    assert repository.git.blob(f"{second}:one") == b"1"
+
+
+def test_a_branch_that_somebody_has_moved_is_left_alone(
+    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
+) -> None:
+    first = host.put(signer, host.commit({"one": "1"}))
+    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
+    theirs = github.commit(NAME, BRANCH, {"theirs": "1"})
+    with pytest.raises(BranchTaken):
+        host.put(signer, host.commit({"two": "2"}, parent=first), previous=first)
+    assert repository.git.tip(BRANCH) == theirs
+
+
+def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
+    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
+) -> None:
+    first = host.put(signer, host.commit({"one": "1"}))
+    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
+    second = host.commit({"two": "2"}, parent=first)
+    theirs: list[str] = []
+
+    def read(commit: MadeCommit) -> list[tuple[str, bytes]]:
+        theirs.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
+        return host.read(commit)
+
+    with pytest.raises(BranchTaken):
+        signer.put(host.made(second), read, BRANCH, first)
+    assert repository.git.tip(BRANCH) == theirs[0]
+
+
+def test_commits_behind_it_that_were_never_pushed_go_along(
+    host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
+) -> None:
+    tip = github.commit(NAME, "main", {"elsewhere": "1"})
+    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{tip}:refs/resolver/tip")
+    ours = host.commit({"ours": "1"})
+    merged = host.git.text("merge-tree", "--write-tree", tip, ours)
+    both = host.git.git(
+        "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", merged,
+        "-p", tip, "-p", ours, "-m", "Merge",
+    ).decode().strip()  # fmt: skip
+    placed = host.put(signer, both)
+    facts = repository.git.facts(placed)
+    assert facts.tree == merged and facts.parents[0] == tip and len(facts.parents) == 2
+    assert repository.git.facts(facts.parents[1]).parents == (host.workspace.base,)
+    assert host.put(signer, both) == placed
+
+
+def test_a_tree_that_comes_out_differently_is_not_published(
+    host: Host, signer: SignedCommits, repository: Repository
+) -> None:
+    [commit] = host.made(host.commit(CHANGES["a text file"]))
+    other = commit.model_copy(update={"tree": "b" * 40})
+    with pytest.raises(ForgeError, match="nothing was published"):
+        signer.put([other], host.read, BRANCH, "")
+    assert repository.git.tip(BRANCH) is None
+
+
+def test_a_file_that_comes_out_differently_is_not_published(
+    host: Host, signer: SignedCommits, repository: Repository
+) -> None:
+    made = host.made(host.commit(CHANGES["a text file"]))
+    with pytest.raises(ForgeError, match="nothing was published"):
+        signer.put(made, lambda commit: [(commit.blobs[0], b"else")], BRANCH, "")
+    assert repository.git.tip(BRANCH) is None
+
+
+def test_too_many_files_are_told_before_anything_is_sent(
+    host: Host, signer: SignedCommits, github: GitHubServer
+) -> None:
+    files = {f"f{n}": f"{n}" for n in range(MOST_BLOBS + 1)}
+    with pytest.raises(ForgeError, match="too many to sign") as told:
+        host.put(signer, host.commit(files))
+    assert "signed_commits" in told.value.next_step
+    assert not github.writes()
+
+
+def test_a_path_that_is_not_utf8_is_told(host: Host) -> None:
+    index = {"GIT_INDEX_FILE": str(host.workspace.folder / "index")}
+    blob = host.git.git("hash-object", "-w", "--stdin", input=b"x").decode().strip()
+    line = b"100644 " + blob.encode() + b"\tcaf\xe9\0"
+    host.git.git("update-index", "-z", "--index-info", input=line, env=index)
+    tree = host.git.git("write-tree", env=index).decode().strip()
+    made = host.git.git(
+        "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", tree,
+        "-p", host.workspace.base, "-m", "Add",
+    ).decode().strip()  # fmt: skip
+    with pytest.raises(WorkspaceError, match="is not UTF-8"):
+        host.made(made)
+
+
+def test_a_missing_permission_is_named(host: Host, github: GitHubServer) -> None:
+    token = github.token_for(BOT, NAME, permissions={"contents": "read", "metadata": "read"})
+    with pytest.raises(ForgeError) as told:
+        host.put(forge_for(github, token).signer(), host.commit({"a": "1"}))
+    assert "contents: write" in told.value.next_step
+
+
+NAMES = st.sampled_from(["a", "b", "src/a.py", "src/b/c", "src", "plain", "plain/x", "ü"])
+CONTENTS = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.tuples(st.sampled_from(["100644", "100755", "120000"]), st.binary(min_size=1, max_size=8)),
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.tuples(NAMES, CONTENTS), min_size=1, max_size=6))
+def test_any_change_has_the_same_tree_there(
+    host: Host,
+    signer: SignedCommits,
+    repository: Repository,
+    changes: list[tuple[str, FileContent]],
+) -> None:
+    files: dict[str, FileContent] = {}
+    for path, content in changes:
+        above = {p for p in files if p.startswith(f"{path}/") or path.startswith(f"{p}/")}
+        for other in above:
+            del files[other]
+        symlink_without_target = isinstance(content, tuple) and b"\0" in content[1]
+        files[path] = b"plain" if symlink_without_target else content
+    made = host.commit(files)
+    if host.tree(made) == host.tree(host.workspace.base):
+        return
+    placed = host.put(signer, made)
+    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
+    repository.git.git("update-ref", "-d", f"refs/heads/{BRANCH}")

@@ -1,0 +1,265 @@
+"""What people don't see is taken out; what they see stays."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.github.text.hidden_text import CleanedText, strip_hidden
+from resolver.github.text.invisible import is_invisible, without_invisible
+from resolver.github.text.markdown import markdown_parser
+
+PIECES = [
+    "<!--",
+    "-->",
+    "<!",
+    "--",
+    ">",
+    "<",
+    "`",
+    "``",
+    "```",
+    "\n",
+    "\n\n",
+    "    ",
+    "\\",
+    "\\`",
+    "[//]: # (",
+    ")",
+    "[a]: /u 'evil'",
+    "[a]",
+    "<div hidden>",
+    "</div>",
+    "<b>",
+    "</b>",
+    '<a title="',
+    '">',
+    "<?",
+    "?>",
+    "<![CDATA[",
+    "]]>",
+    "<script>",
+    "</script>",
+    "> ",
+    "- ",
+    "\u200b",
+    "\U000e0041",
+    "\u202e",
+    "words",
+    "👩‍👧",
+    "| a |\n| - |\n",
+    "[^1]: note",
+    "~~~\n",
+    "<span style='display:none'>",
+    "</span>",
+    "\ufe0f",
+    "\r\n",
+    "<details>",
+    "\t",
+    "<!-->",
+    "$",
+    "$$",
+    "%",
+    "%%",
+    "\\phantom{",
+    "\\color{white}",
+    "}",
+    "```mermaid\n",
+    "```math\n",
+    "%%{",
+    "}%%",
+]
+SOUP = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+
+
+def hidden_html(text: str) -> list[str]:
+    tokens = markdown_parser().parse(text)
+    html = [t.content for t in tokens if t.type == "html_block"]
+    html += [c.content for t in tokens for c in t.children or [] if c.type == "html_inline"]
+    return [part for part in html if "<!--" in part or "hidden" in part or "display" in part]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- SECRET -->",
+        "<!-- SECRET\n\nover paragraphs -->",
+        "<!-- <!-- SECRET -->",
+        "\n\n[//]: # (SECRET)\n\n",
+        "\n\n[comment]: <> (SECRET)\n\n",
+        "<div hidden>SECRET</div>",
+        "<div hidden><div>a</div>\n\nSECRET</div>",
+        '<span style="display: none">SECRET</span>',
+        "<template>SECRET</template>",
+        '<img alt="SECRET" src="a.png">',
+        '[link](http://example.com "SECRET")',
+        "\n\n[^unused]: SECRET\n\n",
+        "<?SECRET?>",
+        '<a title="`"><!-- SECRET --></a>`',
+    ],
+)
+def test_hidden_text_is_taken_out_and_counted(hidden: str) -> None:
+    cleaned = strip_hidden(f"before {hidden} after")
+    assert cleaned.text.startswith("before")
+    assert "SECRET" not in cleaned.text
+    assert cleaned.removed
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("```mermaid\ngraph TD\n%% SECRET\nA-->B\n```", "A-->B"),
+        ("> ```mermaid\n> %% SECRET\n> A-->B\n> ```", "> A-->B"),
+        ("~~~ Mermaid\nA-->B\n  %%SECRET\n~~~", "A-->B"),
+        ("```mermaid\n%%{init: {'SECRET':\n'SECRET'}}%%\nA-->B\n```", "A-->B"),
+        ("$\\phantom{SECRET}$ ok", "ok"),
+        ("$x + \\hphantom {a{SECRET}} + y$", "+ y$"),
+        ("$$\nx % SECRET\n$$", "$$\nx "),
+        ("$x % SECRET$", "$x $"),
+        ("$`x % SECRET`$", "$`x `$"),
+        ("```math\n\\color{white}{SECRET}\nx\n```", "```math"),
+        ("```math\n{\\color {#FFF} SECRET} x % SECRET\n```", "{} x"),
+        ("$\\textcolor{white}{SECRET} x$", " x$"),
+        ("$\\color[RGB]{255, 255,255} SECRET$", "$$"),
+        ("$\\phan\\phantom{x}tom{SECRET}$", "$"),
+        ("$" + "\\phan" * 30 + "\\phantom{x}" + "tom{x}" * 29 + "tom{SECRET}$", "$"),
+    ],
+)
+def test_what_a_drawing_does_not_show_is_taken_out(source: str, seen: str) -> None:
+    cleaned = strip_hidden(f"before\n\n{source}\n\nafter")
+    assert "SECRET" not in cleaned.text
+    assert seen in cleaned.text
+    assert cleaned.text.startswith("before\n\n") and cleaned.text.endswith("\n\nafter")
+    assert "diagram" in str(cleaned.removed) or "formula" in str(cleaned.removed)
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+def test_a_block_whose_rest_is_hidden_still_ends_where_it_did(fence: str) -> None:
+    cleaned = strip_hidden(f"{fence}math\n\\color{{white}} SECRET\n% SECRET\n{fence}\n\nafter")
+    assert cleaned.text == f"{fence}math\n\n\n{fence}\n\nafter"
+    assert cleaned.removed == ("2 hidden formula parts",)
+
+
+@pytest.mark.parametrize("empty", ["<!-->", "<!--->", "<!---->"])
+def test_an_empty_comment_hides_nothing_of_what_follows(empty: str) -> None:
+    cleaned = strip_hidden(f"a {empty} b --> c")
+    assert cleaned == CleanedText("a  b --> c", ("1 HTML comment",))
+
+
+@pytest.mark.parametrize("hidden", ["<!-- SECRET and no end", "text <!-- SECRET and no end"])
+def test_a_comment_without_end_hides_its_rest(hidden: str) -> None:
+    assert "SECRET" not in strip_hidden(hidden).text
+
+
+def test_a_comment_that_forms_when_another_is_taken_out_goes_too() -> None:
+    assert not hidden_html(strip_hidden("<!-<!-- x -->- SECRET -->").text)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "`<!-- shown -->`",
+        "```html\n<!-- shown -->\n```",
+        "    <!-- shown -->",
+        "List<String> and a < b && c > d",
+        "A table:\n\n| a | `<!-- x -->` |\n| - | - |\n| 1 | 2 |",
+        "used[^1]\n\n[^1]: shown",
+        "[text][label]\n\n[label]: http://example.com",
+        "It went from $5 to 10% of $50, in math.",
+        "$HOME/50%$USER and `$x % y$` and US$5 % 3$",
+        "```sh\n%% a % b\n$x % y$\n```",
+        "```mermaid\nA-->|50%%|B\n```",
+        "$50\\% of x$ and $$\n\\color{red}{x}\n$$",
+        "    ```mermaid\n    %% code\n    ```",
+    ],
+)
+def test_what_people_see_stays(shown: str) -> None:
+    assert strip_hidden(shown) == CleanedText(shown)
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        *"\u200b\u200c\u200e\u2060\u2064\u00ad\u180e\u3164\u2800\u202e\u2066\ufeff\ufe0e",
+        "\U000e0041",
+        "\U000e0100",
+        "\ufe0f",
+        "\u200d",
+        "\x1b",
+        "\x00",
+        "\ud800",
+    ],
+)
+def test_an_invisible_character_goes(character: str) -> None:
+    assert strip_hidden(f"a{character}b").text == "ab"
+    assert strip_hidden(f"a{character}b").removed == ("1 invisible character",)
+
+
+@pytest.mark.parametrize("emoji", ["👩‍👩‍👧‍👦", "❤️", "🏳️‍🌈", "1️⃣", "👍🏽", "🇩🇪"])
+def test_emoji_stay_as_they_are(emoji: str) -> None:
+    assert without_invisible(f"a {emoji} b") == f"a {emoji} b"
+
+
+@given(st.text(max_size=200))
+def test_nothing_invisible_is_left_but_emoji_glue(text: str) -> None:
+    left = without_invisible(text)
+    assert not {c for c in left if is_invisible(c)} - {"\u200d", "\ufe0f"}
+    assert without_invisible(left) == left
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOUP)
+def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) -> None:
+    cleaned = strip_hidden(soup)
+    assert not hidden_html(cleaned.text)
+    assert strip_hidden(cleaned.text).text == cleaned.text
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<" * 65_000,
+        "<!-" * 20_000 + "-->" * 20_000,
+        "<a " * 20_000,
+        "`<" * 30_000,
+        '<a b="' * 9_000,
+        "<div hidden>" * 5_000,
+        "[](a " * 12_000,
+        "$`a`b" * 13_000,
+        "$a" * 32_000,
+        "$$a\n" * 16_000,
+        "$ a$" * 16_000,
+        "```math\n" + "\\color " + " " * 65_000,
+        "```math\n" + "\\phantom{" * 7_000,
+        "```math\n" + "{\\color{white}" * 5_000,
+        "```mermaid\n" + "%%{" * 21_000,
+        "$" + "\\phan" * 5_000 + "\\phantom{x}" + "tom{x}" * 5_000 + "$",
+        "<!-->" * 13_000,
+    ],
+)
+@pytest.mark.timeout(30)
+def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
+    strip_hidden(hostile)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["![" * 32_000, "[" * 65_000, "![](" * 16_000, "[<!--]-->" * 7_000, "<script>" * 8_000],
+)
+def test_what_takes_the_parser_long_is_cut(hostile: str) -> None:
+    cleaned = strip_hidden(hostile)
+    assert len(cleaned.text) < 6_000
+    assert cleaned.removed
+
+
+def test_a_table_with_more_cells_than_people_write_is_cut_where_it_begins() -> None:
+    table = "a|b\n-|-\n" + "1|2\n" * 16_000
+    cleaned = strip_hidden(f"[before]\n\n{table}")
+    assert cleaned.text.strip() == "[before]"
+    assert cleaned.removed == ("1 text behind too many open brackets or cells",)
+    small = "[before]\n\na|b\n-|-\n" + "1|2\n" * 1_000
+    assert strip_hidden(small).text == small
+
+
+def test_a_log_in_a_code_block_may_open_any_number_of_brackets() -> None:
+    log = "```\n" + "[32mok[0m a line\n" * 2_000 + "```\n\nthe end"
+    assert strip_hidden(log).text == log

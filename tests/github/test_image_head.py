@@ -1,0 +1,78 @@
+"""What a picture is, by its first bytes: never by its name, and nothing is decoded."""
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.context.image_head import ImageHead, image_head
+
+
+def png(width: int, height: int) -> bytes:
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
+    return b"\x89PNG\r\n\x1a\n" + data
+
+
+def jpeg(width: int, height: int) -> bytes:
+    comment = b"\xff\xfe" + struct.pack(">H", 6) + b"\xff\xc0ab"
+    frame = b"\xff\xc2" + struct.pack(">HBHHB", 17, 8, height, width, 3) + bytes(9)
+    return b"\xff\xd8" + comment + b"\xff" + frame
+
+
+def gif(width: int, height: int) -> bytes:
+    return b"GIF89a" + struct.pack("<HH", width, height) + bytes(3)
+
+
+def webp(chunk: bytes, rest: bytes) -> bytes:
+    return b"RIFF" + bytes(4) + b"WEBP" + chunk + bytes(4) + rest.ljust(20, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (png(3, 2), "png"),
+        (jpeg(3, 2), "jpeg"),
+        (gif(3, 2), "gif"),
+        (webp(b"VP8 ", bytes(3) + b"\x9d\x01\x2a" + struct.pack("<HH", 3, 2)), "webp"),
+        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 2 | 1 << 14)), "webp"),
+        (webp(b"VP8X", bytes(4) + b"\x02\0\0\x01\0\0"), "webp"),
+    ],
+)
+def test_kind_and_size_are_read(data: bytes, kind: str) -> None:
+    head = image_head(data)
+    assert head is not None
+    assert (head.kind, head.width, head.height) == (kind, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"%PDF-1.7",
+        b"\x89PNG\r\n\x1a\n",
+        png(0, 5),
+        b"\xff\xd8\xff",
+        b"\xff\xd8" + b"\xff\xe0\x00\x00" * 10,
+        b"RIFF" + bytes(4) + b"WAVEfmt " + bytes(30),
+        b"GIF89a",
+    ],
+)
+def test_anything_else_is_no_picture(data: bytes) -> None:
+    assert image_head(data) is None
+
+
+def test_a_claimed_size_is_told_whatever_follows() -> None:
+    assert image_head(png(2**31, 2**31)) == ImageHead("png", 2**31, 2**31)
+
+
+STARTS = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"RIFF\0\0\0\0WEBP", b""]
+
+
+@given(st.sampled_from(STARTS), st.binary(max_size=200))
+def test_no_bytes_break_it(start: bytes, rest: bytes) -> None:
+    head = image_head(start + rest)
+    assert head is None or (head.width > 0 and head.height > 0)

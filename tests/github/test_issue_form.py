@@ -1,0 +1,249 @@
+"""Which issue template a description was written with, and what of it was filled in."""
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from resolver.github.context.issue_form import LARGEST, MOST_FIELDS, find_form
+from resolver.models.issue_context import Form
+
+FOLDER = ".github/ISSUE_TEMPLATE"
+BUG = b"""\
+name: Bug report
+description: Something is wrong
+title: "[Bug]: "
+labels: [bug]
+body:
+  - type: markdown
+    attributes:
+      value: Thanks for taking the time!
+  - type: textarea
+    id: what
+    attributes:
+      label: What happened?
+      description: Also tell us what you expected.
+      value: "A bug happened!"
+    validations:
+      required: true
+  - type: dropdown
+    attributes:
+      label: Version
+      options: [1.0, no]
+  - type: input
+    attributes: {label: Contact, description: "How can we\\n  reach you?"}
+"""
+FEATURE = b"""\
+---
+name: Feature request
+about: Suggest an idea
+title: ''
+---
+
+**Is it about a problem?**
+A clear and concise description.
+
+## Version
+<!-- Which one
+do you use? -->
+
+Alternatives
+------------
+"""
+TEMPLATES = {f"{FOLDER}/bug.yml": BUG, f"{FOLDER}/feature.md": FEATURE}
+WRITTEN = (
+    "### What happened?\n\nIt adds wrong.\n\n### Version\n\nNone\n\n### Contact\n\n_No response_"
+)
+
+
+def answers(form: Form | None) -> dict[str, str]:
+    assert form is not None
+    return {each.label: each.answer for each in form.fields}
+
+
+def test_a_form_is_known_by_its_headings_and_what_was_left_empty_is_told() -> None:
+    form = find_form(TEMPLATES, "Adds wrong", WRITTEN)
+    assert form is not None
+    assert (form.name, form.path) == ("Bug report", f"{FOLDER}/bug.yml")
+    assert answers(form) == {"What happened?": "given", "Version": "empty", "Contact": "empty"}
+    assert form.fields[0].description == "Also tell us what you expected."
+    assert form.fields[2].description == "How can we reach you?"
+
+
+def test_what_the_form_says_itself_is_no_answer() -> None:
+    body = WRITTEN.replace("It adds wrong.", "A bug happened!")
+    assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "empty"
+
+
+def test_an_older_template_is_known_by_headings_of_each_kind() -> None:
+    body = (
+        "**Is it about a problem?**\nYes: mine.\n\n## Version\n\nAlternatives\n---\nNone that work"
+    )
+    form = find_form(TEMPLATES, "x", body)
+    assert form is not None and form.name == "Feature request"
+    assert answers(form) == {
+        "Is it about a problem?": "given",
+        "Version": "empty",
+        "Alternatives": "given",
+    }
+    assert [each.description for each in form.fields][:2] == [
+        "A clear and concise description.",
+        "Which one do you use?",
+    ]
+
+
+def test_a_heading_of_the_writers_own_is_part_of_the_answer() -> None:
+    body = WRITTEN.replace("It adds wrong.", "#### Steps\n1. add")
+    assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "given"
+
+
+def test_a_heading_above_all_others_asks_for_nothing() -> None:
+    template = {"a.md": b"# Bug report\n\n## Steps\n...\n## Expected\n"}
+    body = "# Bug report\n## Steps\n1\n## Expected\n"
+    assert answers(find_form(template, "x", body)) == {"Steps": "given", "Expected": "empty"}
+
+
+def test_a_prompt_that_was_left_standing_is_no_answer() -> None:
+    body = "**Is it about a problem?**\nA clear and concise  description.\n\n## Version\n3"
+    found = answers(find_form(TEMPLATES, "x", body))
+    assert found["Is it about a problem?"] == "empty" and found["Version"] == "given"
+    assert found["Alternatives"] == "missing"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "It adds wrong.",
+        "## Version\n3",
+        "```\n### What happened?\n### Version\n```\n",
+        "> ### What happened?\n> ### Version\n",
+        "We ask: What happened? Version Contact",
+        "",
+    ],
+)
+def test_one_heading_of_several_or_none_is_no_form(body: str) -> None:
+    assert find_form(TEMPLATES, "x", body) is None
+
+
+def test_a_template_with_one_heading_needs_that_one() -> None:
+    one = {"ISSUE_TEMPLATE.md": b"# What is wrong\n"}
+    form = find_form(one, "x", "# what is wrong:\nall")
+    assert form is not None and form.name == "ISSUE_TEMPLATE"
+
+
+def test_the_best_of_several_is_taken_and_the_title_decides_between_equals() -> None:
+    same = {"b.yml": BUG, "a.yml": BUG.replace(b"Bug report", b"Other").replace(b"[Bug]", b"[No]")}
+    found = find_form(same, "[bug]: adds wrong", WRITTEN)
+    assert found is not None and found.path == "b.yml"
+    wider = {"a.yml": BUG + b"  - type: input\n    attributes: {label: More}\n", "b.yml": BUG}
+    found = find_form(wider, "x", WRITTEN)
+    assert found is not None and found.path == "b.yml"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"name: x\nbody: [",
+        b"body: {a: b}",
+        b"- 1\n- 2\n",
+        b"body:\n  - type: input\n  - 3\n  - attributes: {label: What happened?}\n",
+        b"body:\n  - type: input\n    attributes: {label: [Version]}\n",
+        b"a: &a [*a, x]\nbody:\n  - type: input\n    attributes: {label: Version, x: *a}\n",
+        b"body: " + b"[" * 40 + b"]" * 40,
+        b'body:\n  - type: input\n    attributes: {label: "\\UFFFFFFFF"}\n',
+        b"? [a]\n: 1\n",
+        b"#" * (LARGEST + 1),
+    ],
+)
+def test_what_is_no_form_is_none(content: bytes) -> None:
+    assert find_form({f"{FOLDER}/a.yml": content}, "x", WRITTEN) is None
+
+
+def test_a_tag_makes_nothing() -> None:
+    content = BUG.replace(b"label: Version", b"label: !!python/name:os.system Version")
+    assert answers(find_form({"a.yml": content}, "x", WRITTEN))["What happened?"] == "given"
+
+
+def test_a_form_of_many_fields_is_bounded() -> None:
+    fields = "".join(
+        f"  - type: input\n    attributes: {{label: Field {n}, description: {'x ' * 300}}}\n"
+        for n in range(60)
+    )
+    body = "\n".join(f"### Field {n}\n{n}" for n in range(60))
+    form = find_form({"a.yml": f"body:\n{fields}".encode()}, "x", body)
+    assert form is not None and len(form.fields) == MOST_FIELDS
+    assert all(len(each.description) <= 400 for each in form.fields)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "piece", ["#", "**a", "`", "# a\n", "---\n", "<!--", "- [", "\u200b", "&a "]
+)
+def test_a_hostile_text_is_read_soon(piece: str) -> None:
+    text = (piece * 60_000)[:60_000]
+    began = time.monotonic()
+    find_form({"a.md": text.encode()[:LARGEST], "b.yml": text.encode()[:LARGEST]}, text, text)
+    assert time.monotonic() - began < 5
+
+
+pieces = st.sampled_from(
+    ["# ", "## A", "**A**", "\n", "---\n", "```", "body:", "- ", "  ", "type: input", "label: A",
+     "attributes:", "&a", "*a", "{", "}", "[", "]", ":", "<!--", "-->", "\ufe0f", "\0", '"', "é"]
+)  # fmt: skip
+
+
+@given(st.lists(pieces).map("".join), st.lists(pieces).map("".join), st.sampled_from(["md", "yml"]))
+def test_any_text_is_a_form_or_none(template: str, body: str, suffix: str) -> None:
+    form = find_form({f"a.{suffix}": template.encode()}, "t", body)
+    if form is not None:
+        found = [each for each in form.fields if each.answer != "missing"]
+        assert len(found) >= min(2, len(form.fields))
+        assert all(each.label.strip() for each in form.fields)
+
+
+HEADINGS = [" ", "\t", "#", "# ", " #", "x", "x" * 500, "*", "_", "**", "=", "-", "<!--", "-->"]
+
+
+@pytest.mark.deep
+@given(st.lists(st.sampled_from(HEADINGS), min_size=1, max_size=4).map("".join))
+@example("# " + " " * 400 + "x" * 501)
+@example("-")
+@example("<!--- ")
+@settings(max_examples=40, deadline=None)
+def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) -> None:
+    def cost(length: int) -> float:
+        for_lines = ((piece + "\n") * length)[:length]
+        texts = [(piece * length)[:length], for_lines]
+        begun = time.process_time()
+        for text in texts:
+            find_form({"a.md": f"# Version\n{text}".encode()[:LARGEST]}, "x", text)
+        return time.process_time() - begun
+
+    assert cost(65_000) < 10 * cost(16_250) + 0.3
+
+
+def test_a_long_line_is_no_heading_and_does_not_hide_the_one_below_it() -> None:
+    filler = "x" * 70_000
+    body = f"# {filler}\n{filler}\n---\n{filler}\n# What happened? ##  \nThis\n# Version #\n1"
+    found = answers(find_form(TEMPLATES, "x", body))
+    assert found == {"What happened?": "given", "Version": "given", "Contact": "missing"}
+
+
+def test_without_templates_nothing_is_read() -> None:
+    assert find_form({}, "x", WRITTEN) is None
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_form_or_none(content: bytes) -> None:
+    find_form({"a.md": content, "a.yml": content}, "t", "# A\n## B\n")
+
+
+@given(st.lists(st.from_regex(r"[A-Z][a-z]{2,9}\??", fullmatch=True), min_size=2, unique=True))
+def test_what_github_makes_of_a_form_is_known_as_written_with_it(labels: list[str]) -> None:
+    fields = "".join(f"  - type: input\n    attributes:\n      label: '{n}'\n" for n in labels[:9])
+    body = "\n\n".join(f"### {n}\n\n_No response_" for n in labels[:9])
+    form = find_form({"a.yml": f"name: F\nbody:\n{fields}".encode()}, "t", body)
+    assert set(answers(form).values()) == {"empty"}

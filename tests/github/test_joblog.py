@@ -1,0 +1,88 @@
+"""A log of CI is cut to what tells why the job failed, and shows nothing that nobody would see."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.github.context.job_log import cut_log
+
+STAMP = "2026-01-02T03:04:05.1234567Z "
+
+
+def log(*lines: str) -> str:
+    return "\ufeff" + "\r\n".join(STAMP + line for line in lines) + "\r\n"
+
+
+def test_times_colours_and_overwritten_progress_are_gone() -> None:
+    text = log("\x1b[31mred\x1b[0m", "10%\r50%\r100% done", "a\u200bb", "\x1b]0;title\x07x")
+    assert cut_log(text, 1000) == "red\n100% done\nab\nx"
+
+
+def test_the_end_is_the_last_error_of_the_runner() -> None:
+    text = log("work", "it broke", "##[error]Process completed with exit code 1.", *["tidy"] * 3)
+    assert cut_log(text, 1000).endswith("it broke\n##[error]Process completed with exit code 1.")
+
+
+def test_an_error_far_up_is_kept_with_the_lines_around_it() -> None:
+    quiet = [f"line {n}" for n in range(500)]
+    text = log(*quiet[:100], "src/a.py:3: error: bad type", *quiet[100:], "##[error]exit code 1")
+    cut = cut_log(text, 20_000)
+    assert "line 98\nline 99\nsrc/a.py:3: error: bad type\nline 100\nline 101\n[... " in cut
+    assert cut.startswith("[... 98 lines left out ...]")
+    assert "line 499\n##[error]exit code 1" in cut
+    assert "line 300\n" not in cut
+
+
+def test_of_very_many_errors_the_first_and_the_last_are_kept() -> None:
+    text = log(*(f"error: number {n}.\n{STAMP}-\n{STAMP}-\n{STAMP}+" for n in range(5000)))
+    cut = cut_log(text, 8_000)
+    assert len(cut) <= 8_000
+    assert "number 0." in cut
+    assert "number 4999." in cut
+
+
+def test_a_line_that_repeats_is_there_once() -> None:
+    assert (
+        cut_log(log("a", *["same"] * 1000, "b"), 1000) == "a\nsame\n[the same line 1000 times]\nb"
+    )
+
+
+def test_a_log_without_an_error_gives_its_end() -> None:
+    cut = cut_log(log(*(f"line {n}" for n in range(1000))), 3_000)
+    assert cut.endswith("line 998\nline 999")
+    assert len(cut) <= 3_000
+
+
+PIECES = ["\n", "\r", "error: x", "##[error]", "\x1b[1m", "line", STAMP, "E   ", "\u202e", "\ud800"]
+
+
+def test_a_secret_is_found_before_a_line_is_cut() -> None:
+    secret = "s" * 10 + "e" * 600
+
+    def hide(text: str) -> str:
+        return text.replace(secret, "[redacted]")
+
+    for line in (f"error: {secret}", f"error: sss\x1b[1m{secret[3:]}", f"{secret} error:"):
+        cut = cut_log(line, 200, hide)
+        assert "[redacted]" in cut
+        assert "ee" not in cut
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60), st.integers(0, 500))
+@settings(max_examples=300, deadline=None)
+def test_whatever_the_log_the_cut_fits_and_is_clean(pieces: list[str], room: int) -> None:
+    cut = cut_log("".join(pieces), room)
+    assert len(cut) <= room
+    assert not set(cut) & {"\x1b", "\r", "\u202e", "\x00"}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "hostile", ["x" * 2_000_000, "error:\n" * 200_000, "\r" * 1_000_000, "##[error]\n\n" * 90_000]
+)
+def test_a_hostile_log_takes_no_long_time(hostile: str) -> None:
+    started = time.monotonic()
+    assert len(cut_log(hostile, 8_000)) <= 8_000
+    assert time.monotonic() - started < 15

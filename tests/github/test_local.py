@@ -1,0 +1,97 @@
+"""An issue in a file, and a pull request that is only text."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.errors import UsageError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
+from resolver.github.local_forge import LocalForge, local_trigger, read_issue_file
+from resolver.models.run import Trigger
+from tests.github import reports
+
+TRIGGER = local_trigger(Path("/home/me/x"), run="run-1", login="me", at=reports.WHEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "body"),
+    [
+        ("# It breaks\n\nPlease help\n", "It breaks", "Please help"),
+        ("\n\nIt breaks\nnow", "It breaks", "now"),
+        ("\ufeff## It breaks", "It breaks", ""),
+        ("It breaks\r\n\r\none\r\ntwo", "It breaks", "one\ntwo"),
+        ("Seen <!-- SECRET -->\n\nbody", "Seen", "body"),
+    ],
+)
+def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body: str) -> None:
+    file = tmp_path / "issue.md"
+    file.write_bytes(text.encode())
+    task = read_issue_file(file, TRIGGER, "main")
+    assert (task.title, task.body) == (title, body)
+    assert task.source == "/home/me/x"
+    assert bool(task.left_out) == ("SECRET" in text)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "holds no title"),
+        (b" \n\n\t", "holds no title"),
+        (b"#\n", "holds no title"),
+        (b"<!-- only hidden -->", "holds no title"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is not UTF-8"),
+        (b"title\x00body", "is a binary file"),
+        (b"x" * 1_000_001, "is larger"),
+    ],
+)
+def test_a_file_that_is_no_issue_is_a_usage_error(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    file = tmp_path / "issue.md"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=words) as told:
+        read_issue_file(file, TRIGGER, "main")
+    assert told.value.next_step
+
+
+def test_a_missing_file_and_a_folder_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no file"):
+        read_issue_file(tmp_path / "nothing.md", TRIGGER, "main")
+    with pytest.raises(UsageError, match="is a folder"):
+        read_issue_file(tmp_path, TRIGGER, "main")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_issue_or_a_usage_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.md"
+    file.write_bytes(content)
+    try:
+        assert read_issue_file(file, TRIGGER, "main").title
+    except UsageError as error:
+        assert error.next_step
+
+
+def test_the_pull_request_is_only_text(tmp_path: Path) -> None:
+    file = tmp_path / "issue.md"
+    file.write_text("# It breaks\n")
+    forge: Forge = LocalForge(file, "main", ("main", "agent/1"))
+    asked: Trigger = TRIGGER
+    task = forge.read(asked)
+    report = reports.report(trigger=asked, task=task, outcome=reports.outcome(""))
+    pull = forge.open_pull_request(report, "agent/it-breaks")
+    assert (pull.title, pull.number, pull.url) == ("It breaks", None, None)
+    assert "Fixes" not in pull.body
+    assert forge.branches("agent/") == {"agent/1"}
+    assert forge.find_publication(asked) is None
+    assert forge.comment(report) == ""
+
+
+def test_github_is_a_forge_too() -> None:
+    forge: Forge = GitHubForge(GitHubAccess(token="t"), "octo/demo")
+    assert forge

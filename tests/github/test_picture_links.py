@@ -1,0 +1,120 @@
+"""Pictures are taken out of texts, with their alternative texts, and from nowhere else."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.picture_links import MOST_TOLD, PictureLinks, without_pictures
+
+
+def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
+    links = PictureLinks()
+    told = links.take(strip_hidden(text).text, text, "in the description", "/issues/1", "mallory")
+    return told, [(link.url, link.alt) for link in links.links]
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "url", "alt"),
+    [
+        ("see ![shot](http://h/a.png) here", "see [picture 1] here", "http://h/a.png", "shot"),
+        ("![a [b] c](u 'title')", "[picture 1]", "u", "a [b] c"),
+        ("> ![a\n> b](u)", "> [picture 1]", "u", "a b"),
+        ("![ref][r]\n\n[r]: http://h/b", "[picture 1]\n\n[r]: http://h/b", "http://h/b", "ref"),
+        ("[![x](u)](http://page)", "[[picture 1]](http://page)", "u", "x"),
+        ("| a |\n|-|\n| ![x\\|y](u) |", "| a |\n|-|\n| [picture 1] |", "u", "x|y"),
+        ("![a ![b](c) d](e)", "[picture 1]", "e", "a ![b](c) d"),
+        ('<img width="9" alt="EVIL" src="http://h/c" />', "[picture 1]", "http://h/c", "EVIL"),
+        ("<img alt='x' src='u'>", "[picture 1]", "u", "x"),
+        ("![x](data:image/png;base64,AAAA)", "[picture 1]", "data:image/png;base64,AAAA", "x"),
+    ],
+)
+def test_a_picture_is_replaced_by_its_number(text: str, told: str, url: str, alt: str) -> None:
+    assert taken(text) == (told, [(url, alt)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`![a](u)`", "```\n![a](u)\n<img src=u>\n```", "    ![a](u)", "\\![a](u)", "![a]", "![a] (u)"],
+)
+def test_what_shows_no_picture_stays(text: str) -> None:
+    assert taken(text) == (text, [])
+
+
+def test_a_hidden_picture_is_none() -> None:
+    told, links = taken('<!-- ![a](u) --> <div hidden><img src="v"></div> x')
+    assert (told.strip(), links) == ("x", [])
+
+
+def test_hidden_characters_of_an_alternative_text_are_gone() -> None:
+    assert taken("![a\u200b\U000e0041 b](u)")[1] == [("u", "a b")]
+
+
+def test_the_same_picture_has_one_number_in_all_texts() -> None:
+    links = PictureLinks()
+    first = links.take("![a](u) ![b](v)", "", "here", "/1", "x")
+    second = links.take("![c](v) ![d](w)", "", "there", "/2", "y")
+    assert (first, second) == ("[picture 1] [picture 2]", "[picture 2] [picture 3]")
+    assert [(link.number, link.where) for link in links.links][-1] == (3, "there")
+
+
+def test_a_text_that_is_told_without_its_pictures_says_where_they_were() -> None:
+    assert (
+        without_pictures("a ![EVIL](u) `![b](u)` <img src=v>") == "a [picture] `![b](u)` [picture]"
+    )
+
+
+def test_of_very_many_pictures_the_rest_is_counted() -> None:
+    links = PictureLinks()
+    told = links.take(" ".join(f"![a](u{n})" for n in range(MOST_TOLD + 5)), "", "here", "/1", "x")
+    assert len(links.links) == MOST_TOLD
+    assert links.uncounted == 5
+    assert told.endswith("[picture]")
+
+
+PIECES = [
+    "![",
+    "](",
+    ")",
+    "]",
+    "[",
+    "u",
+    " ",
+    "\n",
+    "> ",
+    "`",
+    "|",
+    "\\",
+    "<img src=u>",
+    "<img alt='",
+    "x",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@settings(max_examples=400, deadline=None)
+def test_no_picture_is_left_whatever_the_text(text: str) -> None:
+    cleaned = strip_hidden(text).text
+    links = PictureLinks()
+    told = links.take(cleaned, text, "here", "/1", "x")
+    before, after = (_pictures(each) for each in (cleaned, told))
+    assert after == 0 or before > after, (cleaned, told)
+
+
+def _pictures(text: str) -> int:
+    tokens = markdown_parser().parse(text)
+    return sum(child.type == "image" for token in tokens for child in token.children or [])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "hostile",
+    ["![" * 5_000, "![a](" * 5_000, "<img " * 10_000, '<img src="' * 6_000, "![a](u)" * 5_000],
+)
+def test_a_hostile_text_takes_no_long_time(hostile: str) -> None:
+    started = time.monotonic()
+    PictureLinks().take(hostile, hostile, "here", "/1", "x")
+    assert time.monotonic() - started < 10

@@ -1,0 +1,78 @@
+"""Places that an answer names, as links."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.github.comments.code_links import link_code_places
+
+PAGE = "https://github.com/o/n/blob/abc"
+LENGTHS = {"calc.py": 5, "src/a-b/c.py": 40, ".github/x.yml": 3, "README.md": 9}
+
+
+def linked(text: str) -> str:
+    return link_code_places(text, PAGE, LENGTHS.get)
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("calc.py:2", f"[`calc.py:2`]({PAGE}/calc.py#L2)"),
+        ("`calc.py:2-5`", f"[`calc.py:2-5`]({PAGE}/calc.py#L2-L5)"),
+        ("src/a-b/c.py#L10-L12", f"[`src/a-b/c.py#L10-L12`]({PAGE}/src/a-b/c.py#L10-L12)"),
+        (".github/x.yml:1", f"[`.github/x.yml:1`]({PAGE}/.github/x.yml#L1)"),
+        ("README.md:9", f"[`README.md:9`]({PAGE}/README.md?plain=1#L9)"),
+    ],
+)
+def test_a_place_that_exists_is_a_link(text: str, link: str) -> None:
+    assert linked(f"See {text}.") == f"See {link}."
+    assert linked(f"({text}), x") == f"({link}), x"
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("`calc.py`, line 2", f"[`calc.py`, line 2]({PAGE}/calc.py#L2)"),
+        ("calc.py, lines 2 to 4", f"[calc.py, lines 2 to 4]({PAGE}/calc.py#L2-L4)"),
+        ("`calc.py` (line 2)", f"[`calc.py` (line 2)]({PAGE}/calc.py#L2)"),
+        ("`calc.py` at line 2", f"[`calc.py` at line 2]({PAGE}/calc.py#L2)"),
+        ("line 2 of `calc.py`", f"[line 2 of `calc.py`]({PAGE}/calc.py#L2)"),
+        ("Lines 1-3 in src/a-b/c.py", f"[Lines 1-3 in src/a-b/c.py]({PAGE}/src/a-b/c.py#L1-L3)"),
+    ],
+)
+def test_a_place_in_words_is_a_link(text: str, link: str) -> None:
+    assert linked(f"See {text}.") == f"See {link}."
+    assert linked(f"({text}), x") == f"({link}), x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`calc.py`, line 6",
+        "gone.py, line 2",
+        "calc.py; line 2",
+        "line 6 of calc.py",
+        "`x calc.py`, line 2",
+        "`line 2 of calc.py`",
+        "calc.py:6",
+        "calc.py:4-9",
+        "calc.py:3-2",
+        "calc.py:0",
+        "gone.py:1",
+        "../calc.py:1",
+        "/etc/calc.py:1",
+        "at 12:30",
+        "[calc.py:2](https://x.org)",
+        "https://x.org/calc.py:2",
+        "`grep calc.py:2 x`",
+        "```\ncalc.py:2\n```",
+        "```\nan open fence calc.py:2",
+    ],
+)
+def test_anything_else_stays_text(text: str) -> None:
+    assert linked(text) == text
+
+
+@given(st.text(alphabet="a`~[](). :#L12-/,\n"))
+def test_without_a_file_nothing_changes(text: str) -> None:
+    assert link_code_places(text, PAGE, lambda _: None) == text

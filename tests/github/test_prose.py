@@ -1,0 +1,214 @@
+"""A model's markdown can be read, and can do nothing else."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it.token import Token
+
+from resolver.github.text.escape import NOTIFYING, code_span, fence, single_line, title
+from resolver.github.text.fit import is_closed
+from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.safe_markdown import safe_markdown
+from resolver.trace.markdown import utf16_length
+
+PIECES = [
+    "@alice",
+    "@org/team",
+    "#7",
+    "o/r#8",
+    "GH-9",
+    "fixes #99",
+    "https://github.com/o/r/issues/5",
+    "https://example.com/a_b",
+    "![x](https://evil/?d=1)",
+    "<img src=x>",
+    "<!--",
+    "-->",
+    "</details>",
+    "<script>",
+    "`",
+    "```",
+    "~~~",
+    "\n",
+    "\n\n",
+    "    ",
+    "- ",
+    "1. ",
+    "> ",
+    "# ",
+    "| a | b |\n|-|-|\n",
+    "**",
+    "*",
+    "_",
+    "[x](",
+    ")",
+    "[a]: http://u",
+    "[a]",
+    "\\",
+    "&#64;bob",
+    "&lt;b&gt;",
+    "words",
+    "$x$",
+    "<https://github.com/o/r/pull/1>",
+    "[x](javascript:alert(1))",
+    "\u200b",
+    "\x1b[31m",
+    "---",
+    "===",
+    "@",
+    "alice",
+    "<b>",
+    "😀",
+    "~~",
+    "[^1]",
+    "http://[",
+    "](",
+    "\t",
+    ":--",
+]
+SOUP = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+
+
+def spans(text: str) -> list[Token]:
+    tokens = markdown_parser().parse(text)
+    return [child for token in tokens for child in token.children or []]
+
+
+def active(text: str, own_issue: int | None = None) -> list[str]:
+    """Everything in `text` that GitHub would act upon."""
+    tokens = markdown_parser().parse(text)
+    found = [t.content for t in tokens if t.type == "html_block"]
+    in_link = 0
+    for child in spans(text):
+        if child.type in {"html_inline", "image"}:
+            found.append(child.content)
+        if child.type == "link_open":
+            in_link += 1
+            href = str(child.attrs["href"])
+            if (
+                not href.startswith(("http://", "https://"))
+                or "/issues/" in href
+                or "/pull/" in href
+            ):
+                found.append(href)
+        if child.type == "link_close":
+            in_link -= 1
+        if child.type == "text" and not in_link:
+            found += [
+                m[0]
+                for m in NOTIFYING.finditer(child.content)
+                if m["url"] is None and m[0] != f"#{own_issue}"
+            ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ping @alice and @org/team",
+        "see #99, o/r#3 and GH-12",
+        "Fixes #99, closes: o/r#3",
+        "https://github.com/o/r/issues/5",
+        "[this](https://github.com/o/r/pull/5)",
+        "![beacon](https://evil.example/?d=secret)",
+        '<img src="https://evil.example/x">',
+        "</details></summary><script>alert(1)</script>",
+        "<iframe src=x></iframe>",
+        "[run](javascript:alert(1)) [file](file:///etc/passwd)",
+        "&#64;alice \\@alice",
+        "@<!-- -->alice",
+        "[x]: https://evil.example 'title'\n\n![x]",
+        "https://user:pass@evil.example/",
+    ],
+)
+def test_it_notifies_nobody_links_no_other_issue_and_loads_nothing(text: str) -> None:
+    assert active(safe_markdown(text)) == []
+
+
+def test_the_own_issue_stays_a_link() -> None:
+    assert safe_markdown("as #12 says, not #13", own_issue=12) == "as #12 says, not `#13`"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain words, with **weight** and *lean*.",
+        "- one\n- two\n  - three",
+        "1. one\n2. two",
+        "```python\nprint('`')\n```",
+        "> quoted\n> twice",
+        "| a | b |\n| --- | --- |\n| 1 | `x` |",
+        "`snake_case` and snake_case",
+        "[docs](<https://example.com/a_b>)",
+    ],
+)
+def test_ordinary_markdown_comes_through(text: str) -> None:
+    parser = markdown_parser()
+    assert parser.render(safe_markdown(text)) == parser.render(text)
+
+
+@settings(max_examples=400, deadline=None)
+@given(SOUP)
+@example("[a]: http://u\n\n[a][a]![a]")
+@example("@alice<!--@alice-->")
+@example("`@alice```@alice`@alice")
+def test_no_soup_comes_through_active_or_open(soup: str) -> None:
+    written = safe_markdown(soup, own_issue=12)
+    assert active(written, own_issue=12) == []
+    assert is_closed(written)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SOUP, st.integers(min_value=50, max_value=400))
+def test_the_limit_holds_and_everything_is_still_closed(soup: str, limit: int) -> None:
+    written = safe_markdown(soup * 20, limit=limit)
+    assert utf16_length(written) <= limit
+    assert is_closed(written)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["`", "```", "~~~", "`" * 50, "`" * 300, "\n", "    ", "> ", "- ", "x"])
+    )
+)
+def test_a_fence_is_one_block_whatever_is_in_it(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    tokens = markdown_parser().parse(fence(text, "python"))
+    assert {t.type for t in tokens} <= {"fence", "code_block"}
+    assert len(tokens) <= 1
+    assert is_closed(fence(text))
+
+
+@given(st.text(max_size=100))
+def test_a_code_span_is_one_span(text: str) -> None:
+    written = code_span(text)
+    assert [c.type for c in spans(f"a {written} b")] in (
+        ["text", "code_inline", "text"],
+        ["text"],
+    )
+
+
+@given(SOUP)
+def test_one_line_is_one_inert_line(soup: str) -> None:
+    written = single_line(soup)
+    assert "\n" not in written
+    assert active(written) == []
+
+
+@given(st.one_of(SOUP, st.text()))
+def test_a_title_is_never_empty_long_or_loud(text: str) -> None:
+    line = title(text * 10)
+    assert 1 <= len(line) <= 256
+    assert "\n" not in line
+    assert not re.search(r"(?<![A-Za-z0-9])@[A-Za-z0-9]", line)
+
+
+def test_a_title_closes_no_other_issue() -> None:
+    assert "#99" not in title("fixes #99 and https://github.com/o/r/issues/5", own_issue=12)
+    assert "https://" not in title("fixes https://github.com/o/r/issues/5")
+
+
+def test_a_diagram_language_is_shown_not_drawn() -> None:
+    assert safe_markdown("```mermaid\ngraph\n```") == "```text\ngraph\n```"

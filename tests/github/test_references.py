@@ -1,0 +1,94 @@
+"""Names of issues in a text: those that GitHub links, and no others."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.github.text.hidden_text import code_regions
+from resolver.github.text.references import Named, references_in
+
+HOST = "github.com"
+
+
+def found(text: str) -> list[Named]:
+    return list(references_in(text, HOST))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("see #12.", ("", 12)),
+        ("(#7)", ("", 7)),
+        ("GH-3 and more", ("", 3)),
+        ("octo/demo#5", ("octo/demo", 5)),
+        ("https://github.com/octo/demo/issues/8#issuecomment-1", ("octo/demo", 8)),
+        ("https://GITHUB.com/octo/demo/pull/9/files", ("octo/demo", 9)),
+        ("[words](https://github.com/octo/demo/pull/9)", ("octo/demo", 9)),
+    ],
+)
+def test_what_github_links_is_found(text: str, named: tuple[str, int]) -> None:
+    assert found(text) == [Named(*named)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`#12`",
+        "```\n#12\n```",
+        "    #12",
+        "x#12",
+        "#12a",
+        "#0",
+        "#",
+        "&#12;",
+        "a/b/c#1",
+        "https://evil.example/octo/demo/issues/8",
+        "https://github.com.evil.example/octo/demo/issues/8",
+        "https://github.com/octo/demo/issues/8x",
+        "color: #123456789012",
+    ],
+)
+def test_what_github_does_not_link_names_nothing(text: str) -> None:
+    assert found(text) == []
+
+
+def test_references_come_in_the_order_of_the_text() -> None:
+    assert [n.number for n in found("#3 then `#9` and #1, o/n#2 and #3")] == [3, 1, 2, 3]
+
+
+PIECES = [
+    "#1",
+    "#22",
+    "o/n#3",
+    "gh-4",
+    "`",
+    "```\n",
+    "\n",
+    " ",
+    "https://github.com/o/n/pull/5",
+    "x",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join))
+@settings(max_examples=200, deadline=None)
+def test_nothing_is_found_in_code_whatever_the_text(text: str) -> None:
+    named = found(text)
+    outside = "".join(
+        " " if any(a <= i < b for a, b in code_regions(text)) else c for i, c in enumerate(text)
+    )
+    assert all(n.number > 0 and str(n.number) in outside for n in named)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "hostile", ["#" * 60_000, "a/" * 30_000, "https://" * 8_000, "#1" * 30_000]
+)
+def test_a_hostile_text_takes_no_long_time(hostile: str) -> None:
+    started = time.monotonic()
+    found(hostile)
+    assert time.monotonic() - started < 5
+    assert not re.search(r"[a-z]#1", hostile) or not found("a#1")

@@ -1,0 +1,151 @@
+"""The words of a review: inert, within bounds, and a suggestion that stays letter by letter."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from playwright.sync_api import Browser
+
+from resolver.github.comments.markers import is_review
+from resolver.github.comments.review_text import (
+    can_be_taken,
+    remark_body,
+    review_body,
+    suggestion_block,
+)
+from resolver.github.text.escape import visible
+from resolver.github.text.fit import MAX_BODY, is_closed
+from resolver.models.pull_request import Remark, Review
+from resolver.trace.markdown import utf16_length
+from tests.github import reports
+
+PAGE = "https://github.com/octo/demo/blob/" + "a" * 40
+HOSTILE = (
+    "@octocat <img src=x onerror=alert(1)> </details><script>alert(1)</script>\n\n"
+    "![x](https://evil.example/?d=1) [x](javascript:alert(1)) #99\n\n````\n```\n<!-- "
+)
+
+
+def remark(**more: Any) -> Remark:
+    return Remark(**{"path": "src/a.py", "line": 12, "body": "It rounds.", **more})
+
+
+def body(*beside: Remark, message: str = "It halves.", **more: Any) -> str:
+    report = reports.report(outcome=reports.outcome(message, **more))
+    return review_body(report, Review(commit="a" * 40, beside=beside), PAGE)
+
+
+def fences(markdown: str) -> list[tuple[str, str]]:
+    """Info and content of the fenced blocks, as GitHub's parser sees them."""
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(markdown)
+    return [(token.info, token.content) for token in tokens if token.type == "fence"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    return x / 2",
+        "```\ncode\n```",
+        "````suggestion\nx\n````",
+        "~~~",
+        "  ```python",
+        "\tindented  \n\n\nlines ",
+        "x = '`' * 50\n" + "`" * 50,
+        "</details>\n@octocat #1 <!-- x -->",
+        "ends in ticks ```",
+        "ü 日本 👩‍👩‍👧 ❤️",
+    ],
+)
+def test_a_suggestion_stays_letter_by_letter(text: str) -> None:
+    shown = remark_body(remark(suggestion=text), 7)
+    assert fences(shown)[-1] == ("suggestion", f"{text}\n")
+    assert is_closed(shown)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
+def test_any_suggestion_is_exact_or_is_none(text: str) -> None:
+    made = remark(suggestion=text)
+    if not can_be_taken(made):
+        assert visible(text) != text
+        assert suggestion_block(made) == ""
+    else:
+        assert fences(suggestion_block(made)) == [("suggestion", f"{text}\n")]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        remark(suggestion="a\u202eb"),
+        remark(suggestion="x" * 30_000),
+        remark(suggestion="x", side="LEFT"),
+    ],
+)
+def test_what_cannot_be_taken_with_a_click_is_shown_as_code(made: Remark) -> None:
+    shown = remark_body(made, 7)
+    assert not any(info == "suggestion" for info, _ in fences(shown))
+    assert "Proposed text" in shown
+    assert "\u202e" not in shown
+
+
+def test_a_model_makes_no_suggestion_by_itself() -> None:
+    shown = remark_body(remark(body="```suggestion\nrm -rf /\n```"), 7)
+    assert fences(shown) == [("text", "rm -rf /\n")]
+
+
+def test_remarks_beside_the_diff_lead_to_their_lines() -> None:
+    text = body(
+        remark(start_line=10),
+        remark(path="ü b.py", body="two\n\nparagraphs", suggestion="x = 1"),
+        remark(side="LEFT", body="gone"),
+        remark(path="../../evil", body="up"),
+    )
+    assert is_review(text)
+    assert f"- [`src/a.py:10-12`](<{PAGE}/src/a.py#L10-L12>)" in text
+    assert f"({'<'}{PAGE}/%C3%BC%20b.py#L12>)" in text
+    assert "- `src/a.py:12`" in text
+    assert "- `../../evil:12`" in text
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    assert html.count("<li>") == 4
+    assert "<p>paragraphs</p>" in html
+
+
+def test_a_review_of_many_words_fits() -> None:
+    many = [remark(path=f"f{n}.py", body="w " * 4_000, suggestion="x" * 9_000) for n in range(90)]
+    text = body(*many, message="m " * 20_000, verification="v " * 9_000, remaining="r" * 9_000)
+    assert utf16_length(text) <= MAX_BODY
+    assert is_closed(text)
+    assert "more, in the event log" in text
+    long = remark_body(remark(body="w " * 50_000, suggestion="s\n" * 9_000), 7)
+    assert utf16_length(long) <= MAX_BODY
+
+
+@pytest.mark.chromium
+def test_a_hostile_review_does_nothing_in_a_browser(chromium: Browser) -> None:
+    texts = [
+        body(
+            remark(body=HOSTILE, suggestion=HOSTILE, path="<img src=x onerror=alert(1)>"),
+            message=HOSTILE,
+            verification=HOSTILE,
+            remaining=HOSTILE,
+        ),
+        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, severity="high"), 7),
+        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, side="LEFT"), 7),
+    ]
+    html = "<hr>".join(MarkdownIt("gfm-like", {"linkify": False}).render(t) for t in texts)
+    page = chromium.new_context().new_page()
+    seen: list[str] = []
+    page.on("dialog", lambda dialog: seen.append(dialog.message))
+    page.on("request", lambda request: seen.append(request.url))
+    page.set_content(f"<meta charset=utf-8>{html}")
+    assert seen == []
+    assert page.locator("script, img, iframe, svg").count() == 0
+    assert page.locator("a[href^=javascript]").count() == 0
+    outside = page.evaluate(
+        "() => { document.querySelectorAll('code').forEach(c => c.remove());"
+        " return document.body.innerText }"
+    )
+    assert not re.search(r"@octocat|#99", outside)
+    page.context.close()

@@ -1,0 +1,212 @@
+"""The thread that keeps a run's comment up to date: never in the way, silent once it is closed."""
+
+import threading
+from datetime import timedelta
+
+from resolver.errors import ForgeError
+from resolver.events import actions as a
+from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageCompleted
+from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
+from resolver.events.state import State
+from resolver.github.comments.progress import RunProgress
+from resolver.github.comments.progress_reporter import MOST_FAILURES, ProgressReporter
+from resolver.models.run import Completion, PlanItem, RunState
+from resolver.verification.check_tracker import CheckTracker
+from tests.github import reports
+from tests.parts.waiting import until
+
+
+class Board:
+    """A forge that keeps what it is told. gone: after so many writes somebody has deleted it.
+    answers: set while it answers; until then whoever tells it something waits."""
+
+    def __init__(self, fails: int = 0, gone: int = 1000) -> None:
+        self.fails, self.gone = fails, gone
+        self.answers = threading.Event()
+        self.answers.set()
+        self.written: list[RunProgress] = []
+        self.asked = 0
+        self.threads: set[int] = set()
+
+    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
+        self.asked += 1
+        self.threads.add(threading.get_ident())
+        assert self.answers.wait(60)
+        if self.asked <= self.fails:
+            raise ForgeError("GitHub is away")
+        if len(self.written) >= self.gone:
+            return None
+        self.written.append(progress)
+        return told or 7
+
+    def close_dead(self, progress: RunProgress) -> None:
+        """Nobody has died."""
+
+
+def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
+    begun = RunProgress(
+        trigger=reports.trigger(),
+        run="r",
+        since=reports.WHEN,
+        until=reports.WHEN + timedelta(hours=4),
+    )
+    return ProgressReporter(
+        lambda: board,
+        begun,
+        interval,
+        CheckTracker().take,
+        lambda text: text.replace("s3cret", "***"),
+    )
+
+
+class Log:
+    """Feeds events as the stream does: the state first."""
+
+    def __init__(self, told: ProgressReporter) -> None:
+        self.state = State()
+        self._take = told.follow(self.state)
+
+    def add(self, event: Event) -> None:
+        numbered = event.model_copy(update={"id": len(self.state.events)})
+        self.state.apply(numbered)
+        self._take(numbered)
+
+
+REPLY = ModelReplied(completion=Completion(text="", model="m", cost=0.25))
+
+
+def test_what_the_log_says_is_told() -> None:
+    board = Board()
+    told = telling(board)
+    log = Log(told)
+    told.start()
+    log.add(StageCompleted(stage="sandbox"))
+    log.add(REPLY)
+    log.add(a.PlanUpdate(items=(PlanItem(title="Use s3cret", status="done"),)))
+    log.add(AgentStateChanged(state=RunState.FINISHED))
+    log.add(StageCompleted(stage="published"))
+    until(lambda: board.written and board.written[-1].published)
+    told.close()
+    last = board.written[-1]
+    assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
+    assert [item.title for item in last.plan] == ["Use ***"]
+    assert told.told == 7 and board.threads != {threading.get_ident()}
+
+
+def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning() -> None:
+    board = Board()
+    told = telling(board)
+    state = State()
+    for event in (
+        a.CmdRun(id=0, command="pytest -q s3cret"),
+        CmdOutput(id=1, content="", exit_code=1, cause=0),
+    ):
+        state.apply(event)
+    take = told.follow(state)
+    told.start()
+    for event in (
+        a.FileWrite(id=2, path="a.py", content=""),
+        FileWriteResult(id=3, content="", path="a.py", cause=2),
+    ):
+        state.apply(event)
+        take(event)
+    until(lambda: board.written and board.written[-1].course.edited)
+    told.close()
+    course = board.written[-1].course
+    assert course.reproduced and course.reproduced.command == "pytest -q ***"
+    assert course.files == 1
+
+
+def test_a_log_with_a_hostile_command_is_followed_from_its_beginning() -> None:
+    state = State()
+    for event in (
+        a.CmdRun(id=0, command="echo \x005\x00 \x00" + "9" * 5_000 + "\x00"),
+        CmdOutput(id=1, content="", exit_code=0, cause=0),
+    ):
+        state.apply(event)
+    telling(Board()).follow(state)
+
+
+def test_changes_within_an_interval_are_one_edit() -> None:
+    board = Board()
+    told = telling(board, interval=0.3)
+    told.start()
+    until(lambda: board.written)
+    for number in range(500):
+        told.show(iterations=number)
+    until(lambda: board.written[-1].iterations == 499)
+    told.close()
+    assert len(board.written) < 100
+
+
+def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -> None:
+    board = Board()
+    board.answers.clear()
+    told = telling(board)
+    told.start()
+    until(lambda: board.asked)
+    for number in range(100):
+        told.show(iterations=number)
+    assert board.written == []
+    board.answers.set()
+    told.close()
+    written = board.asked
+    told.show(iterations=1000)
+    assert board.asked == written
+    [writer] = board.threads
+    assert writer not in {thread.ident for thread in threading.enumerate()}
+
+
+def test_an_interval_is_not_waited_for_at_the_end() -> None:
+    board = Board()
+    told = telling(board, interval=86_400.0)
+    told.start()
+    until(lambda: board.written)
+    told.close()
+
+
+def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
+    board = Board(fails=MOST_FAILURES - 1)
+    told = telling(board)
+    told.start()
+    until(lambda: board.written)
+    told.close()
+    away = Board(fails=1000)
+    told = telling(away)
+    told.start()
+    until(lambda: away.asked == MOST_FAILURES)
+    told.close()
+    assert away.asked == MOST_FAILURES and told.told is None
+
+
+def test_a_deleted_comment_ends_it() -> None:
+    board = Board(gone=1)
+    told = telling(board)
+    told.start()
+    until(lambda: board.written)
+    told.show(iterations=1)
+    until(lambda: board.asked == 2)
+    told.show(iterations=2)
+    told.close()
+    assert board.asked == 2 and told.told is None
+
+
+def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() -> None:
+    board = Board()
+    told = telling(board)
+    log = Log(told)
+    told.start()
+    until(lambda: board.written)
+    told.hold()
+    written = len(board.written)
+    told.show(iterations=5)
+    assert len(board.written) == written
+    log.add(ConfirmationAnswered(action=0, approved=True))
+    log.add(REPLY)
+    until(lambda: len(board.written) > written)
+    told.close()
+
+
+def test_one_that_was_never_started_can_be_closed() -> None:
+    telling(Board()).close()

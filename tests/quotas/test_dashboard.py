@@ -1,0 +1,208 @@
+"""The dashboard: what a person sees, made once, and nothing in it that is anybody else's."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Browser
+
+from resolver.errors import WorkspaceError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.comments.dashboard import GitHubBoard
+from resolver.github.comments.markers import DASHBOARD
+from resolver.github.dashboard_forge import DashboardForge
+from resolver.github.events.dashboard_boxes import newly_ticked
+from resolver.github.events.quota_ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
+from resolver.github.text.markdown import markdown_parser
+from resolver.runs.quotas.dashboard import CLAIM, Dashboard, dashboard_body, update_dashboard
+from tests.github.events.ledgers import a_refusal, a_run, ended, ledger, run_id
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.quotas.booking import NOW
+from tests.quotas.booking import Place as At
+
+REPOSITORY = "octo/demo"
+
+
+@pytest.fixture
+def at(github: GitHubServer) -> At:
+    github.create_repository(REPOSITORY)
+    github.add_user("bot")
+    github.grant("bot", REPOSITORY, "write")
+    return At(github.server_url, REPOSITORY, github.token_for("bot", REPOSITORY))
+
+
+def dashboard(github: GitHubServer, at: At, number: int = 1) -> Dashboard:
+    access = GitHubAccess(at.token, github.api_url, at.server, github.graphql_url)
+    board: DashboardForge = GitHubBoard(access, REPOSITORY, "bot")
+    return Dashboard(board, at.ledger(), run_id(number), "@agent")
+
+
+def made(github: GitHubServer) -> list[Issue]:
+    issues = github.repository(REPOSITORY).issues.values()
+    return [each for each in issues if (each.body or "").startswith(DASHBOARD)]
+
+
+def body(known: QuotaLedger) -> str:
+    return dashboard_body(known, "@agent", NOW)
+
+
+def test_it_is_made_once_when_two_runs_begin_at_once(github: GitHubServer, at: At) -> None:
+    def begin(number: int) -> None:
+        dashboard(github, at, number).show(at.ledger().read())
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(begin, range(5)))
+    [issue] = made(github)
+    place = at.ledger().read().place
+    assert place is not None
+    assert place.number == issue.number
+
+
+def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
+    github: GitHubServer, at: At
+) -> None:
+    claimed = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW + CLAIM))
+    at.ledger().change(lambda _: (claimed, None))
+    dashboard(github, at).show(at.ledger().read())
+    assert made(github) == []
+    over = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW))
+    at.ledger().change(lambda _: (over, None))
+    dashboard(github, at).show(at.ledger().read())
+    assert len(made(github)) == 1
+
+
+def test_a_dashboard_that_the_ledger_has_forgotten_is_found_again(
+    github: GitHubServer, at: At
+) -> None:
+    dashboard(github, at).show(QuotaLedger())
+    at.ledger().change(lambda _: (QuotaLedger(), None))
+    dashboard(github, at).show(QuotaLedger())
+    assert len(made(github)) == 1
+
+
+def test_an_issue_of_somebody_else_that_begins_like_it_is_not_it(
+    github: GitHubServer, at: At
+) -> None:
+    theirs = github.create_issue(REPOSITORY, "Mine", f"{DASHBOARD}\n\nmine", author="eve")
+    dashboard(github, at).show(QuotaLedger(place=LedgerPlace(number=theirs.number, until=NOW)))
+    assert theirs.body == f"{DASHBOARD}\n\nmine"
+    assert [each.author.login for each in made(github)] == ["eve", "bot"]
+
+
+def test_a_dashboard_that_was_deleted_is_made_anew(github: GitHubServer, at: At) -> None:
+    gone = QuotaLedger(place=LedgerPlace(number=77, until=NOW))
+    at.ledger().change(lambda _: (gone, None))
+    dashboard(github, at).show(gone)
+    assert len(made(github)) == 1
+
+
+def test_what_was_booked_while_it_was_written_is_shown_in_the_end(
+    github: GitHubServer, at: At
+) -> None:
+    shown = dashboard(github, at)
+    shown.show(QuotaLedger())
+    stale = at.ledger().read()
+    at.ledger().change(lambda known: (known.with_run(ended(1)), None))
+    shown.show(stale)
+    assert "| Today | 1 |" in (made(github)[0].body or "")
+
+
+def test_a_ledger_that_can_not_be_written_leaves_the_dashboard(
+    github: GitHubServer, at: At
+) -> None:
+    token = github.token_for("bot", REPOSITORY, permissions={"contents": "read", "issues": "write"})
+    reading = replace(at, token=token)
+    for _ in range(2):
+        dashboard(github, reading).show(QuotaLedger())
+    assert len(made(github)) == 1
+
+
+def test_what_goes_wrong_is_a_warning(
+    github: GitHubServer, at: At, caplog: pytest.LogCaptureFixture
+) -> None:
+    github.fail_next("*", "issues", 404, times=9)
+    update_dashboard(dashboard(github, at), QuotaLedger())
+    assert "the dashboard could not be written" in caplog.text
+
+
+def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
+    known = QuotaLedger(
+        runs=(
+            ended(1, ending="pull_request", opened=40, job=77, seconds=3000),
+            ended(2, thread=13, ending="limit", unpriced=1),
+            a_run(3, thread=14, at=NOW - timedelta(hours=5), until=NOW - timedelta(hours=1)),
+            a_run(4, thread=15),
+            a_run(5, thread=16, stop_by="mona"),
+        ),
+        refusals=(a_refusal(6),),
+        days=(LedgerDay(day="2026-11-02", runs=1234, cost=1000.0),),
+    )
+    text = body(known).replace("\u00a0", " ")
+    assert "**Stop** the run on [#15](../issues/15), asked by `ada`" in text
+    assert "The run on [#16](../issues/16) is being stopped, as `mona` asked" in text
+    assert (
+        "**Go on** with the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached" in text
+    )
+    assert (
+        "| ✅ pull request | [#12](../issues/12) | `ada` | 21 Nov 12:30 | 50 min 0 s | $0.50"
+        in text
+    )
+    assert "| [#40](../pull/40) | [log](../actions/runs/77) |" in text
+    assert (
+        "| 🔴 never came back | [#14](../issues/14) | `ada` | 21 Nov 07:30 |  | unknown |" in text
+    )
+    assert "$0.50 + unknown" in text
+    assert (
+        "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | the thread's ceiling of the day |" in text
+    )
+    assert "| November 2026 | 1,239 | $1,001.00 | 1 |" in text
+    assert "1 reply of a model whose price is not known is not in the cost" in text
+
+
+def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
+    known = ledger(ended(1, ending="error", at=NOW - timedelta(hours=1)), ended(2))
+    assert "Go on" not in body(known)
+
+
+def test_an_empty_ledger_has_a_dashboard_too() -> None:
+    assert "Nothing." in body(QuotaLedger())
+    assert "None in the last days." in body(QuotaLedger())
+
+
+def test_its_boxes_are_those_that_are_read() -> None:
+    before = body(ledger(a_run(1), ended(2, thread=13, ending="error")))
+    ticked = newly_ticked(before, before.replace("- [ ]", "- [x]"))
+    assert [(each.action, each.run) for each in ticked] == [
+        ("stop", run_id(1)),
+        ("retry", run_id(2)),
+    ]
+
+
+@given(st.binary(max_size=300), st.text(max_size=50))
+def test_whatever_the_ledger_holds_nobody_is_mentioned(data: bytes, login: str) -> None:
+    hostile = f'{{"kind":"run","user":"{login}"}}\n'.encode("utf-8", "replace")
+    known = read_ledger(data + b"\n" + hostile, NOW)
+    assert "@" not in body(known).replace("`@agent`", "")
+
+
+def test_a_browser_shows_the_table_and_the_boxes(chromium: Browser, tmp_path: Path) -> None:
+    text = body(ledger(a_run(1), *(ended(n, thread=n, user="a" * 39) for n in range(20, 45))))
+    page = tmp_path / "dashboard.html"
+    page.write_text(f"<meta charset=utf-8>{markdown_parser().render(text)}", encoding="utf-8")
+    shown = chromium.new_page()
+    shown.goto(page.as_uri())
+    assert shown.locator("table").count() == 2
+    assert shown.locator("table").nth(1).locator("tbody tr").count() == 20
+    assert shown.locator("li").count() == 1
+    assert "resolver:box" not in shown.inner_text("body")
+    shown.close()
+
+
+def test_a_server_of_git_that_is_down_is_a_workspace_error(at: At) -> None:
+    with pytest.raises(WorkspaceError):
+        replace(at, server="http://127.0.0.1:9").ledger().read()

@@ -1,0 +1,59 @@
+"""When the model's library is loaded in the background: for runs that may start and ask a live
+model."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.github.local_forge import LocalForge
+from resolver.runs.common import command_line_trigger, open_host
+from resolver.runs.output import Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.stages import RunRequest
+from resolver.runs.wiring.models import preload_models
+
+
+class ReadOnlyForge(LocalForge):
+    """A forge whose token may not push."""
+
+    def operator_may_push(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> RunRequest:
+    """A run on a repository that does not exist, which ends before it asks a model."""
+    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
+    return RunRequest(
+        trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
+        run="1",
+        output=Output(tmp_path / "output"),
+        load=lambda repository: load_settings({}, environment, repository),
+        host=open_host(environment),
+        publish=False,
+    )
+
+
+def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
+    loaded: list[Settings] = []
+    run_pipeline(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
+    assert [each.model for each in loaded] == ["gpt-4o"]
+
+
+def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
+    loaded: list[Settings] = []
+    result = run_pipeline(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
+    assert result.exit_code == 5
+    assert loaded == []
+
+
+@pytest.mark.parametrize("model", ["replay:events.jsonl", "scripted:replies.yml"])
+def test_a_recording_or_a_script_needs_no_library(job: RunRequest, model: str) -> None:
+    begun: list[object] = []
+    settings = job.load({}).model_copy(update={"model": model})
+    preload_models(settings, begun.append)
+    assert begun == []
+    preload_models(job.load({}), begun.append)
+    assert len(begun) == 1

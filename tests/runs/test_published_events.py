@@ -1,0 +1,136 @@
+"""Comments, reviews, labels, assignments and checks through the Action's door, told of by GitHub's
+published payloads; the rest of them are in `test_starting.py`.
+"""
+
+import pytest
+
+from tests.parts.events import Events
+from tests.parts.github_server.state import Issue
+from tests.parts.runs import Ended, bash, finish
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene
+from tests.runs.test_starting import BOT, events, ignored, is_done, scene
+
+__all__ = ["events", "scene"]
+
+NOTE = bash("echo '# x' >> calc.py")
+
+
+@pytest.fixture
+def pull(scene: Scene) -> Issue:
+    scene.github.commit(REPOSITORY, "topic", {"calc.py": "def add(a, b):\n    return a - b\n\n\n"})
+    made = scene.github.create_pull(REPOSITORY, "topic", "Tidy up", "Lines.", author="mona")
+    scene.github.advance(60)
+    return made
+
+
+def is_on_its_branch(scene: Scene, pull: Issue, done: Ended, before: str) -> None:
+    """A commit on the pull request's own branch, no other pull request, one word of ours."""
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scene.repository.git.tip("topic") != before
+    assert scene.pulls() == [pull]
+    ours = [c for c in pull.comments if c.author.login == BOT]
+    assert len(ours) == 1
+
+
+def test_a_comment_on_an_issue_is_worked_on(scene: Scene, events: Events) -> None:
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    payload = events.comment(scene.mention())
+    is_done(scene, scene.issue, scene.action(payload, "issue_comment"))
+
+
+def test_a_comment_of_a_stranger_is_refused(scene: Scene, events: Events) -> None:
+    done = scene.action(events.comment(scene.mention(author="zoe")), "issue_comment")
+    assert done.exit_code == 5
+    assert not scene.work_done()
+
+
+def test_a_comment_on_a_pull_request_is_worked_on_there(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    before = scene.repository.git.tip("topic")
+    scene.endpoint.script(NOTE, finish(SUMMARY))
+    said = scene.github.add_comment(pull, "你好，@agent请加一行", "mona")
+    done = scene.action(events.comment(said), "issue_comment")
+    is_on_its_branch(scene, pull, done, before)
+    assert "请加一行" in str(scene.endpoint.requests[0].body)
+
+
+def test_a_submitted_review_is_worked_on(scene: Scene, events: Events, pull: Issue) -> None:
+    before = scene.repository.git.tip("topic")
+    scene.endpoint.script(NOTE, finish(SUMMARY))
+    review = scene.github.add_review(pull, "@agent add a note", "mona", "CHANGES_REQUESTED")
+    done = scene.action(events.review(review), "pull_request_review")
+    is_on_its_branch(scene, pull, done, before)
+
+
+def test_a_comment_on_the_code_is_worked_on(scene: Scene, events: Events, pull: Issue) -> None:
+    before = scene.repository.git.tip("topic")
+    scene.endpoint.script(NOTE, finish(SUMMARY))
+    on_code = scene.github.add_review_comment(pull, "calc.py", 3, "@agent add a note", "mona")
+    payload = events.review_comment(on_code)
+    done = scene.action(payload, "pull_request_review_comment")
+    is_on_its_branch(scene, pull, done, before)
+
+
+def test_a_pull_request_that_is_labelled_is_worked_on(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    before = scene.repository.git.tip("topic")
+    scene.endpoint.script(NOTE, finish(SUMMARY))
+    scene.github.add_label(pull, "agent", "mona")
+    payload = events.subject(pull, "labeled", "mona", label={"name": "agent"})
+    is_on_its_branch(scene, pull, scene.action(payload, "pull_request"), before)
+
+
+def test_a_pull_request_with_another_label_is_not(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    payload = events.subject(pull, "labeled", "mona")
+    done = scene.action(payload, "pull_request")
+    assert done.exit_code == 0
+    assert "the label isn't agent" in " ".join(done.stdout.split())
+    assert not scene.endpoint.requests
+
+
+def test_a_pull_request_that_we_are_assigned_to_is_worked_on(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    before = scene.repository.git.tip("topic")
+    scene.endpoint.script(NOTE, finish(SUMMARY))
+    payload = events.subject(pull, "assigned", "mona", assignee=events.account(BOT))
+    is_on_its_branch(scene, pull, scene.action(payload, "pull_request"), before)
+
+
+def test_an_issue_that_is_labelled_is_worked_on(scene: Scene, events: Events) -> None:
+    scene.github.add_label(scene.issue, "agent", "mona")
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    payload = events.subject(scene.issue, "labeled", "mona", label={"name": "agent"})
+    is_done(scene, scene.issue, scene.action(payload, "issues"))
+
+
+def test_a_check_of_another_app_that_fails_becomes_an_issue_and_its_fix(
+    scene: Scene, events: Events
+) -> None:
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    payload = events.check_run_failed("main", "mona")
+    done = scene.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
+    [issue] = [i for i in scene.repository.issues.values() if "fails on main" in i.title]
+    assert issue.title == "ci/circleci fails on main"
+    is_done(scene, issue, done)
+
+
+def test_a_commit_status_that_fails_becomes_an_issue_and_its_fix(
+    scene: Scene, events: Events
+) -> None:
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    payload = events.status_failed("main", "mona")
+    done = scene.action(payload, "status", RESOLVER_FIX_FAILING_CHECKS="all")
+    [issue] = [i for i in scene.repository.issues.values() if i.title == "ci/jenkins fails on main"]
+    is_done(scene, issue, done)
+
+
+def test_a_check_whose_suite_is_not_through_is_waited_for(scene: Scene, events: Events) -> None:
+    payload = events.check_run_failed("main", "mona")
+    payload["check_run"]["check_suite"] |= {"status": "in_progress", "conclusion": None}
+    done = scene.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
+    ignored(scene, done, "other checks of its suite are not through")

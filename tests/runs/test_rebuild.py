@@ -1,0 +1,99 @@
+"""What of a log is done again, in which order, and what counts as a difference: on random logs."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import DelegateEvent
+from resolver.events.log import Event, Observation, SandboxAction
+from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
+
+WORDS = st.text("abc /.", max_size=8)
+
+
+class Echo:
+    """A sandbox in which each action gives a text that only depends on it and on those before."""
+
+    def __init__(self, changed: frozenset[int] = frozenset()) -> None:
+        self.done: list[str] = []
+        self._changed = changed
+
+    def execute(self, action: SandboxAction) -> Observation:
+        name = str(getattr(action, "command", "") or getattr(action, "path", ""))
+        content = "other" if len(self.done) in self._changed else f"saw {name}"
+        self.done.append(name)
+        return o.CmdOutput(content=content, exit_code=0)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
+    """A log of commands (some cut off, refused, the run's own, or a delegate's), and what of it
+    has to be done again."""
+    events: list[Event] = []
+    expected: list[str] = []
+
+    def add(event: EventBase) -> int:
+        number = len(events)
+        stamped = event.model_copy(update={"id": number, "timestamp": datetime.now(UTC)})
+        events.append(stamped)  # type: ignore[arg-type]
+        return number
+
+    sorts = st.sampled_from(["done", "refused", "own", "delegate", "cut off", "browse"])
+    for number, sort in enumerate(draw(st.lists(sorts, max_size=12))):
+        command = f"{number} {draw(WORDS)}"
+        saw = o.CmdOutput(content=f"saw {command}", exit_code=0)
+        if sort == "delegate":
+            nested = (a.CmdRun(command=command, id=0), saw.model_copy(update={"id": 1, "cause": 0}))
+            for event in nested:
+                add(DelegateEvent(delegate=number, event=event.model_dump(mode="json")))
+            expected.append(command)
+            continue
+        if sort == "browse":
+            add(o.BrowserOutput(cause=add(a.BrowseURL(url="http://a"))))
+            continue
+        source = Source.ENVIRONMENT if sort == "own" else Source.AGENT
+        id = add(a.CmdRun(command=command, source=source))
+        if sort == "refused":
+            add(o.ErrorObservation(cause=id, code="refused"))
+        elif sort != "cut off":
+            add(saw.model_copy(update={"cause": id}))
+        if sort == "done":
+            expected.append(command)
+    return events, expected
+
+
+@given(logs())
+def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], list[str]]) -> None:
+    events, expected = log
+    sandbox = Echo()
+    done = reexecute(events, sandbox, ())
+    assert sandbox.done == expected
+    assert (done.actions, done.differences) == (len(expected), ())
+    assert len(done.skipped) == sum(isinstance(e, a.BrowseURL) for e in events)
+
+
+@given(logs(), st.frozensets(st.integers(0, 12)))
+def test_each_difference_is_told_and_the_rest_goes_on(
+    log: tuple[list[Event], list[str]], changed: frozenset[int]
+) -> None:
+    events, expected = log
+    sandbox = Echo(changed)
+    done = reexecute(events, sandbox, ())
+    assert sandbox.done == expected
+    differing = {i for i in changed if i < len(expected)}
+    assert len(done.differences) == len(differing)
+    assert all(found.field == "content" for _, found in done.differences)
+
+
+def test_the_earlier_path_of_the_repository_means_the_present_one() -> None:
+    sandbox = Echo()
+    moved = RelocatedExecutor(sandbox, ["/workspace", "/tmp/a/workspace"], "/tmp/b/workspace")
+    moved.execute(a.CmdRun(command="cat /workspace/x /tmp/a/home /workspaces /my/workspace"))
+    moved.execute(a.FileRead(path="/tmp/a/workspace/x"))
+    assert sandbox.done == [
+        "cat /tmp/b/workspace/x /tmp/b/home /workspaces /my/workspace", "/tmp/b/workspace/x",
+    ]  # fmt: skip

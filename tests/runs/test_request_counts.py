@@ -1,0 +1,71 @@
+"""What one run asks of GitHub, request by request."""
+
+import re
+from collections import Counter
+
+from tests.parts.github_server.exchange import Exchange
+from tests.parts.runs import bash, finish
+from tests.runs.test_github import FIX, SUMMARY, Scene, scene
+
+__all__ = ["scene"]
+
+SELDOM = {"RESOLVER_CONTROL_POLL": "600", "RESOLVER_PROGRESS_INTERVAL": "600"}
+"""Looks for comments and reports of progress are as many as the run is long: none are counted."""
+
+API = (
+    (r"GET /user$", "who we are", 1),
+    (r"GET /repos/octo/calc/pulls\?.*state=all", "pull requests of an earlier attempt", 1),
+    (r"GET .*/issues/1/comments\?.*since=", "our comment of an earlier attempt, twice", 2),
+    (r"GET .*/collaborators/mona/permission$", "whether the requester may start work", 1),
+    (r"POST .*/reactions$", "the sign that the request was seen", 1),
+    (r"GET /repos/octo/calc$", "the repository and its default branch", 1),
+    (r"GET .*/issues/1$", "the issue", 1),
+    (r"GET .*/issues/1/comments\?per_page=100$", "its comments; comments of dead runs", 2),
+    (r"POST /graphql", "what the issue refers to", 1),
+    (r"POST .*/issues/1/comments$", "the run's comment", 1),
+    (r"GET .*/matching-refs/heads/agent/issue-1-$", "open work on the issue", 1),
+    (r"GET .*/matching-refs/heads/agent/issue-1-add-", "names of branches that are taken", 1),
+    (r"GET /repos/octo/.github$", "the owner's pull request template", 1),
+    (r"GET .*/pulls\?.*head=", "a pull request of the branch", 1),
+    (r"POST .*/pulls$", "the pull request", 1),
+    (r"GET .*/issues/comments/\d+$", "the run's comment, which must be ours to be written", 1),
+    (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
+)
+GIT = (
+    (r"\.agents\.git/info/refs", "the organization's skills", 1),
+    (r"\.github\.git/info/refs", "the organization's skills, at their other place", 1),
+    (r"calc\.git/info/refs\?service=git-upload-pack", "ledger, clone (3), kept logs", 5),
+    (r"calc\.git/git-upload-pack", "the same, and what the clone fetches", 5),
+    (r"calc\.git/info/refs\?service=git-receive-pack", "ledger (2), branch, log", 4),
+    (r"calc\.git/git-receive-pack", "the same", 4),
+)
+CLONE = 6
+"""Requests of git for the clone itself: two each for the refs, the commit graph, the commits."""
+
+Table = tuple[tuple[str, str, int], ...]
+
+
+def shown(made: Exchange) -> str:
+    path = "/graphql" if made.kind == "graphql" else made.path
+    query = "&".join(f"{name}={value}" for name, value in sorted(made.query.items()))
+    return f"{made.method} {path}" + (f"?{query}" if query else "")
+
+
+def purposes(made: list[str], table: Table) -> Counter[str]:
+    """How many requests are for what; one that is for nothing known stands for itself."""
+    return Counter(
+        next((what for pattern, what, _ in table if re.search(pattern, each)), each)
+        for each in made
+    )
+
+
+def test_a_mention_becomes_a_pull_request_with_few_requests(scene: Scene) -> None:
+    scene.endpoint.script(bash("cat calc.py"), FIX, bash("python3 calc.py"), finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    api = [shown(each) for each in scene.github.requests if each.kind in {"rest", "graphql"}]
+    git = [shown(each) for each in scene.github.requests if each.kind == "git"]
+    assert purposes(api, API) == {what: many for _, what, many in API}
+    assert purposes(git, GIT) == {what: many for _, what, many in GIT}
+    assert len(api) <= 20
+    assert len(git) - CLONE <= 14

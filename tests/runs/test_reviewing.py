@@ -1,0 +1,230 @@
+"""From noted comments to a review: what stands on a line, what is said already, what is kept."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.events import actions as a
+from resolver.events.observations import ReviewCommentNoted
+from resolver.models.pull_request import (
+    AuthoredText,
+    DiffFile,
+    DiffHunk,
+    PullRequestContext,
+    Remark,
+    ReviewThread,
+    ReviewVerdict,
+)
+from resolver.publishing.review import (
+    ReviewBounds,
+    place_remarks,
+    readable_pull_request,
+    review_remarks,
+)
+from resolver.publishing.review_comments import note_comment
+from tests.github.reports import WHEN
+from tests.parts.model_endpoint import ModelEndpoint, tool_call
+from tests.parts.runs import CommandLine, make_checkout
+
+FILE = DiffFile(
+    path="a.py",
+    status="modified",
+    hunks=(
+        DiffHunk(old_start=5, old_lines=7, new_start=5, new_lines=8),
+        DiffHunk(old_start=40, old_lines=3, new_start=41, new_lines=3),
+    ),
+)
+BOUNDS = ReviewBounds(most=25)
+
+
+def pull(*threads: ReviewThread) -> PullRequestContext:
+    return PullRequestContext(
+        number=7, head="a" * 40, base_branch="main", files=(FILE,), threads=threads
+    )
+
+
+def remark(line: int = 6, body: str = "This rounds down.", **more: Any) -> Remark:
+    return Remark(path=more.pop("path", "a.py"), line=line, body=body, **more)
+
+
+def thread(author: str, body: str, line: int | None = 6, **more: Any) -> ReviewThread:
+    words = AuthoredText(id=1, author=author, at=WHEN, body=body)
+    return ReviewThread(id="t", path="a.py", line=line, comments=(words,), **more)
+
+
+def review(
+    *made: Remark,
+    of: PullRequestContext | None = None,
+    verdict: str = "",
+    bounds: ReviewBounds = BOUNDS,
+) -> Any:
+    lines = [f"line {n}" for n in range(1, 60)]
+    return place_remarks(list(made), of or pull(), verdict, "bot", bounds, lambda path: lines)
+
+
+@pytest.mark.parametrize(
+    ("made", "placed"),
+    [
+        (remark(5), True),
+        (remark(12), True),
+        (remark(13), False),
+        (remark(4), False),
+        (remark(12, start_line=5), True),
+        (remark(12, start_line=4), False),
+        (remark(42, start_line=12), False),
+        (remark(11, side="LEFT"), True),
+        (remark(12, side="LEFT"), False),
+        (remark(5, path="b.py"), False),
+    ],
+)
+def test_a_comment_stands_on_its_lines_only_within_one_hunk(made: Remark, placed: bool) -> None:
+    found = review(made)
+    assert bool(found.placed) == placed
+    assert bool(found.beside) != placed
+    noted = note_comment(pull())(
+        a.ReviewComment(
+            path=made.path, line=made.line, start_line=made.start_line, side=made.side, body="x"
+        )
+    )
+    assert isinstance(noted, ReviewCommentNoted)
+    assert noted.placed == placed
+
+
+MOVED = DiffFile(
+    path="new.py",
+    old_path="old.py",
+    status="renamed",
+    hunks=(DiffHunk(old_start=5, old_lines=3, new_start=6, new_lines=3),),
+)
+GONE = DiffFile(
+    path="gone.py",
+    status="deleted",
+    hunks=(DiffHunk(old_start=1, old_lines=2, new_start=0, new_lines=0),),
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "place"),
+    [
+        (remark(5, path="old.py", side="LEFT"), ("new.py", "LEFT")),
+        (remark(6, path="old.py"), ("new.py", "RIGHT")),
+        (remark(2, path="gone.py"), ("gone.py", "LEFT")),
+    ],
+)
+def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
+    made: Remark, place: tuple[str, str]
+) -> None:
+    diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
+    [placed] = review(made, of=diff).placed
+    assert (placed.path, placed.side) == place
+    noted = note_comment(diff)(
+        a.ReviewComment(path=made.path, line=made.line, side=made.side, body="x")
+    )
+    assert noted.content == f"Noted for {placed.place}."
+
+
+def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
+    diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(GONE,))
+    noted = note_comment(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
+    assert "(its parts on that side: 1-2), so it goes" in noted.content
+    fresh = DiffFile(path="a.py", status="modified", hunks=(DiffHunk(
+        old_start=0, old_lines=0, new_start=1, new_lines=2),))  # fmt: skip
+    diff = diff.model_copy(update={"files": (fresh,)})
+    noted = note_comment(diff)(a.ReviewComment(path="a.py", line=1, side="LEFT", body="x"))
+    assert "part of the diff, so it goes into the text" in noted.content
+
+
+@pytest.mark.parametrize(
+    ("said", "repeated"),
+    [
+        (thread("bot", "something else entirely"), True),
+        (thread("eve", "I think it rounds down, does this?"), True),
+        (thread("eve", "Rename the variable, please."), False),
+        (thread("eve", "This rounds down.", line=9), False),
+        (thread("eve", "This rounds down.", is_resolved=True), False),
+        (thread("eve", "This rounds down.", line=None, is_outdated=True), False),
+        (thread("eve", "This rounds down.", side="LEFT"), False),
+        (thread("eve", "This rounds down.", line=8, start_line=5), True),
+    ],
+)
+def test_what_an_open_conversation_says_is_left_out(said: ReviewThread, repeated: bool) -> None:
+    found = review(remark(), of=pull(said))
+    assert (found.repeated, len(found.placed)) == (int(repeated), int(not repeated))
+
+
+def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
+    made = (remark(5, severity="low"), remark(6), remark(7, severity="high"))
+    found = review(*made, bounds=ReviewBounds(most=2))
+    assert [r.line for r in found.placed] == [7, 6]
+    assert found.left_out == 1
+
+
+def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
+    found = review(
+        remark(6, suggestion="line 6"),
+        remark(8, start_line=7, suggestion="line 7\r\nline 8"),
+        remark(9, suggestion="line 9  "),
+        remark(10, suggestion="line 10", side="LEFT"),
+    )
+    assert [r.suggestion for r in found.placed] == [None, None, "line 9  ", "line 10"]
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed", "verdict"),
+    [
+        ("approve", (), ReviewVerdict.COMMENT),
+        ("approve", ("request_changes",), ReviewVerdict.COMMENT),
+        ("approve", ("approve",), ReviewVerdict.APPROVE),
+        ("request_changes", ("request_changes",), ReviewVerdict.REQUEST_CHANGES),
+        ("", ("approve",), ReviewVerdict.COMMENT),
+    ],
+)
+def test_a_verdict_counts_only_where_it_is_allowed(
+    said: str, allowed: tuple[str, ...], verdict: ReviewVerdict
+) -> None:
+    assert review(verdict=said, bounds=ReviewBounds(25, allowed)).verdict is verdict
+
+
+def test_names_that_people_gave_hide_nothing_either() -> None:
+    said = thread("eve", "x").model_copy(update={"path": "a\u202ey.py"})
+    seen = readable_pull_request(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
+    assert (seen.head_branch, seen.threads[0].path) == ("fix[U+200B]", "a[U+202E]y.py")
+
+
+def comment(line: int, body: str = "x") -> a.ReviewComment:
+    return a.ReviewComment(path="a.py", line=line, body=body)
+
+
+def test_of_comments_on_the_same_lines_the_last_counts() -> None:
+    found = review_remarks([comment(5, "one"), comment(6, "two"), comment(5, "three")])
+    assert [r.body for r in found] == ["two", "three"]
+
+
+def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
+    log = [comment(5), a.Finish(message="done"), comment(6), a.Finish(message="done again")]
+    assert [r.line for r in review_remarks(log)] == [6]
+    assert [r.line for r in review_remarks(log[:2])] == [5]
+    assert review_remarks([*log[:2], log[3]]) == []
+
+
+def test_without_a_pull_request_a_comment_is_only_noted() -> None:
+    assert note_comment(None)(comment(5)).content == "Noted."
+
+
+def test_on_a_local_checkout_what_was_noted_is_printed(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {"half.py": "x = 1\n"})
+    model_endpoint.script(
+        tool_call("review_comment", {"path": "half.py", "line": 1, "body": "Name `x` better."}),
+        tool_call("submit_review", {"summary": "One finding."}),
+    )
+    done = command_line.call_resolve(
+        checkout, "--agent", "ReviewerAgent", issue="# Review the last commit"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "One finding." in done.outcome["message"]
+    assert "half.py:1 (medium)" in done.outcome["message"]
+    assert "Name `x` better." in done.stderr
+    assert done.outcome["review"] is None

@@ -1,0 +1,302 @@
+"""Each service and each agent asks the model that the settings name for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
+from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
+from resolver.events.state import State
+from resolver.events.store import MemoryStore
+from resolver.events.stream import EventStream, utc_now
+from resolver.runs.wiring.models import ModelOn, open_models, service_config
+from resolver.security.redaction import Redactor
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+
+HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
+LOOK = [
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;,"}}]}
+]
+KEY = "sk-main-0123456789abcdef"
+OTHER_KEY = "sk-other-0123456789abcdef"
+
+
+def settings(services: str = "", **environment: str) -> Settings:
+    given = {"LLM_MODEL": "main", "LLM_API_KEY": KEY, "RESOLVER_SERVICES": services, **environment}
+    return load_settings({}, given)
+
+
+class Scene:
+    """A stream with a state, and models that talk to the endpoint."""
+
+    def __init__(self, given: Settings, recording: list[Any] | None = None) -> None:
+        self.state = State()
+        self.stream = EventStream(MemoryStore(), Redactor(given.secrets), utc_now)
+        self.stream.subscribe("state", self.state.apply, essential=True)
+        redact = Redactor(given.secrets).redact_text
+        self.model_on: ModelOn = open_models(given, recording or [], self.state, "run", redact)
+
+    def told(self, kind: type) -> list[Any]:
+        return [event for event in self.state.events if isinstance(event, kind)]
+
+
+def answer_by_name(endpoint: ModelEndpoint, **answers: Answer) -> None:
+    endpoint.answer_with(lambda body: answers.get(body["model"], reply(f"I am {body['model']}")))
+
+
+def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    answer_by_name(model_endpoint)
+    scene = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
+    texts = [
+        scene.model_on(scene.stream, service).complete(HELLO).text
+        for service in ("agent", "condenser", "judge")
+    ]
+    assert texts == ["I am main", "I am small", "I am main"]
+    assert len(scene.told(ModelReplied)) == 1
+    assert [event.service for event in scene.told(ServiceReplied)] == ["condenser", "judge"]
+    assert scene.state.iterations == 1
+    assert {name: one.calls for name, one in scene.state.services.items()} == {
+        "agent": 1, "condenser": 1, "judge": 1,
+    }  # fmt: skip
+    assert {name: one.calls for name, one in scene.state.metrics.items()} == {"main": 2, "small": 1}
+
+
+def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEndpoint) -> None:
+    answer_by_name(model_endpoint)
+    given = settings(
+        "{judge: {model: small, temperature: 0}}",
+        LLM_BASE_URL=model_endpoint.url,
+        RESOLVER_TEMPERATURE="0.7",
+        RESOLVER_SEED="5",
+    )
+    scene = Scene(given)
+    scene.model_on(scene.stream, "judge").complete(HELLO)
+    scene.model_on(scene.stream).complete(HELLO)
+    judge, agent = (request.body for request in model_endpoint.requests)
+    assert (judge["model"], judge["temperature"], judge["seed"]) == ("small", 0.0, 5)
+    assert (agent["model"], agent["temperature"], agent["seed"]) == ("main", 0.7, 5)
+    assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {KEY}"}
+
+
+def test_a_service_at_another_address_is_sent_no_key_but_its_own(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    answer_by_name(model_endpoint)
+    for services, sent in (
+        (f"{{condenser: {{base_url: '{model_endpoint.url}'}}}}", "none"),
+        (f"{{condenser: {{base_url: '{model_endpoint.url}', api_key: {OTHER_KEY}}}}}", OTHER_KEY),
+    ):
+        scene = Scene(settings(services, LLM_BASE_URL="http://127.0.0.1:9/v1"))
+        scene.model_on(scene.stream, "condenser").complete(HELLO)
+        assert model_endpoint.requests[-1].headers["authorization"] == f"Bearer {sent}"
+
+
+def test_a_service_of_another_provider_has_that_providers_own_key() -> None:
+    config, _ = service_config(settings("{judge: anthropic/x}", LLM_MODEL="openai/main"), "judge")
+    assert config.api_key is None
+    assert config.set_by.api_key == "ANTHROPIC_API_KEY"
+    cloud, _ = service_config(settings("{judge: bedrock/x}", LLM_MODEL="openai/main"), "judge")
+    assert "AWS_ACCESS_KEY_ID" in cloud.set_by.api_key
+
+
+def test_a_key_that_is_not_accepted_is_told_with_the_services_setting(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    model_endpoint.answer_with(lambda _: error(401, "bad key"))
+    given = settings(
+        f"{{condenser: {{model: small, api_key: {OTHER_KEY}}}}}", LLM_BASE_URL=model_endpoint.url
+    )
+    scene = Scene(given)
+    with pytest.raises(ModelAuthError) as raised:
+        scene.model_on(scene.stream, "condenser").complete(HELLO)
+    assert "RESOLVER_SERVICES (condenser)" in raised.value.next_step
+    with pytest.raises(ModelAuthError) as raised:
+        scene.model_on(scene.stream).complete(HELLO)
+    assert "LLM_API_KEY" in raised.value.next_step
+
+
+def test_an_agent_has_its_own_model_before_that_of_all_agents(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    answer_by_name(model_endpoint)
+    given = settings("{agent: large, ReadOnlyAgent: small}", LLM_BASE_URL=model_endpoint.url)
+    scene = Scene(given)
+    asked = {
+        name: scene.model_on(scene.stream, agent=name).complete(HELLO).text
+        for name in ("CodeActAgent", "ReadOnlyAgent")
+    }
+    assert asked == {"CodeActAgent": "I am large", "ReadOnlyAgent": "I am small"}
+    assert len(scene.told(ModelReplied)) == 2, "what an agent is told is a step, whoever it is"
+
+
+def test_a_definitions_model_gives_way_to_the_operators() -> None:
+    def asked(services: str) -> str:
+        given = settings(services, LLM_MODEL="openai/main")
+        return service_config(given, "agent", "mine", "openai/asked")[0].model
+
+    assert asked("") == "openai/asked"
+    assert asked("{mine: openai/set}") == "openai/set"
+    assert asked("{mine: {temperature: 0}}") == "openai/asked"
+
+
+def test_a_rule_on_who_asks_chooses_the_model_without_a_switch(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    answer_by_name(model_endpoint)
+    given = settings(
+        LLM_BASE_URL=model_endpoint.url,
+        RESOLVER_MODEL_RULES="images=eyes,service:condenser=small,agent:ReadOnlyAgent=reader",
+    )
+    scene = Scene(given)
+    condenser = scene.model_on(scene.stream, "condenser")
+    reader = scene.model_on(scene.stream, agent="ReadOnlyAgent")
+    assert condenser.complete(HELLO).text == "I am small"
+    assert reader.complete(HELLO).text == "I am reader"
+    assert scene.model_on(scene.stream, agent="CodeActAgent").complete(HELLO).text == "I am main"
+    assert scene.told(ModelSwitched) == []
+    assert condenser.complete(LOOK).text == "I am eyes", "the rule before it goes first"
+    (switch,) = scene.told(ModelSwitched)
+    assert (switch.service, switch.from_model, switch.to_model) == ("condenser", "small", "eyes")
+
+
+def test_a_rule_of_a_service_that_there_is_not_is_told() -> None:
+    given = settings(RESOLVER_MODEL_RULES="service:condensr=small")
+    with pytest.raises(UsageError, match="service:condensr=small") as raised:
+        service_config(given, "agent")
+    assert "agent, condenser, judge" in raised.value.next_step
+
+
+def test_retries_say_which_service_they_are_of(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.script(error(503, "busy", retry_after=0), reply("there"))
+    scene = Scene(settings(LLM_BASE_URL=model_endpoint.url))
+    scene.model_on(scene.stream, "judge").complete(HELLO)
+    (retry,) = scene.told(ModelRetried)
+    assert retry.service == "judge"
+
+
+def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
+    given = settings(
+        "{judge: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
+    )
+    config, others = service_config(given, "judge")
+    spare = others.beside(config, "openai/spare")
+    assert spare.api_key is not None
+    assert spare.api_key.get_secret_value() == KEY
+
+
+def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None:
+    given = settings(
+        "{judge: openai/x}",
+        LLM_MODEL="openai/main",
+        RESOLVER_FALLBACK_MODELS="openai/main",
+        RESOLVER_INPUT_COST_PER_TOKEN="0.001",
+    )
+    config, others = service_config(given, "judge")
+    assert config.input_cost_per_token is None
+    assert others.beside(config, "openai/main").input_cost_per_token == 0.001
+
+
+def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
+    answer_by_name(model_endpoint)
+    given = settings(
+        LLM_BASE_URL=model_endpoint.url,
+        RESOLVER_INPUT_COST_PER_TOKEN="0.001",
+        RESOLVER_OUTPUT_COST_PER_TOKEN="0.001",
+    )
+    scene = Scene(given)
+    scene.model_on(scene.stream, "condenser").complete(HELLO)
+    spent = scene.state.services["condenser"].priced
+    assert spent > 0
+    assert scene.state.priced == spent
+
+
+@pytest.mark.parametrize(
+    ("services", "says"),
+    [
+        ("{condenser: {temperature: 9}}", "RESOLVER_SERVICES, condenser.temperature: "),
+        ("{condenser: {modell: x}}", "RESOLVER_SERVICES, condenser.modell: "),
+        ("{condenser: {base_url: 'ftp://x'}}", "condenser.base_url: it is not an http://"),
+        ("{condenser: [x]}", "RESOLVER_SERVICES, condenser: "),
+        ("condenser", "RESOLVER_SERVICES: "),
+        ("{condenser: {model: ''}}", "condenser.model"),
+        ("{condenser: {", "RESOLVER_SERVICES, line 1: not YAML"),
+    ],
+)
+def test_a_mistake_in_the_services_names_the_service_and_the_field(
+    services: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        settings(services)
+    assert says in raised.value.what
+
+
+def test_a_mistake_beside_a_key_does_not_show_the_key() -> None:
+    with pytest.raises(UsageError) as raised:
+        settings(f"{{condenser: {{api_key: {OTHER_KEY}, retries: many}}}}")
+    assert OTHER_KEY not in str(raised.value.what) + raised.value.next_step
+
+
+def test_the_key_of_a_service_is_a_secret() -> None:
+    given = settings(f"{{condenser: {{api_key: {OTHER_KEY}}}}}")
+    assert OTHER_KEY in given.secrets
+    assert OTHER_KEY not in repr(given)
+    assert OTHER_KEY not in given.model_dump_json()
+
+
+def test_services_are_no_matter_of_the_repository() -> None:
+    with pytest.raises(UsageError, match="services"):
+        load_settings({}, {}, {"services": {"condenser": "x"}})
+
+
+def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
+    script = tmp_path / "script.yml"
+    script.write_text("agent: [one, two]\ncondenser: [short]\nReadOnlyAgent: [read]\n")
+    scene = Scene(settings(LLM_MODEL=f"scripted:{script}"))
+    agent, condenser = scene.model_on(scene.stream), scene.model_on(scene.stream, "condenser")
+    said = [agent.complete(HELLO).text, condenser.complete(HELLO).text, agent.complete(HELLO).text]
+    assert said == ["one", "short", "two"]
+    assert scene.model_on(scene.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
+    with pytest.raises(ReplayExhausted):
+        scene.model_on(scene.stream, "judge").complete(HELLO)
+
+
+def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None:
+    (tmp_path / "script.yml").write_text("- one\n")
+    scene = Scene(settings(LLM_MODEL=f"scripted:{tmp_path}/script.yml"))
+    with pytest.raises(ReplayExhausted):
+        scene.model_on(scene.stream, "condenser").complete(HELLO)
+    assert scene.model_on(scene.stream).complete(HELLO).text == "one"
+
+
+def test_a_service_may_be_scripted_beside_a_live_model(
+    model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    answer_by_name(model_endpoint)
+    (tmp_path / "script.yml").write_text("- short\n")
+    services = f"{{condenser: 'scripted:{tmp_path}/script.yml'}}"
+    scene = Scene(settings(services, LLM_BASE_URL=model_endpoint.url))
+    assert scene.model_on(scene.stream, "condenser").complete(HELLO).text == "short"
+    assert scene.model_on(scene.stream).complete(HELLO).text == "I am main"
+
+
+def test_recorded_replies_are_given_back_by_service_and_in_order(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    numbers = iter(range(10))
+    model_endpoint.answer_with(lambda body: reply(f"{body['model']} {next(numbers)}"))
+    live = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
+    order = ("agent", "condenser", "agent", "condenser", "condenser")
+    models = {name: live.model_on(live.stream, name) for name in set(order)}
+    said = [models[name].complete(HELLO).text for name in order]
+
+    again = Scene(settings(LLM_MODEL="replay:log"), live.state.events)
+    models = {name: again.model_on(again.stream, name) for name in set(order)}
+    assert [models[name].complete(HELLO).text for name in order] == said
+    with pytest.raises(ReplayExhausted):
+        models["agent"].complete(HELLO)
+    with pytest.raises(ReplayExhausted):
+        again.model_on(again.stream, "judge").complete(HELLO)

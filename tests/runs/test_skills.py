@@ -1,0 +1,324 @@
+"""Instructions and skills: what of which commit reaches the model, when, and with what reason."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.events.actions import Recall
+from resolver.events.base import Source
+from resolver.events.log import Event
+from resolver.events.observations import RecallResult
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import ModelEndpoint, tool_call, tool_calls
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.runs.test_github import FILES, FIX, REPOSITORY, SUMMARY, Scene
+
+TASK = """---
+name: release-notes
+description: Writes the notes of a release.
+type: task
+inputs:
+  - name: since
+    description: the tag before
+  - name: style
+    default: short
+---
+TASK-WORD: write ${style} notes since {{ since }}.
+"""
+SKILLS = {
+    "AGENTS.md": "HOUSE-WORD: use tabs.",
+    "web/AGENTS.md": "WEB-WORD: no frameworks.",
+    "web/app/AGENTS.md": "APP-WORD: one file each.",
+    "web/app/main.js": "x = 1\n",
+    ".agents/skills/react/SKILL.md": "---\ndescription: UI.\ntriggers: [React]\n---\nREACT-WORD",
+    ".agents/skills/adding.md": "---\ndescription: Sums.\ntriggers: [subtracts]\n---\nADDING-WORD",
+    ".agents/skills/python.md": "---\ndescription: Code.\nglobs: '*.py'\n---\nGLOB-WORD",
+    ".openhands/microagents/tasks/notes.md": TASK,
+}
+
+
+@pytest.fixture
+def scene(
+    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> Iterator[Scene]:
+    made = Scene(github, command_line, model_endpoint)
+    github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
+    yield made
+
+
+def told(events: list[Event]) -> dict[str, RecallResult]:
+    """What the run loaded by itself, by name."""
+    asked = {e.id for e in events if isinstance(e, Recall) and e.source is Source.ENVIRONMENT}
+    return {e.name: e for e in events if isinstance(e, RecallResult) and e.cause in asked}
+
+
+def prompts(scene: Scene | CommandLine) -> list[str]:
+    """The messages of each request."""
+    return [json.dumps(request.body["messages"]) for request in scene.endpoint.requests]
+
+
+def view(path: str) -> Any:
+    return tool_call("str_replace_editor", {"command": "view", "path": path})
+
+
+def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> None:
+    scene.mention("zoe", "Did you react to this?")
+    scene.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
+    done = scene.resolve()
+    assert done.exit_code == 0, done.stderr
+    loaded = told(done.events)
+    assert list(loaded) == [
+        "AGENTS.md", "the list of skills", "adding", "python", "web/AGENTS.md", "web/app/AGENTS.md",
+    ]  # fmt: skip
+    assert loaded["adding"].why == "“subtracts” was said"
+    assert loaded["adding"].sources == (".agents/skills/adding.md",)
+    assert loaded["python"].why == "calc.py was changed"
+    assert loaded["web/app/AGENTS.md"].why == "web/app/main.js was touched"
+    first, second, third, fourth = prompts(scene)
+    assert "HOUSE-WORD" in first and "ADDING-WORD" in first
+    assert "GLOB-WORD" not in first and "GLOB-WORD" in second
+    assert "APP-WORD" not in second and "APP-WORD" in third
+    assert "REACT-WORD" not in fourth and "TASK-WORD" not in fourth
+
+
+def test_what_is_loaded_leaves_the_beginning_of_the_conversation_as_it_was(scene: Scene) -> None:
+    scene.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
+    assert scene.resolve().exit_code == 0
+    for before, after in zip(scene.endpoint.requests, scene.endpoint.requests[1:], strict=False):
+        earlier, later = before.body["messages"], after.body["messages"]
+        assert later[: len(earlier)] == earlier
+        assert before.body["tools"] == after.body["tools"]
+
+
+def test_the_trace_and_the_log_say_what_was_told(scene: Scene) -> None:
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.resolve()
+    trace = (done.output / "trace.md").read_text()
+    assert "AGENTS.md" in trace and "adding" in trace and "“subtracts” was said" in trace
+
+
+def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scene: Scene) -> None:
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    event = scene.github.event_issue_comment(
+        scene.mention(text='@agent /release-notes since="v1.2 ${style}"')
+    )
+    done = scene.action(event)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    task = told(done.events)["release-notes"]
+    assert task.content == "TASK-WORD: write short notes since v1.2 ${style}."
+    assert (task.about, task.why) == ("task", "asked for as /release-notes")
+    assert "the work to do" in prompts(scene)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("", "`since` is missing"), ("since=a sinse=b", "no input `sinse`")]
+)
+def test_a_task_without_its_inputs_is_refused_with_all_of_them(
+    scene: Scene, words: str, said: str
+) -> None:
+    mention = scene.mention(text=f"@agent /release-notes {words}")
+    done = scene.action(scene.github.event_issue_comment(mention))
+    assert done.exit_code == 5, done.stdout + done.stderr
+    [comment] = scene.bot_comments()
+    for part in (said, "since", "required", "the tag before", "style", "default short"):
+        assert part in comment, comment
+    assert not scene.work_done()
+
+
+def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scene: Scene) -> None:
+    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent /release")))
+    assert done.exit_code == 2
+    assert "/release-notes" in scene.bot_comments()[0]
+
+
+def test_a_bad_skill_is_left_out_and_said_so_in_the_comment(scene: Scene) -> None:
+    bad = {".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nBAD-WORD subtracts"}
+    scene.github.commit(REPOSITORY, "main", bad, "Break one")
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [comment] = scene.bot_comments()
+    assert ".agents/skills/bad.md:3" in comment and "left out" in comment
+    assert "BAD-WORD" not in "".join(prompts(scene))
+
+
+def test_the_agent_asks_for_skills_itself(scene: Scene) -> None:
+    scene.endpoint.script(
+        tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
+        tool_calls([("recall", {"query": "tests that are flaky"}), ("recall", {"query": "zzz"})]),
+        FIX,
+        finish(SUMMARY),
+    )
+    done = scene.resolve()
+    assert done.exit_code == 0, done.stderr
+    agents = [e for e in done.events if isinstance(e, Recall) and e.source is Source.AGENT]
+    answers = {e.cause: e for e in done.events if isinstance(e, RecallResult)}
+    listed, react, flaky, nothing = (answers[action.id] for action in agents)
+    assert "- react" in listed.content and "- release-notes: Writes the notes" in listed.content
+    assert (react.content, react.name) == ("REACT-WORD", "react")
+    assert flaky.sources == ("shipped with Resolver: .agents/skills/flaky-tests.md",)
+    assert "No skill fits zzz" in nothing.content
+
+
+def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scene: Scene) -> None:
+    scene.github.create_repository(
+        "octo/.github",
+        {
+            ".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD",
+            ".agents/skills/adding.md": "---\ntriggers: [subtracts]\n---\nORG-ADDING",
+            "AGENTS.md": "ORG-INSTRUCTIONS",
+        },
+    )
+    scene.github.create_repository(
+        "octo/.agents",
+        {"skills/sums/SKILL.md": "---\nname: sums\ntriggers: [subtracts]\n---\nSUMS-WORD"},
+    )
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.resolve()
+    assert done.exit_code == 0, done.stderr
+    loaded = told(done.events)
+    assert loaded["house"].sources == ("octo/.github: .agents/skills/house.md",)
+    assert loaded["sums"].content == "SUMS-WORD"
+    assert loaded["adding"].content == "ADDING-WORD"
+    assert "ORG-INSTRUCTIONS" not in prompts(scene)[0]
+
+
+def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
+    scene: Scene,
+) -> None:
+    scene.github.create_repository(
+        "octo/.github", {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"}
+    )
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.line.call("resolve", scene.target, RESOLVER_ORGANIZATION_SKILLS="false")
+    assert done.exit_code == 0, done.stderr
+    assert "ORG-WORD" not in prompts(scene)[0]
+    asked = {r.path for r in scene.github.requests if "octo/.github" in r.path}
+    its = "/repos/octo/.github"
+    assert asked <= {its, f"{its}/contents/"}, "for a template, and nothing else"
+
+
+def test_a_repository_that_the_token_cannot_read_gives_no_skills(scene: Scene) -> None:
+    scene.github.create_repository(
+        "octo/.github",
+        {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
+        private=True,
+    )
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.resolve()
+    assert done.exit_code == 0, done.stderr
+    assert "ORG-WORD" not in prompts(scene)[0]
+
+
+@pytest.mark.parametrize("target_is_private", [False, True])
+def test_private_skills_are_for_private_repositories(
+    scene: Scene, *, target_is_private: bool
+) -> None:
+    scene.github.create_repository(
+        "octo/.github",
+        {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
+        private=True,
+    )
+    scene.github.grant("resolver-bot", "octo/.github", "read")
+    scene.github.repository(REPOSITORY).private = target_is_private
+    token = scene.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
+    scene.endpoint.script(FIX, finish(SUMMARY))
+    done = scene.line.call("resolve", scene.target, GITHUB_TOKEN=token)
+    assert done.exit_code == 0, done.stderr
+    assert ("ORG-WORD" in prompts(scene)[0]) is target_is_private
+
+
+EVIL = {
+    "AGENTS.md": "EVIL-HOUSE",
+    "CLAUDE.md": "EVIL-CLAUDE",
+    ".agents/skills/adding.md": "---\ntriggers: [subtracts, fix]\n---\nEVIL-SKILL",
+    ".agents/skills/new.md": "---\ntriggers: [subtracts, fix]\n---\nEVIL-NEW",
+    "web/AGENTS.md": "EVIL-NESTED",
+    "evil/AGENTS.md": "EVIL-FOLDER",
+    "calc.py": "def add(a, b):\n    return a - b  # ours\n",
+}
+
+
+def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scene: Scene) -> None:
+    github = scene.github
+    github.create_repository("eve/calc", parent=REPOSITORY)
+    github.commit("eve/calc", "evil", EVIL, "Bring evil")
+    pull = github.create_pull(REPOSITORY, "eve:evil", "It subtracts", author="eve")
+    github.advance(5)
+    comment = github.add_comment(pull, "@agent review", "mona")
+    scene.endpoint.script(
+        bash("cat web/AGENTS.md evil/AGENTS.md AGENTS.md"),
+        tool_call("submit_review", {"summary": "It subtracts.", "verification": "read"}),
+    )
+    done = scene.action(github.event_issue_comment(comment))
+    assert done.exit_code == 0, done.stdout + done.stderr
+    loaded = told(done.events)
+    assert loaded["AGENTS.md"].content == "HOUSE-WORD: use tabs."
+    assert loaded["adding"].content == "ADDING-WORD"
+    assert loaded["python"].why == "calc.py was changed"
+    assert loaded["web/AGENTS.md"].content == "WEB-WORD: no frameworks."
+    assert set(loaded) == {"AGENTS.md", "adding", "python", "web/AGENTS.md"}
+    assert "EVIL" not in "".join(one.content for one in loaded.values())
+
+
+def test_links_are_not_followed(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("---\ntriggers: [broken]\n---\nLINKED-WORD")
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    (checkout / ".agents").mkdir()
+    (checkout / ".agents/skills").symlink_to(tmp_path)
+    (checkout / "AGENTS.md").symlink_to(secret)
+    (checkout / "CLAUDE.md").symlink_to("README.md")
+    (checkout / ".openhands/skills").mkdir(parents=True)
+    (checkout / ".openhands/skills/a.md").symlink_to(secret)
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "Link")
+    model_endpoint.script(FIX, finish(SUMMARY))
+    done = command_line.call_resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    assert told(done.events) == {}
+    assert "LINKED-WORD" not in "".join(prompts(command_line))
+
+
+def _without_times(done: Ended) -> list[tuple[str, str, str]]:
+    return [(e.name, e.why, e.content) for e in done.events if isinstance(e, RecallResult)]
+
+
+def test_a_replayed_run_is_told_the_same(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **SKILLS})
+    model_endpoint.script(
+        tool_call("recall", {"query": "react"}), FIX, view("web/app/main.js"), finish(SUMMARY)
+    )
+    done = command_line.call_resolve(checkout, issue="# It subtracts\n\nNo sum.")
+    assert done.exit_code == 0, done.stderr
+    again = command_line.call_resolve(
+        checkout, "--model", f"replay:{done.output}/events.jsonl", "--no-publish",
+        issue="# It subtracts\n\nNo sum.",
+    )  # fmt: skip
+    assert again.exit_code == 0, again.stdout + again.stderr
+    assert again.outcome.get("divergences", []) == []
+    assert _without_times(done) == _without_times(again) != []
+
+
+def test_a_delegate_is_told_the_house_rules_as_well(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **SKILLS})
+    model_endpoint.script(
+        tool_call("delegate", {"agent": "CodeActAgent", "task": "say why it subtracts"}),
+        finish("Because."),
+        FIX,
+        finish(SUMMARY),
+    )
+    done = command_line.call_resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    delegated = prompts(command_line)[1]
+    assert "HOUSE-WORD" in delegated and "ADDING-WORD" in delegated
+    assert "ADDING-WORD" not in prompts(command_line)[0]

@@ -1,0 +1,43 @@
+"""Which of the agent's checks are told as evidence."""
+
+from resolver.models.check_history import CheckHistory, ObservedCheck
+from resolver.verification.claims import MOST_COMMANDS, evidence_from_log
+
+
+def course(*checks: ObservedCheck) -> CheckHistory:
+    numbered = (check.model_copy(update={"event_id": n}) for n, check in enumerate(checks))
+    return CheckHistory(edited=True, checks=tuple(numbered))
+
+
+def told(shown: CheckHistory) -> list[str]:
+    return [each.command for each in evidence_from_log(shown).commands]
+
+
+def check(command: str, **known: object) -> ObservedCheck:
+    return ObservedCheck(command=command, verdict="passed", exit_code=0).model_copy(update=known)
+
+
+def test_the_checks_since_the_last_edit_are_told_in_order() -> None:
+    assert told(course(check("a", stale=True), check("b"), check("c"))) == ["b", "c"]
+
+
+def test_without_any_those_from_before_are_told_as_that() -> None:
+    [only] = evidence_from_log(course(check("a", stale=True))).commands
+    assert (only.command, only.stale) == ("a", True)
+
+
+def test_the_one_that_decides_is_among_the_few_that_are_told() -> None:
+    many = [check(str(n)) for n in range(9)]
+    shown = course(check("fails", verdict="failed", exit_code=1), *many)
+    assert told(shown) == ["fails", *[str(n) for n in range(5, 9)]]
+    assert len(told(shown)) == MOST_COMMANDS
+
+
+def test_how_it_ended_is_told_as_it_was_judged() -> None:
+    unknown = check("pytest | tail", verdict="unknown", exit_code=None, output="5 passed")
+    [only] = evidence_from_log(course(unknown)).commands
+    assert (only.verdict, only.exit_code, only.output_tail) == ("unknown", None, "5 passed")
+
+
+def test_what_the_agent_ran_is_never_called_independent() -> None:
+    assert evidence_from_log(course(check("a"))).independent is False

@@ -1,0 +1,95 @@
+"""What is asked of a running server and is no fix: help, questions, agents by name."""
+
+from tests.parts.github_server.state import Comment, Issue
+from tests.parts.runs import finish
+from tests.parts.waiting import until
+from tests.runs.test_agents import AGENTS
+from tests.webhook.serving import FILES, FIX, Forge, Plans, Server
+
+
+def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:
+    comment = forge.github.add_comment(issue, text, "mona")
+    assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
+    return comment
+
+
+def told(forge: Forge, issue: Issue, count: int = 1) -> list[str]:
+    until(lambda: len(forge.told(issue)) >= count)
+    return [each.body for each in forge.told(issue)]
+
+
+def nothing_made(forge: Forge, issue: Issue) -> bool:
+    return not forge.pulls(issue.repository) and not forge.branches(issue.repository)
+
+
+def test_a_question_is_answered_and_gone_on_with(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add(
+        "asks", FIX, finish("Because of `calc.py:2`."), FIX, finish("See `calc.py:1` as well.")
+    )
+    issue = forge.issue(forge.repository("octo/asks"), "asks")
+    say(forge, server, issue, "@agent why does add() subtract?")
+    [answer] = told(forge, issue)
+    assert "calc.py#L2" in answer and "a claim, not a proof" in answer
+    say(forge, server, issue, "@agent continue, and name the line of the function")
+    more = told(forge, issue, 2)[1]
+    assert "calc.py#L1" in more and "a claim, not a proof" in more
+    assert nothing_made(forge, issue)
+    assert len(plans.times("asks")) == 4
+    words = str(plans.endpoint.requests[-1].body)
+    assert "name the line of the function" in words
+    assert "You answer a question" in words
+
+
+def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add("twice", finish("It is so."))
+    issue = forge.issue(forge.repository("octo/twice"), "twice")
+    comment = say(forge, server, issue, "@agent is it so?")
+    told(forge, issue)
+    server.deliver(forge.github.event_issue_comment(comment))
+    until(lambda: "was done before" in server.log)
+    assert len(told(forge, issue)) == 1
+    assert len(plans.times("twice")) == 1
+
+
+def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: Plans) -> None:
+    name = forge.repository("octo/helps")
+    forge.github.commit(name, "main", AGENTS, "Bring agents")
+    issue = forge.issue(name, "helps")
+    comment = say(forge, server, issue, "@agent help")
+    [text] = told(forge, issue)
+    assert "`/release-notes`" in text
+    assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
+    say(forge, server, issue, "@agent stop")
+    until(lambda: len(forge.told(issue)) == 2)
+    assert sum("What I do" in each for each in told(forge, issue)) == 1
+    assert not plans.times("helps") and nothing_made(forge, issue)
+    assert not [run for run in server.runs.glob("*") if (run / "events.jsonl").exists()
+                and "octo/helps" in (run / "events.jsonl").read_text()]  # fmt: skip
+
+
+def test_an_agent_of_the_repository_is_called_by_its_name(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add("named", FIX, finish("Notes of 1.2"))
+    name = forge.repository("octo/named")
+    forge.github.commit(name, "main", {**FILES, **AGENTS}, "Bring agents")
+    issue = forge.issue(name, "named")
+    say(forge, server, issue, "@agent /release-notes for 1.2")
+    told(forge, issue)
+    [pull] = forge.pulls(issue.repository)
+    assert pull.title == "Notes of 1.2"
+    assert "HOUSE-WORD" in str(plans.endpoint.requests[-1].body)
+
+
+def test_a_name_that_nobody_has_is_told_with_those_there_are(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    issue = forge.issue(forge.repository("octo/nobody"), "nobody")
+    say(forge, server, issue, "@agent /nobody at all")
+    [text] = told(forge, issue)
+    assert "nothing here is called /nobody" in text and "/CodeActAgent" in text
+    assert not plans.times("nobody")

@@ -1,0 +1,218 @@
+"""Comments that steer runs, over one running server: real deliveries, git, sandbox and model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue
+from tests.parts.runs import bash, finish
+from tests.parts.waiting import until
+from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
+
+SLEEP = bash("echo begun; sleep 301.5", timeout=400)
+
+SETTINGS = {
+    "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_MAX_ITERATIONS": "4",
+}
+
+
+class Thread:
+    """One issue, and what people write on it."""
+
+    def __init__(self, forge: Forge, server: Server, plan: str) -> None:
+        self.forge, self.server = forge, server
+        self.issue = forge.issue(forge.repository(f"octo/{plan}"), plan)
+
+    def say(self, text: str, author: str = "mona", on: Issue | None = None) -> Comment:
+        comment = self.forge.github.add_comment(on or self.issue, text, author)
+        payload = self.forge.github.event_issue_comment(comment)
+        assert self.server.deliver(payload) == (202, "stored")
+        return comment
+
+    def again(self, comment: Comment) -> None:
+        """The same comment, delivered under another id."""
+        payload = self.forge.github.event_issue_comment(comment)
+        assert self.server.deliver(payload) == (202, "stored")
+
+    def told(self, on: Issue | None = None) -> list[str]:
+        return [c.body for c in self.forge.told(on or self.issue)]
+
+    def events(self, run: str = "*") -> list[dict[str, Any]]:
+        """Of the thread's runs, in order."""
+        found: list[dict[str, Any]] = []
+        for log in sorted(self.server.runs.glob(f"{run}/events.jsonl")):
+            lines = log.read_bytes().splitlines()
+            events = [json.loads(line) for line in lines if line]
+            if events and events[0]["task"]["trigger"]["repository"] == self.repository:
+                found += events
+        return found
+
+    @property
+    def repository(self) -> str:
+        return self.issue.repository.full_name
+
+    def begun(self, word: str) -> None:
+        """Wait until a command with this word is at work."""
+        until(lambda: any(e["kind"] == "cmd_run" and word in e["command"] for e in self.events()))
+
+    def pulls(self) -> list[Issue]:
+        return self.forge.pulls(self.issue.repository)
+
+
+def reactions(comment: Comment) -> list[str]:
+    return [r.content for r in comment.reactions]
+
+
+@pytest.fixture
+def thread(forge: Forge, server: Server, plans: Plans, request: pytest.FixtureRequest) -> Thread:
+    """A thread of its own; the plan is named like the test."""
+    name = request.node.name.replace("_", "")
+    plans.add(name, *request.param)
+    return Thread(forge, server, name)
+
+
+def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add("stopped", SLEEP, FIX, finish(SUMMARY))
+    thread = Thread(forge, server, "stopped")
+    thread.say("@agent please fix this")
+    thread.begun("301.5")
+    stop = thread.say("@agent stop. This is the wrong file")
+    [told] = until(thread.told, 20)
+    assert "mona" in told and "stopped" in told
+    assert "`@agent continue`" in told
+    until(lambda: reactions(stop) == ["+1"])
+    assert not thread.pulls()
+    assert len(plans.times("stopped")) == 1
+
+    going_on = thread.say("@agent continue, and use pytest -x")
+    until(lambda: len(thread.told()) == 2)
+    assert len(plans.times("stopped")) == 3, "a reply of the log was asked for again"
+    [pull] = thread.pulls()
+    asked = json.dumps(plans.endpoint.requests[-1].body)
+    assert "use pytest -x" in asked and "301.5" in asked
+    # it has its own run, whether or not the one before was still leaving
+    assert "eyes" in reactions(going_on)
+    assert f"#{thread.issue.number}" in pull.body
+
+    thread.again(going_on)
+    thread.again(stop)
+    until(lambda: server.log.count("was done before") >= 2)
+    assert len(thread.told()) == 2
+    assert len(plans.times("stopped")) == 3
+
+
+def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add("busy", SLEEP, finish(SUMMARY))
+    plans.add("queued", FIX, finish(SUMMARY))
+    busy = Thread(forge, server, "busy")
+    queued = Thread(forge, server, "busy2")
+    queued.issue = forge.issue("octo/busy", "queued")
+    busy.say("@agent please fix this")
+    busy.begun("301.5")
+    queued.say("@agent please fix this")
+    forge.github.add_user("eve")
+    queued.say("@agent and this", author="eve")  # a request of her own stops no other
+    by_eve = queued.say("@agent stop", author="eve")
+    [refused] = until(queued.told)
+    assert "write access" in refused
+    stop = queued.say("@agent stop")
+    until(lambda: reactions(stop) == ["+1"])
+    assert not reactions(by_eve)
+    busy.say("@agent stop")
+    until(lambda: len(queued.told()) == 2)
+    assert any("mona said stop" in body for body in queued.told())
+    assert not plans.times("queued")
+    assert not queued.pulls()
+
+
+def test_pause_holds_the_run_and_what_is_granted_reaches_it(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    slow = bash("sleep 1")
+    plans.add("granted", *[slow] * 4, FIX, finish(SUMMARY))
+    thread = Thread(forge, server, "granted")
+    thread.say("@agent please fix this")
+    thread.begun("sleep 1")
+    pause = thread.say("@agent pause")
+    states = lambda: [e.get("state") for e in thread.events() if e["kind"] == "agent_state_changed"]  # noqa: E731
+    until(lambda: "paused" in states())
+    assert reactions(pause) == ["+1"]
+    asked = len(plans.times("granted"))
+    grant = thread.say("@agent +4 iterations, and use pytest -x")
+    until(lambda: len(plans.times("granted")) > asked)
+    until(lambda: reactions(grant) == ["+1"])
+    until(thread.told)
+    assert len(thread.pulls()) == 1
+    [limits] = [e["limits"] for e in thread.events() if e["kind"] == "limits_extended"]
+    assert limits["max_iterations"] == 8
+    assert "use pytest -x" in json.dumps(plans.endpoint.requests[-1].body)
+    assert len(thread.told()) == 1, "the words became a run of their own"
+
+
+def test_a_pull_request_counts_as_its_issues_thread(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    plans.add("follow", FIX, finish(SUMMARY), SLEEP, bash("echo done > d.py"), finish("Add d"))
+    thread = Thread(forge, server, "follow")
+    thread.say("@agent please fix this")
+    until(thread.told)
+    [pull] = thread.pulls()
+    thread.say("@agent continue: there is more", on=pull)
+    thread.begun("301.5")
+    thread.say("@agent stop")
+    until(lambda: thread.told(pull))
+    assert "stopped" in thread.told(pull)[0]
+    thread.say("@agent continue +5 steps", on=pull)
+    until(lambda: len(thread.told(pull)) == 2)
+    assert "I added a commit" in thread.told(pull)[1]
+    [branch] = forge.branches(thread.issue.repository)
+    count = thread.issue.repository.git.text("rev-list", "--count", f"main..{branch}")
+    assert count.strip() == "2"
+    assert len(thread.told()) == 1
+
+
+def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, plans: Plans) -> None:
+    thread = Thread(forge, server, "others")
+    stop = thread.say("@agent stop")
+    [told] = until(thread.told)
+    assert "nothing at work" in told
+    thread.again(stop)
+    told_twice = f"stop on {thread.repository}#{thread.issue.number} finds nothing"
+    until(lambda: server.log.count(told_twice) == 2)
+    assert not plans.times("others")
+    assert len(thread.told()) == 1
+
+
+def test_a_run_that_was_killed_with_the_server_is_continued(
+    tmp_path: Path, github: GitHubServer, forge: Forge, plans: Plans
+) -> None:
+    plans.add("killed", FIX, SLEEP, finish(SUMMARY))
+    server = Server(tmp_path, forge, plans.endpoint)
+    server.start()
+    try:
+        thread = Thread(forge, server, "killed")
+        thread.say("@agent please fix this")
+        thread.begun("301.5")
+        server.process.kill()
+        server.process.wait(20)
+        server.start()
+        until(lambda: "attempt 2" in server.log)
+        stop = thread.say("@agent stop")
+        until(thread.told)
+        until(lambda: reactions(stop) == ["+1"])
+        assert "`@agent continue`" in thread.told()[0]
+        thread.say("@agent continue")
+        until(lambda: len(thread.told()) == 2)
+        assert len(thread.pulls()) == 1
+        assert len(plans.times("killed")) == 3
+    finally:
+        server.close()

@@ -1,0 +1,92 @@
+"""Actions that wait for a person, over one running server."""
+
+import json
+import signal
+from typing import Any
+
+from tests.parts.runs import bash, finish
+from tests.parts.waiting import until
+from tests.webhook.running.test_commands import Thread, reactions
+from tests.webhook.serving import SUMMARY, Forge, Plans, Server
+
+RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
+
+SETTINGS = {
+    "RESOLVER_CONFIRMATION": "high",
+    "RESOLVER_ON_HIGH": "wait",
+    "RESOLVER_CONFIRMATION_WAIT": "12",
+}
+
+
+def asks(thread: Thread) -> bool:
+    return any("I **wait for a person**" in told for told in thread.told())
+
+
+def answers(thread: Thread) -> list[dict[str, Any]]:
+    return [e for e in thread.events() if e["kind"] == "confirmation_answered"]
+
+
+def begun(forge: Forge, server: Server, plans: Plans, plan: str) -> Thread:
+    plans.add(plan, RISKY, finish(SUMMARY))
+    thread = Thread(forge, server, plan)
+    thread.say("@agent please fix this")
+    until(lambda: asks(thread))
+    forge.github.advance(2)
+    return thread
+
+
+def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    thread = begun(forge, server, plans, "approved")
+    forge.github.add_user("eve")
+    thread.say("@agent approve", "eve")
+    until(lambda: len(thread.told()) == 2)
+    assert not answers(thread)
+    approval = thread.say("@agent approve")
+    [pull] = until(thread.pulls)
+    assert pull.pull is not None
+    until(lambda: reactions(approval) == ["+1"])
+    [answer] = answers(thread)
+    assert (answer["approved"], answer["by"]) == (True, "mona")
+    thread.again(approval)
+    thread.say("@agent approve")
+    until(lambda: any("No action waits" in told for told in thread.told()))
+    assert len(answers(thread)) == 1
+    assert len(plans.times("approved")) == 2
+
+
+def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
+    thread = begun(forge, server, plans, "denied")
+    thread.say("@agent deny: not the environment")
+    until(lambda: any("wait for a person" not in told for told in thread.told()))
+    assert not thread.pulls()
+    assert "not the environment" in json.dumps(plans.endpoint.requests[-1].body)
+
+
+def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    thread = begun(forge, server, plans, "killed")
+    server.end(signal.SIGKILL)
+    server.start()
+    until(lambda: sum(e["kind"] == "confirmation_asked" for e in thread.events()) == 2)
+    forge.github.advance(2)
+    thread.say("@agent approve")
+    until(thread.pulls)
+    assert len(answers(thread)) == 1
+    until(lambda: not asks(thread))
+    until(thread.told)
+    assert len(thread.told()) == 1
+
+
+def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    thread = begun(forge, server, plans, "late")
+    until(lambda: any("I **stopped before this action**" in told for told in thread.told()), 60)
+    assert not thread.pulls()
+    thread.say("@agent approve")
+    until(thread.pulls)
+    assert len(plans.times("late")) == 2
+    assert len(answers(thread)) == 1

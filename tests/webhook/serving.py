@@ -1,0 +1,243 @@
+"""A `resolver serve` process on a free port, a GitHub that delivers to it, its scripted model."""
+
+import dataclasses
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
+from resolver.models.run import Trigger
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue, Repository
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from tests.parts.runs import MODEL_KEY, RESOLVER, bash, finish
+from tests.parts.waiting import until
+
+SECRET = "webhook-canary-8d1f5b3a7c9e2046"
+FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
+BOT = "resolver-bot"
+
+
+class Plans:
+    """What the model does, by a word that the issue's title holds: `plan-NAME`.
+
+    The next answer follows from the conversation, so that a run that starts over gets the same.
+    `calls` has the name and the moment of each request.
+    """
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self.endpoint = endpoint
+        self.calls: list[tuple[str, float]] = []
+        self._plans: dict[str, tuple[Answer, ...]] = {}
+        self._lock = threading.Lock()
+        endpoint.answer_with(self._answer)
+
+    def add(self, name: str, *answers: Answer) -> None:
+        self._plans[name] = answers
+
+    def times(self, name: str) -> list[float]:
+        return [moment for called, moment in self.calls if called == name]
+
+    def _answer(self, body: dict[str, Any]) -> Answer:
+        found = re.search(r"plan-(\w+)", json.dumps(body["messages"]))
+        name = found[1] if found else ""
+        with self._lock:
+            self.calls.append((name, time.monotonic()))
+        said = sum(m["role"] == "assistant" for m in body["messages"])
+        plan = self._plans.get(name, ())
+        return plan[said] if said < len(plan) else error(400, f"plan {name!r} has no more")
+
+
+class Forge:
+    """The test GitHub as these tests use it: repositories with `mona` as maintainer."""
+
+    def __init__(self, github: GitHubServer) -> None:
+        self.github = github
+        for login in ("mona", BOT):
+            github.add_user(login)
+        self.token = github.token_for(BOT)
+
+    def repository(self, name: str) -> str:
+        self.github.create_repository(name, FILES)
+        for login in ("mona", BOT):
+            self.github.grant(login, name, "write")
+        return name
+
+    def issue(self, repository: str, plan: str) -> Issue:
+        return self.github.create_issue(repository, f"plan-{plan}", "2 + 2 gives 0.", author="zoe")
+
+    def mention(self, issue: Issue, author: str = "mona") -> dict[str, Any]:
+        """The payload of a comment that asks."""
+        comment = self.github.add_comment(issue, "@agent please fix this", author)
+        return self.github.event_issue_comment(comment)
+
+    @staticmethod
+    def branches(repository: Repository) -> list[str]:
+        listed = repository.git.text(
+            "for-each-ref", "--format=%(refname:short)", "refs/heads/agent"
+        )
+        return listed.split()
+
+    @staticmethod
+    def pulls(repository: Repository) -> list[Issue]:
+        return [i for i in list(repository.issues.values()) if i.pull is not None]
+
+    @staticmethod
+    def written(issue: Issue) -> list[Comment]:
+        """Our comments on the issue."""
+        return [c for c in list(issue.comments) if c.author.login == BOT]
+
+    @staticmethod
+    def told(issue: Issue) -> list[Comment]:
+        """Those of them that are not of a run that waits or is at work."""
+        return [c for c in Forge.written(issue) if " ending=progress " not in c.body]
+
+    def done_once(self, issue: Issue) -> bool:
+        """One branch, one pull request, one comment: and not more, which fails."""
+        repository = issue.repository
+        found = (
+            len(self.branches(repository)),
+            len(self.pulls(repository)),
+            len(self.written(issue)),
+        )
+        assert max(found) <= 1, found
+        return found == (1, 1, 1) and len(self.told(issue)) == 1
+
+
+class Server:
+    """`resolver serve` in `folder`, started and ended as often as wanted."""
+
+    def __init__(self, folder: Path, forge: Forge, endpoint: ModelEndpoint, **more: str) -> None:
+        self.folder = folder
+        self.port = 0
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/root"),
+            "LLM_MODEL": "openai/scripted",
+            "LLM_API_KEY": MODEL_KEY,
+            "LLM_BASE_URL": endpoint.url,
+            "GITHUB_TOKEN": forge.token,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": forge.github.api_url,
+            "GITHUB_SERVER_URL": forge.github.server_url,
+            "GITHUB_GRAPHQL_URL": forge.github.graphql_url,
+            "RESOLVER_RUNTIME": "local",
+            **more,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def runs(self) -> Path:
+        """Where the runs' folders are."""
+        return self.folder / "resolver-runs"
+
+    @property
+    def log(self) -> str:
+        """Everything it has written to stdout and stderr, over all starts."""
+        return (self.folder / "log").read_text()
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None
+        return self._process
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it listens."""
+        with (self.folder / "log").open("ab") as log:
+            before = log.tell()
+            self._process = subprocess.Popen(
+                [RESOLVER, "serve", "--port", "0", *options],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+
+        def listening() -> re.Match[str] | None:
+            assert self.process.poll() is None, self.log
+            return re.search(r"listening on http://127\.0\.0\.1:(\d+)/webhook", self.log[before:])
+
+        self.port = int(until(listening, 60)[1])
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal and wait; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.end(signal.SIGKILL)
+
+    def deliver(
+        self,
+        payload: dict[str, Any] | bytes,
+        event: str = "issue_comment",
+        delivery: str = "",
+        secret: str = SECRET,
+    ) -> tuple[int, str]:
+        """As GitHub sends it. A new delivery unless its id is given."""
+        body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(
+                "POST",
+                "/webhook",
+                body,
+                {
+                    "Content-Type": "application/json",
+                    "User-Agent": "GitHub-Hookshot/0000000",
+                    "X-GitHub-Delivery": delivery or str(uuid.uuid4()),
+                    "X-GitHub-Event": event,
+                    "X-Hub-Signature-256": f"sha256={digest}",
+                },
+            )
+            answer = connection.getresponse()
+            said = json.loads(answer.read())
+            return answer.status, said.get("message") or said["detail"]
+        finally:
+            connection.close()
+
+    def everything(self) -> bytes:
+        """All that it wrote: log, database, runs. A git that outlives the server may still be
+        tidying up: what vanishes meanwhile is left out."""
+        found = []
+        for path in sorted(self.folder.rglob("*")):
+            with suppress(FileNotFoundError):
+                found.append(path.read_bytes() if path.is_file() else b"")
+        return b"".join(found)
+
+    def check(self) -> None:
+        """No secret anywhere, and nothing in the log that an operator would have to look into."""
+        everything = self.everything()
+        for name in ("LLM_API_KEY", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET"):
+            assert self.environment[name].encode() not in everything, name
+        for word in ("Traceback", "Warning", "WARNING", "CRITICAL"):
+            assert word not in self.log, self.log
+
+
+def started(
+    trigger: Trigger, attempt: int = 1, crashes: int = 0, outage_began: datetime | None = None
+) -> StartedRequest:
+    """The request of a run, as its work begins."""
+    request = QueuedRequest("delivery", RequestKind.RUN, trigger, "", 1, attempt)
+    return StartedRequest(request, attempt, crashes, attempt - 1, outage_began)
+
+
+def plan_of_a_fix(delay: float = 0.0) -> tuple[Answer, ...]:
+    """The fix, and the end."""
+    return tuple(dataclasses.replace(a, delay=delay) for a in (FIX, finish(SUMMARY)))

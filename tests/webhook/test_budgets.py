@@ -1,0 +1,205 @@
+"""Runs of a server are counted, cut to what is left of the money, and refused when none is."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resolver.cli.main import run as run_command
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.costs import SpendingLedger
+from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
+from resolver.events.stream import utc_now
+from resolver.models.run import Trigger
+from resolver.runs.common import run_id, trigger_for_target
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint, Usage
+from tests.parts.runs import MODEL_KEY, finish
+from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, started
+
+PRICE = "0.00002"
+"""US dollars a token of input. A call has about 5,000, as the estimate before it says too."""
+
+
+class Scene:
+    """A server's work without its queue: one repository, a model with a price."""
+
+    def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path) -> None:
+        self.forge = Forge(github)
+        endpoint.usage = Usage(prompt=5_000, completion=10)
+        self.plans = Plans(endpoint)
+        self.plans.add("fix", FIX, finish(SUMMARY))
+        self.folder = folder
+        self.url = database(f"sqlite:///{folder}/resolver.db")
+        self.repository = self.forge.repository("octo/calc")
+        self.environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "LLM_MODEL": "openai/scripted",
+            "LLM_API_KEY": MODEL_KEY,
+            "LLM_BASE_URL": endpoint.url,
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_RUNTIME": "local",
+            "RESOLVER_INPUT_COST_PER_TOKEN": PRICE,
+            "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+            "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
+        }
+
+    def runs(self, **more: str) -> DeliveryRunner:
+        environment = {**self.environment, **more}
+        return DeliveryRunner(
+            environment, {}, self.folder / "runs", ledger=SpendingLedger(self.url)
+        )
+
+    def issue(self, plan: str = "fix") -> Issue:
+        return self.forge.issue(self.repository, plan)
+
+    def request(self, issue: Issue, author: str = "mona") -> Trigger:
+        found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(issue, author))
+        assert isinstance(found, Trigger)
+        return found
+
+    def log_of(self, trigger: Trigger) -> Path:
+        return self.folder / "runs" / run_id(trigger.key, trigger.at) / "events.jsonl"
+
+
+@pytest.fixture
+def scene(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scene:
+    return Scene(github, model_endpoint, tmp_path)
+
+
+def test_a_run_is_counted_once_with_what_its_log_says(scene: Scene) -> None:
+    runs, trigger = scene.runs(), scene.request(scene.issue())
+    assert runs.work_on(started(trigger, 1))["exit_code"] == 0
+    assert runs.work_on(started(trigger, 2))["state"] == "repeated"
+    assert runs.ledger is not None
+    (total,) = runs.ledger.totals(utc_now())
+    outcome = json.loads((scene.log_of(trigger).parent / "outcome.json").read_text())
+    assert total.cost == pytest.approx(outcome["cost"]) == pytest.approx(0.2)
+    assert outcome["models"]["openai/scripted"]["cost"] == pytest.approx(0.2)
+    assert outcome["services"]["agent"]["calls"] == 2
+    assert (total.repository, total.runs, total.at_work) == ("octo/calc", 1, 0)
+
+
+def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> None:
+    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.204")
+    runs.work_on(started(scene.request(scene.issue()), 1))
+    issue = scene.issue()
+    trigger = scene.request(issue)
+    for attempt in (1, 2):
+        done = runs.work_on(started(trigger, attempt))
+        assert (done["exit_code"], done["state"]) == (5, "refused")
+    [told] = scene.forge.told(issue)
+    assert "mona, I did not start work on this" in told.body
+    assert r"have cost \$0.20 of the \$0.20 that a month may cost" in told.body
+    assert "Ask again from" in told.body
+    again = scene.request(issue)
+    runs.work_on(started(again, 1))
+    assert len(scene.forge.told(issue)) == 2, "who asks again is answered again"
+    assert runs.ledger is not None
+    assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
+
+
+def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scene: Scene) -> None:
+    scene.forge.github.add_user("eve")
+    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.2")
+    runs.work_on(started(scene.request(scene.issue()), 1))
+    issue = scene.issue()
+    runs.work_on(started(scene.request(issue, "eve"), 1))
+    assert not any("$" in told.body for told in scene.forge.told(issue))
+
+
+def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
+    runs = scene.runs(RESOLVER_MAX_DAILY_BUDGET="0.55")
+    runs.work_on(started(scene.request(scene.issue()), 1))
+    scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
+    issue = scene.issue("long")
+    trigger = scene.request(issue)
+    runs.work_on(started(trigger, 1))
+    opening = json.loads(scene.log_of(trigger).read_text().splitlines()[0])
+    assert opening["limits"]["max_budget"] == pytest.approx(0.35)
+    [told] = scene.forge.told(issue)
+    assert "The budget of this run was cut to $0.35" in told.body.replace("\\", "")
+
+
+def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
+    """The run is told to go on by more than the month has."""
+    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.5", RESOLVER_MAX_BUDGET="0.25")
+    scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
+    issue = scene.issue("long")
+    assert runs.work_on(started(scene.request(issue), 1))["state"] == "limit"
+    comment = scene.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
+    payload = scene.forge.github.event_issue_comment(comment)
+    again = trigger_for_target(Settings(), "issue_comment", payload)
+    assert isinstance(again, Trigger)
+    runs.work_on(started(again, 1))
+    assert runs.ledger is not None
+    (total,) = runs.ledger.totals(utc_now())
+    assert 0.3 < total.cost <= 0.5
+    assert total.runs == 2
+
+
+def test_a_failed_run_is_counted(scene: Scene) -> None:
+    runs = scene.runs()
+    scene.plans.add("breaks", FIX)  # the endpoint then refuses
+    assert runs.work_on(started(scene.request(scene.issue("breaks")), 1))["exit_code"] == 1
+    assert runs.ledger is not None
+    (total,) = runs.ledger.totals(utc_now())
+    assert (total.cost, total.at_work) == (pytest.approx(0.1), 0)
+
+
+def test_a_run_that_is_given_up_is_counted_from_its_log(scene: Scene) -> None:
+    runs, trigger = scene.runs(), scene.request(scene.issue())
+    runs.work_on(started(trigger, 1))
+    (scene.log_of(trigger).parent / "outcome.json").unlink()
+    assert runs.ledger is not None
+    run = run_id(trigger.key, trigger.at)
+    runs.ledger.settle(run, "octo/calc", 0.0, 0, utc_now())
+    assert runs.work_on(started(trigger, crashes=MAX_CRASHES))["state"] == "error"
+    (total,) = runs.ledger.totals(utc_now())
+    assert total.cost == pytest.approx(0.2)
+
+
+def test_replies_without_a_price_are_said_to_be_unknown(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = scene.runs(RESOLVER_INPUT_COST_PER_TOKEN="")
+    runs.work_on(started(scene.request(scene.issue()), 1))
+    assert run_command(["costs"], scene.environment) == 0
+    assert "unknown, 2 replies of unknown price" in capsys.readouterr().out
+    assert run_command(["costs", "--json"], scene.environment) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["cost"], row["priced"], row["unpriced_replies"]) == (None, 0.0, 2)
+
+
+def test_the_costs_are_shown_and_narrowed(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = SpendingLedger(scene.url)
+    before = utc_now() - timedelta(days=40)
+    ledger.settle("a", "octo/calc", 1.25, 0, utc_now())
+    ledger.settle("b", "octo/calc", 0.5, 1, before)
+    environment = scene.environment | {"RESOLVER_MAX_MONTHLY_BUDGET": "50"}
+    run_command(["costs", "--repository", "Octo/Calc"], environment)
+    now, then = capsys.readouterr().out.splitlines()
+    assert f"{utc_now():%Y-%m}  octo/calc" in now
+    assert "1 run        $1.25 (of $50.00 a month)" in now
+    assert "$0.50, and 1 reply of unknown price" in then
+    run_command(["costs", "--month", f"{before:%Y-%m}"], environment)
+    assert "$0.50" in capsys.readouterr().out
+    run_command(["costs", "--repository", "octo/none"], environment)
+    assert "No run has cost anything yet" in capsys.readouterr().out
+
+
+def test_costs_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {"RESOLVER_DATABASE_URL": f"sqlite:///{tmp_path}/none.db"}
+    assert run_command(["costs"], environment) == 2
+    assert "there is no database" in capsys.readouterr().err
+    assert not (tmp_path / "none.db").exists()
+    assert run_command(["costs", "--month", "May"], environment) == 2
+    assert "write it like 2026-11" in capsys.readouterr().err

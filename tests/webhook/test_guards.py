@@ -1,0 +1,81 @@
+"""The guard and the dashboard of a running server: real deliveries, git, sandbox and model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.github.comments.markers import DASHBOARD
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import bash, finish
+from tests.parts.waiting import until
+from tests.webhook.serving import Forge, Plans, Server
+
+SLEEP = bash("echo begun; sleep 301.5", timeout=400)
+
+
+@pytest.fixture
+def plans() -> Iterator[Plans]:
+    with ModelEndpoint() as endpoint:
+        yield Plans(endpoint)
+
+
+@pytest.fixture
+def forge(github: GitHubServer) -> Forge:
+    return Forge(github)
+
+
+@pytest.fixture
+def server(tmp_path: Path, forge: Forge, plans: Plans) -> Iterator[Server]:
+    more = {
+        "RESOLVER_DASHBOARD": "true",
+        "RESOLVER_CONTROL_POLL": "1",
+        "RESOLVER_MAX_RUNS_PER_REPOSITORY_DAY": "2",
+    }
+    started = Server(tmp_path, forge, plans.endpoint, **more)
+    started.start()
+    yield started
+    started.close()
+    started.check()
+
+
+def dashboard(forge: Forge, repository: str) -> Issue | None:
+    issues = forge.github.repository(repository).issues.values()
+    return next((each for each in issues if (each.body or "").startswith(DASHBOARD)), None)
+
+
+def tick(forge: Forge, server: Server, issue: Issue, words: str) -> None:
+    before = issue.body or ""
+    [line] = [each for each in before.splitlines() if words in each]
+    after = before.replace(line, line.replace("- [ ]", "- [x]"))
+    forge.github.edit_issue(issue, body=after)
+    payload: dict[str, Any] = forge.github.event_issues(issue, "edited", "mona")
+    payload["changes"] = {"body": {"from": before}}
+    assert server.deliver(payload, "issues") == (202, "stored")
+
+
+def test_boxes_stop_a_run_and_go_on_with_it_and_the_ceilings_hold(
+    forge: Forge, plans: Plans, server: Server
+) -> None:
+    repository = forge.repository("octo/boxes")
+    issue = forge.issue(repository, "boxes")
+    plans.add("boxes", SLEEP, finish("There is nothing to do."))
+    assert server.deliver(forge.mention(issue)) == (202, "stored")
+
+    def shows(words: str) -> Issue | None:
+        found = dashboard(forge, repository)
+        return found if found and words in (found.body or "") else None
+
+    at_work = until(lambda: shows("**Stop**"))
+    until(lambda: any(b"echo begun" in log.read_bytes() for log in server.runs.glob("*/*.jsonl")))
+    tick(forge, server, at_work, "**Stop**")
+    ended = until(lambda: shows("which was stopped"))
+    assert "**Stop**" not in (ended.body or "")
+    assert "- [x]" not in (ended.body or "")
+    tick(forge, server, ended, "**Go on**")
+    until(lambda: shows("no change"))
+    assert server.deliver(forge.mention(issue)) == (202, "stored")
+    until(lambda: any("this repository has had 2 runs today" in c.body for c in issue.comments))

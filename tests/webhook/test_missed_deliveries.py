@@ -1,0 +1,131 @@
+"""Deliveries that did not reach the server, read from the test GitHub."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.database import DatabaseError, database
+from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.hook_deliveries import PAGE_SIZE, repository_hooks
+from resolver.runs.wiring.tokens import ForgeTokens
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import App, Hook
+
+NAME = "octo/calc"
+HOOK_URL = "https://agent.example/webhook"
+
+
+class Scene:
+    """A webhook, the server that looks for what it missed, and what that has taken in."""
+
+    def __init__(self, github: GitHubServer, sources: FindSources, hook: App | Hook, folder: Path):
+        self.github, self.hook = github, hook
+        self.taken: list[tuple[str, str, Any]] = []
+        self.broken = False
+        self.url = database(f"sqlite:///{folder}/resolver.db")
+        self._sources = sources
+        self.missed = self.restarted()
+
+    def restarted(self) -> MissedDeliveries:
+        return MissedDeliveries(self.url, self._sources, self._accept, self.github.world.now)
+
+    def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
+        if self.broken:
+            raise DatabaseError("the database is gone")
+        self.taken.append((delivery, event, payload["n"]))
+        return "stored"
+
+    def attempt(self, guid: str, status: int, number: int = 1) -> None:
+        self.github.advance(1)
+        self.github.note_delivery(self.hook, guid, {"action": "created", "n": number}, status)
+
+    def look(self) -> list[str]:
+        self.taken.clear()
+        self.missed.look()
+        return [guid for guid, _, _ in self.taken]
+
+
+def app_sources(github: GitHubServer) -> tuple[FindSources, App]:
+    app = github.add_app("our-agent", NAME)
+    settings = Settings(
+        app_id=str(app.id), app_private_key=app.private_key, github_api_url=github.api_url
+    )
+    tokens = ForgeTokens(now=github.world.now)
+    return lambda: [tokens.app(settings).deliveries()], app
+
+
+def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
+    github.add_user("mona")
+    github.grant("mona", NAME, "admin")
+    other = github.add_hook(NAME, "https://another.example/webhook")
+    github.note_delivery(other, "other", {"action": "created", "n": 0}, 0)
+    hook = github.add_hook(NAME, HOOK_URL)
+    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff=0.0)
+    return lambda: repository_hooks(access, NAME, HOOK_URL), hook
+
+
+@pytest.fixture(params=["app", "hook"])
+def scene(request: pytest.FixtureRequest, github: GitHubServer, tmp_path: Path) -> Iterator[Scene]:
+    github.create_repository(NAME, {"a.txt": "one\n"})
+    sources, hook = (app_sources if request.param == "app" else hook_sources)(github)
+    made = Scene(github, sources, hook, tmp_path)
+    yield made
+    made.missed.close()
+
+
+def test_what_failed_is_taken_in_oldest_first_and_what_arrived_is_not(scene: Scene) -> None:
+    scene.attempt("first", 0, 1)
+    scene.attempt("fine", 202)
+    scene.attempt("second", 503, 2)
+    scene.attempt("repeated", 500)
+    scene.attempt("repeated", 202)
+    assert scene.look() == ["first", "second"]
+    assert scene.taken == [("first", "issue_comment", 1), ("second", "issue_comment", 2)]
+
+
+def test_a_later_look_reads_no_further_back_than_it_must(scene: Scene) -> None:
+    scene.attempt("old", 0)
+    scene.github.advance(timedelta(hours=1).total_seconds())
+    assert scene.look() == ["old"]
+    scene.attempt("new", 0)
+    scene.missed.close()
+    scene.missed = scene.restarted()
+    assert scene.look() == ["new"]
+
+
+def test_what_github_no_longer_keeps_is_not_looked_for(scene: Scene) -> None:
+    scene.attempt("ancient", 0)
+    scene.github.advance(timedelta(days=4).total_seconds())
+    assert scene.look() == []
+
+
+def test_all_pages_are_read(scene: Scene) -> None:
+    scene.attempt("first", 0)
+    for number in range(PAGE_SIZE):
+        scene.attempt(f"fine-{number}", 202)
+    assert scene.look() == ["first"]
+
+
+def test_a_look_that_fails_is_made_again(scene: Scene) -> None:
+    scene.attempt("first", 0)
+    scene.broken = True
+    with pytest.raises(DatabaseError):
+        scene.look()
+    scene.broken = False
+    scene.github.fail_next("GET", r"/deliveries/\d+$", 401, times=1)
+    with pytest.raises(ForgeError):
+        scene.look()
+    assert scene.look() == ["first"]
+
+
+def test_a_delivery_that_can_not_be_read_keeps_no_other_out(scene: Scene) -> None:
+    scene.attempt("lost", 0)
+    scene.attempt("second", 0)
+    scene.github.fail_next("GET", r"/deliveries/\d+$", 404, times=1)
+    assert scene.look() == ["second"]

@@ -1,0 +1,127 @@
+"""Requests that an outage of GitHub or of the model's provider has stopped."""
+
+import socket
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.entrypoints.webhook.outages import FIRST_WAIT, LONGEST_WAIT, next_try
+from resolver.errors import ResolverError
+from resolver.events.stream import utc_now
+from resolver.models.run import Trigger
+from resolver.runs.common import trigger_for_target
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import ModelEndpoint, error
+from tests.parts.runs import MODEL_KEY
+from tests.webhook.serving import Forge, Plans, plan_of_a_fix, started
+
+RETRY = timedelta(hours=1)
+
+
+class Scene:
+    """A request of mona's, and the work on it without the queue."""
+
+    def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path) -> None:
+        self.forge, self.plans, self.folder = Forge(github), Plans(endpoint), folder
+        self.issue = self.forge.issue(self.forge.repository("octo/calc"), "fix")
+        self.environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "LLM_MODEL": "openai/scripted",
+            "LLM_API_KEY": MODEL_KEY,
+            "LLM_BASE_URL": endpoint.url,
+            "RESOLVER_MODEL_RETRIES": "0",
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_RUNTIME": "local",
+            "RESOLVER_LAST_WORD_TIME": "0",
+        }
+        found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))
+        assert isinstance(found, Trigger)
+        self.trigger = found
+
+    def runs(self, **more: str) -> DeliveryRunner:
+        return DeliveryRunner(
+            {**self.environment, **more}, {}, self.folder / "runs", outage_retry=RETRY
+        )
+
+    @property
+    def told(self) -> str:
+        """Our comment on the issue, which is one."""
+        [comment] = self.forge.told(self.issue)
+        return comment.body
+
+
+@pytest.fixture
+def scene(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scene:
+    return Scene(github, model_endpoint, tmp_path)
+
+
+def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(scene: Scene) -> None:
+    scene.plans.add("fix", error(503, "overloaded"))
+    began = utc_now()
+    for attempt in (1, 2):
+        with pytest.raises(ResolverError) as outage:
+            scene.runs().work_on(started(scene.trigger, attempt, outage_began=began))
+        assert outage.value.cause == "provider_down"
+        assert "You don't need to do anything" in scene.told
+        assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scene.told
+        assert "Ask again" not in scene.told and "continue" not in scene.told
+    scene.plans.add("fix", *plan_of_a_fix())
+    done = scene.runs().work_on(started(scene.trigger, 3, outage_began=began))
+    assert done["exit_code"] == 0
+    assert scene.forge.done_once(scene.issue)
+    assert "I opened" in scene.told
+
+
+def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scene: Scene) -> None:
+    scene.plans.add("fix", error(503, "overloaded"))
+    with pytest.raises(ResolverError):
+        scene.runs().work_on(started(scene.trigger, 1))
+    stop = scene.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
+    scene.runs().threads.stopped(stop)
+    done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
+    assert done["state"] == "stopped"
+    assert "You don't need to do anything" not in scene.told and "mona said stop" in scene.told
+
+
+def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scene: Scene) -> None:
+    scene.plans.add("fix", error(503, "overloaded"))
+    began = utc_now() - RETRY
+    done = scene.runs().work_on(started(scene.trigger, 9, outage_began=began))
+    assert done["exit_code"] == 1
+    assert "You don't need to do anything" not in scene.told
+    assert "continue" in scene.told
+
+
+def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scene: Scene) -> None:
+    scene.plans.add("fix", *plan_of_a_fix())
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    down = {
+        "GITHUB_API_URL": nobody,
+        "GITHUB_SERVER_URL": nobody,
+        "GITHUB_GRAPHQL_URL": nobody,
+    }
+    with pytest.raises(ResolverError) as outage:
+        scene.runs(**down).work_on(started(scene.trigger, 1))
+    assert outage.value.cause == "forge_down"
+    done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
+    assert done["exit_code"] == 0
+    assert scene.forge.done_once(scene.issue)
+
+
+def test_the_waits_grow_up_to_a_bound_and_end(scene: Scene) -> None:
+    now = utc_now()
+    waits = [
+        next_try(started(scene.trigger, attempt, outage_began=now), RETRY, now)
+        for attempt in (1, 2, 3, 50)
+    ]
+    assert waits == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT, LONGEST_WAIT]
+    assert next_try(started(scene.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
+    assert next_try(started(scene.trigger), timedelta(0), now) is None

@@ -1,0 +1,392 @@
+"""The page of a run: who may read it, what it shows while the run goes on and after it."""
+
+import http.client
+import json
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Browser
+
+from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.pages import MOST_BYTES, MOST_WAITING, Pages, page_key, page_url
+from resolver.entrypoints.webhook.webhook import create_webhook_app
+from resolver.errors import UsageError
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.events.log import dump_line
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import bash
+from tests.parts.waiting import until
+from tests.trace.sample import HOSTILE, hostile, numbered, realistic
+from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
+
+SECRET = "webhook-canary-51c7e9d3f0a28b46"
+RUN = "20260304-093000-0a1b2c"
+ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
+
+
+class Answer:
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        self.status = answer.status
+        self.body = answer.read().decode()
+        self.headers = {n.lower(): v for n, v in answer.getheaders() if n.lower() != "date"}
+
+
+def get(port: int, path: str) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", path)
+        return Answer(connection.getresponse())
+    finally:
+        connection.close()
+
+
+class Served:
+    """The application with the pages of `folder`, on a socket."""
+
+    def __init__(self, folder: Path, pages: bool = True) -> None:
+        self.folder = folder
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = listening.getsockname()[1]
+        shown = Pages(folder, SECRET) if pages else None
+        app = create_webhook_app(SECRET, lambda *_: "", pages=shown)
+        config = uvicorn.Config(app, log_config=None, http="h11", ws="none", lifespan="off")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([listening],))
+        self.thread.start()
+
+    def write(self, events: Iterable[EventBase], run: str = RUN, ended: bool = False) -> Path:
+        folder = self.folder / run
+        folder.mkdir(exist_ok=True)
+        log = folder / "events.jsonl"
+        log.write_text("".join(f"{dump_line(event)}\n" for event in events))
+        if ended:
+            (folder / "outcome.json").write_text("{}")
+        return log
+
+    def path(self, run: str = RUN) -> str:
+        return page_url("http://x", SECRET, run).removeprefix("http://x")
+
+    def page(self, run: str = RUN) -> Answer:
+        return get(self.port, self.path(run))
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    (tmp_path / "runs").mkdir()
+    made = Served(tmp_path / "runs")
+    yield made
+    made.close()
+
+
+@given(ids, ids, st.text(min_size=1), st.text(min_size=1))
+def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: str) -> None:
+    try:
+        pages = Pages(Path("/nowhere"), secret)
+        key = page_key(secret, run)
+    except UnicodeEncodeError:
+        return  # no secret that a variable of the environment can hold
+    assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.opens(run, key)
+    assert pages.opens(other, key) == (other == run)
+    assert not pages.opens(run, word) and not pages.opens(run, key[:-1])
+    assert not Pages(Path("/nowhere"), secret + "x").opens(run, key)
+
+
+@given(st.text() | st.from_regex(r"\.\.(/|\\).*") | ids.map(lambda id: f"{id}\n"))
+def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
+    form = re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", word, re.ASCII) is not None
+    assert Pages(Path("/nowhere"), SECRET).opens(word, page_key(SECRET, word)) == form
+
+
+def test_without_a_public_address_there_is_no_link() -> None:
+    assert page_url("", SECRET, RUN) == ""
+    assert SECRET not in page_url("https://r.example.org", SECRET, RUN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["resolver.example.org", "ftp://x", "https://", "https://u:p@x", "https://x?a", "https://x/ y",
+     "javascript:alert(1)", "https://x)y", "https://x/#a"],
+)  # fmt: skip
+def test_a_public_address_is_one(url: str) -> None:
+    with pytest.raises(UsageError, match="RESOLVER_PUBLIC_URL"):
+        load_settings({}, {"RESOLVER_PUBLIC_URL": url})
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://r.example.org/", "https://r.example.org"),
+        ("http://127.0.0.1:8000/resolver", "http://127.0.0.1:8000/resolver"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_a_public_address_is_taken_without_its_last_slash(url: str, kept: str) -> None:
+    assert load_settings({}, {"RESOLVER_PUBLIC_URL": url}).public_url == kept
+    with pytest.raises(UsageError):
+        load_settings({}, {}, {"public_url": url})
+
+
+def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
+    served.write(realistic()[:8])
+    page = served.page()
+    assert page.status == 200 and "parse_date crashes on two-digit years" in page.body
+    assert '<meta http-equiv="refresh" content="10">' in page.body
+    assert "The run is at work" in page.body
+    served.write(realistic(), ended=True)
+    page = served.page()
+    assert 'http-equiv="refresh"' not in page.body and "at work" not in page.body
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_nothing_may_keep_it_find_it_frame_it_or_run_in_it(served: Served) -> None:
+    served.write(realistic())
+    headers = served.page().headers
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
+        r"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        headers["content-security-policy"],
+    )
+    assert headers["x-robots-tag"] == "noindex, nofollow"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -> None:
+    served.write(realistic())
+    unknown = "20260304-093000-ffffff"
+    (served.folder / "notes").mkdir()
+    (served.folder / "20260304-093000-eeeeee").symlink_to(served.folder / RUN)
+    answers = [
+        get(served.port, path)
+        for path in (
+            f"/runs/{RUN}",
+            f"/runs/{RUN}?key=",
+            f"/runs/{RUN}?key={page_key(SECRET, unknown)}",
+            f"/runs/{RUN}?key={quote('é€')}",
+            f"{served.path()}&key=x",
+            served.path(unknown),
+            served.path("notes"),
+            served.path("20260304-093000-eeeeee"),
+            f"/runs/%2e%2e?key={page_key(SECRET, '..')}",
+            f"/runs/..%2f..%2fetc?key={page_key(SECRET, '../../etc')}",
+            f"/runs/{RUN}%00?key={page_key(SECRET, RUN + chr(0))}",
+            f"/runs/{RUN}%0a?key={page_key(SECRET, RUN + chr(10))}",
+        )
+    ]
+    assert {(each.status, each.body) for each in answers} == {(404, '{"detail":"Not Found"}')}
+    assert len({json.dumps(each.headers) for each in answers}) == 1
+
+
+def test_without_pages_there_is_none(tmp_path: Path) -> None:
+    served = Served(tmp_path, pages=False)
+    served.write(realistic())
+    answer = served.page()
+    served.close()
+    assert (answer.status, answer.body) == (404, '{"detail":"Not Found"}')
+
+
+def test_a_run_that_has_no_log_yet_has_a_page(served: Served) -> None:
+    (served.folder / RUN).mkdir()
+    page = served.page()
+    assert page.status == 200 and "The run has begun" in page.body
+    (served.folder / RUN / "outcome.json").write_text("{}")
+    assert "ended before its first step" in served.page().body
+
+
+def test_hostile_words_in_a_log_stay_words(served: Served) -> None:
+    served.write([event for text in HOSTILE for event in hostile(text)])
+    page = served.page().body
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"<(script|iframe|svg|object|embed|form|base|link)\b|\bon\w+=\"", page)
+
+
+def test_a_line_that_is_being_written_and_a_damaged_one_are_left_out(served: Served) -> None:
+    log = served.write(realistic())
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"kind": "nonsense"\n' + whole[:300])
+    page = served.page().body
+    assert "1 line of the log can&#39;t be read and is left out" in page
+    assert "parse_date crashes" in page
+
+
+def test_a_log_that_is_no_file_blocks_nobody(served: Served) -> None:
+    (served.folder / RUN).mkdir()
+    os.mkfifo(served.folder / RUN / "events.jsonl")
+    assert served.page().status == 200
+
+
+@pytest.mark.deep
+def test_of_a_log_of_fifty_megabytes_the_newest_part_is_shown(served: Served) -> None:
+    log = served.write(realistic())
+    step = a.CmdRun(command="ls"), o.CmdOutput(content="<some output>\n" * 4_000, exit_code=0)
+    lines = "".join(f"{dump_line(event)}\n" for event in numbered(step)).encode()
+    with log.open("ab") as file:
+        while file.tell() < 50_000_000:
+            file.write(lines * 20)
+        last = numbered([a.CmdRun(command="the-last-one")])[0]
+        file.write(f"{dump_line(last)}\n".encode())
+    began = time.perf_counter()
+    page = served.page()
+    assert time.perf_counter() - began < 10
+    assert page.status == 200 and len(page.body) < 8 * MOST_BYTES
+    assert "parse_date crashes" in page.body and "the-last-one" in page.body
+    assert re.search(r"The log is long: 49\.\d MB of it", page.body)
+
+
+@pytest.mark.deep
+def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
+    (served.folder / RUN).mkdir()
+    with (served.folder / RUN / "events.jsonl").open("wb") as file:
+        file.truncate(5_000_000_000)
+    began = time.perf_counter()
+    assert served.page().status == 200
+    assert time.perf_counter() - began < 5
+
+
+@pytest.mark.deep
+def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
+    edit = a.FileEdit(command="insert", path="a", insert_line=1, new_str="")
+    diff = o.FileEditResult(content="", path="a", diff="+\n" * 2_999)
+    slow = [
+        each.model_copy(update={"id": n, "cause": n - 1 if n % 2 else None})
+        for n, each in enumerate([edit, diff] * 8)
+    ]
+    runs = [f"20260304-0930{n:02}-0a1b2c" for n in range(MOST_WAITING + 15)]
+    for run in runs:
+        served.write(slow, run)
+    found: list[int] = []
+    looking = [
+        threading.Thread(target=lambda run=run: found.append(served.page(run).status))
+        for run in runs
+    ]
+    for each in looking:
+        each.start()
+    began = time.perf_counter()
+    assert get(served.port, "/healthz").status == 200
+    assert time.perf_counter() - began < 5
+    for each in looking:
+        each.join()
+    assert set(found) == {200, 503} and found.count(200) >= MOST_WAITING
+
+
+@pytest.mark.chromium
+def test_in_a_browser_it_loads_itself_again_runs_nothing_and_fits(
+    served: Served, chromium: Browser
+) -> None:
+    log = served.write([*realistic()[:8]])
+    context = chromium.new_context(viewport={"width": 360, "height": 900})
+    page = context.new_page()
+    problems: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"http://127.0.0.1:{served.port}{served.path()}")
+    shown = page.locator("li.step").count()
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 251, 250)"
+    served.write([*realistic(), *(e for text in HOSTILE for e in hostile(text))], ended=True)
+    page.locator("li.step").nth(shown).wait_for(timeout=30_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator("meta[http-equiv=refresh]").count() == 0
+    remote = [u for u in asked if not u.startswith("data:") and not u.endswith("favicon.ico")]
+    assert len(set(remote)) == 1 and log.exists()
+    assert [each for each in problems if "favicon" not in each] == []
+    context.close()
+
+
+class Scene:
+    """A server with a public address, and a request on an issue."""
+
+    def __init__(
+        self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint, **more: str
+    ) -> None:
+        self.forge, self.plans = Forge(github), Plans(endpoint)
+        name = self.forge.repository("octo/calc")
+        self.issue = self.forge.issue(name, "page")
+        (folder / "serve").mkdir()
+        quick = {"RESOLVER_PROGRESS_INTERVAL": "1"}
+        self.server = Server(folder / "serve", self.forge, endpoint, **quick, **more)
+
+    def ask(self) -> None:
+        assert self.server.deliver(self.forge.mention(self.issue)) == (202, "stored")
+
+    @property
+    def comment(self) -> str:
+        return next((c.body for c in self.forge.written(self.issue)), "")
+
+    def link(self, words: str, base: str) -> str:
+        """The path behind `words` in the comment, "" while it is not there."""
+        found = re.search(rf"\[{words}\]\({re.escape(base)}(/runs/[^)\s]+)\)", self.comment)
+        return found[1] if found else ""
+
+
+def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
+    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
+) -> None:
+    base = "https://resolver.example.org/agent"
+    scene = Scene(tmp_path, github, model_endpoint, RESOLVER_PUBLIC_URL=f"{base}/")
+    server = scene.server
+    look = bash("echo '<script>alert(1)</script>'")
+    scene.plans.add("page", look, bash("sleep 4"), FIX, *plan_of_a_fix()[1:])
+    try:
+        server.start()
+        scene.ask()
+        path = until(lambda: scene.link("Follow it live", base))
+        page = until(lambda: "<h2" in (body := get(server.port, path).body) and body)
+        page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
+        assert "The run is at work" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "<script" not in page
+        wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
+        assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
+        until(lambda: scene.forge.done_once(scene.issue))
+        assert scene.link("The whole trace", base) == path
+        page = until(lambda: "at work" not in (body := get(server.port, path).body) and body)
+        assert "sed -i" in page and 'http-equiv="refresh"' not in page
+        key = path.rpartition("=")[2]
+        assert key not in server.log
+    finally:
+        server.close()
+    server.check()
+
+
+def test_without_a_public_address_there_is_no_page_and_no_link(
+    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
+) -> None:
+    scene = Scene(tmp_path, github, model_endpoint)
+    server = scene.server
+    scene.plans.add("page", *plan_of_a_fix(delay=1.5))
+    try:
+        server.start()
+        scene.ask()
+        until(lambda: "Work: 1 of at most" in scene.comment or scene.forge.told(scene.issue))
+        assert "Follow it live" not in scene.comment
+        until(lambda: scene.forge.done_once(scene.issue))
+        assert "/runs/" not in scene.comment and "The whole trace" not in scene.comment
+        [run] = [p.name for p in server.runs.iterdir() if p.name[:2] == "20"]
+        secret = server.environment["GITHUB_WEBHOOK_SECRET"]
+        path = page_url("http://x", secret, run).removeprefix("http://x")
+        assert get(server.port, path).status == 404
+    finally:
+        server.close()
+    server.check()

@@ -1,0 +1,422 @@
+"""The queue of requests, on SQLite and on PostgreSQL."""
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+
+from resolver.entrypoints.webhook.database import DatabaseError, database
+from resolver.entrypoints.webhook.request_queue import (
+    ISOLATED_AFTER,
+    MAX_CRASHES,
+    MAX_LISTED,
+    NewRequest,
+    QueuedRequest,
+    RequestKind,
+    StartedRequest,
+)
+from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.models.run import Actor, Trigger, TriggerKind
+from tests.parts.postgres import Postgres
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RUN, COMMAND = RequestKind.RUN, RequestKind.COMMAND
+
+
+def trigger(number: int, repository: str = "octo/calc", key: str = "") -> Trigger:
+    """The higher its number, the earlier it was made by GitHub's clock: the queue's order is its
+    own."""
+    return Trigger(
+        key=key or f"{repository}#{number}",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository=repository,
+        number=number,
+        actor=Actor(login="mona"),
+        at=NOW - timedelta(seconds=number),
+    )
+
+
+def run(number: int, repository: str = "octo/calc", key: str = "") -> NewRequest:
+    return NewRequest(f"{repository}-{number}", RUN, trigger(number, repository, key))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
+    if request.param == "sqlite":
+        yield database(f"sqlite:///{tmp_path}/resolver.db")
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    name = f"queue_{uuid.uuid4().hex}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    try:
+        yield make_url(server.url).set(database=name)
+    finally:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def queue(url: URL) -> Iterator[SqlRequestQueue]:
+    made = SqlRequestQueue(url)
+    yield made
+    made.close()
+
+
+def begin(queue: SqlRequestQueue, now: datetime = NOW, limit: int = 2) -> list[StartedRequest]:
+    """Claim what can start, and start it."""
+    claimed = queue.claim(RUN, limit, now)
+    return [begun for each in claimed if (begun := queue.start(each.id, each.claim)) is not None]
+
+
+def numbers(requests: list[StartedRequest] | list[QueuedRequest]) -> list[int | None]:
+    found = [each.request if isinstance(each, StartedRequest) else each for each in requests]
+    return [each.trigger.number for each in found]
+
+
+def finish(queue: SqlRequestQueue, started: StartedRequest) -> None:
+    queue.finish(started.request.id, started.request.claim)
+
+
+def no_progress(_: Trigger) -> int:
+    return 0
+
+
+def test_requests_start_in_the_order_in_which_they_came_one_of_each_repository(
+    queue: SqlRequestQueue,
+) -> None:
+    for number, repository in ((1, "o/a"), (2, "o/a"), (3, "O/B"), (4, "o/c")):
+        assert queue.add(run(number, repository))
+    first, third = begin(queue)
+    assert numbers([first, third]) == [1, 3]
+    assert begin(queue) == []
+    finish(queue, first)
+    assert numbers(begin(queue)) == [2]
+    finish(queue, third)
+    assert numbers(begin(queue)) == [4]
+
+
+def test_a_known_id_changes_nothing_even_when_it_is_done(queue: SqlRequestQueue) -> None:
+    assert queue.add(run(1))
+    assert not queue.add(run(1))
+    [started] = begin(queue)
+    finish(queue, started)
+    assert not queue.add(run(1))
+    assert begin(queue) == []
+
+
+def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQueue) -> None:
+    together = threading.Barrier(8)
+
+    def add(number: int) -> None:
+        together.wait(30)
+        queue.add(run(number, f"o/{number}"))
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert sorted(filter(None, numbers(begin(queue, limit=9)))) == list(range(1, 8))
+
+
+def test_commands_do_not_wait_behind_runs(queue: SqlRequestQueue) -> None:
+    queue.add(run(1))
+    begin(queue)
+    queue.add(NewRequest("stop", COMMAND, trigger(1)))
+    assert numbers(queue.claim(COMMAND, 4, NOW)) == [1]
+
+
+def test_who_is_ahead_follows_the_order_of_the_queue_and_counts_a_request_once(
+    queue: SqlRequestQueue,
+) -> None:
+    queue.add(run(1))
+    [_] = begin(queue)
+    for request in (run(2), run(3, key="same"), run(4, key="same"), run(5, "o/other"), run(6)):
+        queue.add(request)
+    waiting = queue.unannounced(10)
+    assert numbers(waiting) == [2, 3, 4, 5, 6]
+    ahead = {each.trigger.number: queue.requests_ahead(each) for each in waiting}
+    assert (ahead[2].numbers, ahead[2].count) == ((1,), 1)
+    assert (ahead[4].numbers, ahead[4].count) == ((1, 2), 2), "another event of the same request"
+    assert (ahead[5].numbers, ahead[5].count) == ((), 0)
+    assert (ahead[6].numbers, ahead[6].count) == ((1, 2, 3, 4), 3)
+    queue.mark_announced(waiting)
+    assert queue.unannounced(10) == []
+
+
+def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longer(
+    queue: SqlRequestQueue,
+) -> None:
+    queue.add(run(1))
+    queue.add(run(2))
+    [first] = begin(queue)
+    queue.defer(first.request.id, first.request.claim, NOW + timedelta(minutes=1), outage=NOW)
+    [second] = begin(queue)
+    assert numbers([second]) == [2]
+    finish(queue, second)
+    assert begin(queue) == []
+    [again] = begin(queue, NOW + timedelta(minutes=1))
+    assert (again.attempt, again.outages, again.outage_began) == (2, 1, NOW)
+    later = NOW + timedelta(minutes=9)
+    queue.defer(again.request.id, again.request.claim, later, outage=later)
+    [again] = begin(queue, later)
+    assert (again.outages, again.outage_began) == (2, NOW)
+
+
+def test_a_claim_ends_those_before_it(queue: SqlRequestQueue) -> None:
+    queue.add(run(1))
+    [old] = begin(queue)
+    queue.recover(stopped=True, progress=no_progress, now=NOW)
+    assert queue.start(old.request.id, old.request.claim) is None
+    [new] = begin(queue)
+    finish(queue, old)
+    assert queue.start(new.request.id, new.request.claim) is not None
+
+
+def crash(
+    queue: SqlRequestQueue, now: datetime, progress: int = 0, stopped: bool = False
+) -> list[StartedRequest]:
+    """The server ends, starts again, and works on what can start, however long that has to wait."""
+    queue.recover(stopped, lambda _: progress, now)
+    return begin(queue, now + timedelta(hours=1))
+
+
+def test_ends_of_the_server_that_it_was_told_of_are_not_held_against_a_run(
+    queue: SqlRequestQueue,
+) -> None:
+    queue.add(run(1))
+    begin(queue)
+    for _ in range(2 * MAX_CRASHES):
+        [started] = crash(queue, NOW, stopped=True)
+        assert started.crashes == 0
+
+
+def test_crashes_are_not_held_against_a_run_that_makes_progress(queue: SqlRequestQueue) -> None:
+    queue.add(run(1))
+    begin(queue)
+    for progress in range(1, 2 * MAX_CRASHES):
+        [started] = crash(queue, NOW, progress)
+        assert started.crashes == 0
+
+
+def test_crashes_without_progress_count_and_set_the_run_apart(queue: SqlRequestQueue) -> None:
+    queue.add(run(1, "o/killer"))
+    queue.add(run(2, "o/innocent"))
+    assert len(begin(queue)) == 2
+    now = NOW
+    for count in range(1, ISOLATED_AFTER):
+        started = crash(queue, now)
+        assert [each.crashes for each in started] == [count, count]
+    # from now on each has the server to itself, after a wait
+    queue.recover(stopped=False, progress=no_progress, now=now)
+    assert begin(queue, now) == []
+    [killer] = begin(queue, now + timedelta(hours=1))
+    assert numbers([killer]) == [1]
+    for count in range(ISOLATED_AFTER + 1, MAX_CRASHES + 1):
+        now += timedelta(hours=2)
+        [killer] = crash(queue, now)
+        assert (numbers([killer]), killer.crashes) == ([1], count)
+    finish(queue, killer)
+    [innocent] = begin(queue, now + timedelta(hours=1))
+    assert (numbers([innocent]), innocent.crashes) == ([2], ISOLATED_AFTER)
+
+
+def test_what_had_not_begun_is_not_blamed_for_a_crash(queue: SqlRequestQueue) -> None:
+    queue.add(run(1))
+    for _ in range(2 * MAX_CRASHES):
+        queue.claim(RUN, 1, NOW)
+        queue.recover(stopped=False, progress=no_progress, now=NOW)
+    [started] = begin(queue)
+    assert started.crashes == 0
+
+
+def test_the_unfinished_runs_of_a_thread(queue: SqlRequestQueue) -> None:
+    for request in (run(1), run(2), run(1, "o/other"), NewRequest("c", COMMAND, trigger(1))):
+        queue.add(request)
+    [found] = queue.unfinished_runs("Octo/Calc", 1)
+    assert (found.repository, found.number) == ("octo/calc", 1)
+    for started in begin(queue):
+        finish(queue, started)
+    assert queue.unfinished_runs("octo/calc", 1) == []
+
+
+def test_a_done_request_keeps_no_words_of_people(queue: SqlRequestQueue, url: URL) -> None:
+    queue.add(run(1))
+    [started] = begin(queue)
+    finish(queue, started)
+    engine = connected(url)
+    with engine.connect() as connection:
+        [row] = connection.execute(REQUESTS.select()).all()
+    engine.dispose()
+    assert (row.state, row.trigger) == ("done", "")
+
+
+def connected(url: URL) -> Engine:
+    is_sqlite = url.get_backend_name() == "sqlite"
+    return create_engine(url if is_sqlite else url.set(drivername="postgresql+psycopg"))
+
+
+def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
+    """As many waiting runs of one repository."""
+    template = trigger(1, repository)
+    rows = [
+        {
+            "id": f"{repository}-{count}-{number}",
+            "kind": "run",
+            "state": "waiting",
+            "repository": repository,
+            "number": number,
+            "subject": number,
+            "key": f"{repository}#{number}",
+            "trigger": template.model_dump_json(),
+            "login": "",
+        }
+        for number in range(count)
+    ]
+    engine = connected(url)
+    with engine.begin() as connection:
+        connection.execute(REQUESTS.insert(), rows)
+    engine.dispose()
+
+
+class Work:
+    """Counts the statements of all engines, and the steps of SQLite's virtual machine."""
+
+    def __init__(self) -> None:
+        self.statements = self.steps = 0
+        event.listen(Engine, "connect", self._connected)
+        event.listen(Engine, "before_cursor_execute", self._executed)
+
+    def _connected(self, connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.set_progress_handler(self._stepped, 1)
+
+    def _stepped(self) -> int:
+        self.steps += 1
+        return 0
+
+    def _executed(self, *_: object) -> None:
+        self.statements += 1
+
+    def close(self) -> None:
+        event.remove(Engine, "connect", self._connected)
+        event.remove(Engine, "before_cursor_execute", self._executed)
+
+
+@pytest.fixture
+def work() -> Iterator[Work]:
+    made = Work()
+    yield made
+    made.close()
+
+
+def test_a_delivery_is_stored_by_one_statement(
+    work: Work, queue: SqlRequestQueue, url: URL
+) -> None:
+    queue.add(run(1))
+    before = work.statements
+    queue.add(run(2))
+    begins = url.get_backend_name() == "sqlite"  # BEGIN is a statement there
+    assert work.statements - before == 1 + begins
+
+
+def test_the_cost_of_each_look_does_not_grow_with_what_waits(tmp_path: Path, work: Work) -> None:
+    url = database(f"sqlite:///{tmp_path}/resolver.db")
+    queue = SqlRequestQueue(url)
+
+    def costs() -> list[int]:
+        found = []
+
+        def count(call: Any, *arguments: Any) -> Any:
+            before = work.steps
+            done = call(*arguments)
+            found.append(work.steps - before)
+            return done
+
+        name = f"o/{uuid.uuid4().hex}"
+        count(queue.add, run(1, name))
+        [first] = count(queue.unannounced, 1)
+        count(queue.requests_ahead, first)
+        count(queue.unfinished_runs, first.trigger.repository, first.trigger.number)
+        for claimed in count(queue.claim, RUN, 2, NOW):
+            count(queue.start, claimed.id, claimed.claim)
+            count(queue.finish, claimed.id, claimed.claim)
+        count(queue.recover, True, no_progress, NOW)
+        return found
+
+    fill(url, MAX_LISTED * 2, "o/a")
+    fill(url, MAX_LISTED * 2, "o/b")
+    few = costs()
+    fill(url, 10_000, "o/a")
+    fill(url, 10_000, "o/b")
+    many = costs()
+    assert len(few) == len(many)
+    for less, more in zip(few, many, strict=True):
+        assert more < 2 * less + 200, (few, many)
+    queue.close()
+
+
+def test_a_full_database_is_named_and_takes_requests_again_later(
+    tmp_path: Path,
+) -> None:
+    url = database(f"sqlite:///{tmp_path}/resolver.db")
+
+    def limit(connection: sqlite3.Connection, _: object) -> None:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages + room}")
+
+    room = 100_000
+    SqlRequestQueue(url).close()
+    room = 1
+    event.listen(Engine, "connect", limit)
+    try:
+        full = SqlRequestQueue(url)
+        with pytest.raises(DatabaseError, match="database or disk is full") as told:
+            for number in range(1000):
+                full.add(run(number))
+        assert "has room" in told.value.next_step
+        full.check()
+        full.close()
+    finally:
+        event.remove(Engine, "connect", limit)
+    queue = SqlRequestQueue(url)
+    assert queue.add(run(5000))
+    queue.close()
+
+
+def test_a_database_that_is_gone_fails_the_check(tmp_path: Path) -> None:
+    queue = SqlRequestQueue(database(f"sqlite:///{tmp_path}/resolver.db"))
+    queue.check()
+    (tmp_path / "resolver.db").unlink()
+    with pytest.raises(DatabaseError, match="gone"):
+        queue.check()
+    queue.close()
+
+
+def test_a_stopped_postgresql_fails_the_check_and_loses_nothing(postgres: Postgres) -> None:
+    name = f"queue_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    queue = SqlRequestQueue(make_url(postgres.url).set(database=name))
+    queue.add(run(1))
+    postgres.stop()
+    try:
+        with pytest.raises(DatabaseError):
+            queue.check()
+        with pytest.raises(DatabaseError):
+            queue.add(run(2))
+    finally:
+        postgres.start()
+    queue.check()
+    assert numbers(begin(queue)) == [1]
+    queue.close()

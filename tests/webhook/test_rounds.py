@@ -1,0 +1,103 @@
+"""A round of review on `resolver serve`: whatever happens in between, each thread is answered
+once."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue, Review, ReviewComment
+from tests.parts.model_endpoint import ModelEndpoint, tool_call
+from tests.parts.runs import bash
+from tests.parts.waiting import until
+from tests.webhook.serving import BOT, Forge, Plans, Server
+
+NAME = "octo/calc"
+TEXT = "".join(f"# {n}\n" for n in range(1, 31))
+ANSWERS = [{"id": f"T{n}", "addressed": True, "answer": f"Done {n}."} for n in (1, 2, 3)]
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Issue:
+    forge = Forge(github)
+    forge.repository(NAME)
+    github.commit(NAME, "main", {"half.py": TEXT})
+    github.commit(NAME, "half", {"half.py": TEXT.replace("# 10\n", "x = 1\ny = 2\n")})
+    made = github.create_pull(NAME, "half", "plan-round", author="zoe")
+    github.advance(5)
+    return made
+
+
+@pytest.fixture
+def review(github: GitHubServer, pull: Issue) -> Review:
+    lines = tuple(("half.py", n, f"@agent change {n}") for n in (9, 10, 11))
+    made = github.submit_review(pull, "@agent please address", "mona", lines)
+    github.advance(5)
+    return made
+
+
+@pytest.fixture
+def server(
+    github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
+) -> Iterator[Server]:
+    done = tool_call("finish", {"message": "Change it", "threads": ANSWERS})
+    Plans(model_endpoint).add("round", bash("sed -i 's/x = 1/x = 3/' half.py"), done)
+    made = Server(tmp_path, Forge(github), model_endpoint)
+    made.start()
+    yield made
+    made.close()
+    made.check()
+
+
+def ours(pull: Issue) -> list[ReviewComment]:
+    return [c for c in list(pull.review_comments) if c.author.login == BOT]
+
+
+def told(pull: Issue) -> list[str]:
+    return [c.body for c in list(pull.comments) if c.author.login == BOT]
+
+
+def is_over(pull: Issue) -> bool:
+    """Whether all is answered, and the comment tells the end."""
+    return len(ours(pull)) == 3 and any("Change it" in body for body in told(pull))
+
+
+def test_a_server_that_is_killed_between_two_replies_writes_each_once(
+    github: GitHubServer, pull: Issue, review: Review, server: Server
+) -> None:
+    github.slow_next("POST", r"/replies$", 1.5, times=2)
+    server.deliver(github.event_review(review), "pull_request_review")
+    until(lambda: len(ours(pull)) == 1)
+    server.end(signal.SIGKILL)
+    tip = pull.repository.git.tip("half")
+    server.start()
+    until(lambda: is_over(pull))
+    assert pull.repository.git.tip("half") == tip
+    assert all(f"/commits/{tip}" in c.body for c in ours(pull))
+    assert sorted(c.in_reply_to or 0 for c in ours(pull)) == [c.id for c in review.comments]
+    assert len(told(pull)) == 1
+
+
+def test_all_events_of_a_review_are_one_run(
+    github: GitHubServer,
+    pull: Issue,
+    review: Review,
+    server: Server,
+    model_endpoint: ModelEndpoint,
+) -> None:
+    for each in review.comments:
+        server.deliver(github.event_review_comment(each), "pull_request_review_comment")
+    server.deliver(github.event_review(review), "pull_request_review")
+    until(lambda: is_over(pull))
+    # Another review waits behind them all; it finds nothing more to change.
+    lines = tuple(("half.py", n, "Hm.") for n in (9, 10, 11))
+    github.advance(5)
+    late = github.submit_review(pull, "@agent please address", "mona", lines)
+    server.deliver(github.event_review(late), "pull_request_review")
+    until(lambda: len(ours(pull)) == 6)
+    assert len(told(pull)) == 2
+    assert len(model_endpoint.requests) == 4
+    commits = pull.repository.git.text("rev-list", "--count", "main..half").strip()
+    assert commits == "2"

@@ -1,0 +1,193 @@
+"""The work on one stored delivery, when it can't be done as usual."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.pages import Pages
+from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.runs.common import run_id, trigger_for_target
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.webhook.serving import Forge, started
+
+
+class Scene:
+    """A request of mona's, and what would do it. No model listens: a run would fail."""
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        self.forge = Forge(github)
+        self.issue: Issue = self.forge.issue(self.forge.repository("octo/calc"), "none")
+        self.folder = folder / "runs"
+        environment = {
+            "LLM_MODEL": "openai/scripted",
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+        }
+        self.runs = DeliveryRunner(environment, {}, self.folder)
+
+    def request(self, author: str = "mona") -> Trigger:
+        found = trigger_for_target(
+            Settings(), "issue_comment", self.forge.mention(self.issue, author)
+        )
+        assert isinstance(found, Trigger)
+        return found
+
+
+@pytest.fixture
+def scene(github: GitHubServer, tmp_path: Path) -> Scene:
+    return Scene(github, tmp_path)
+
+
+def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: Scene) -> None:
+    done = scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))
+    assert done["state"] == "error"
+    [told] = scene.forge.told(scene.issue)
+    assert "the server crashed 5 times while it worked on this run" in told.body
+    assert "ask again" in told.body
+    assert not scene.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (RequestsAhead((7, 8), 3), "3 runs are before this one"),
+        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} runs are before this one"),
+        (RequestsAhead(), "all places for runs on this server are taken by other repositories"),
+    ],
+)
+def test_who_waits_is_told_for_what(scene: Scene, ahead: RequestsAhead, words: str) -> None:
+    scene.runs.announce(scene.request(), ahead)
+    [told] = scene.forge.written(scene.issue)
+    assert f"**wait**: {words}" in told.body
+    assert [each.content for each in scene.issue.comments[0].reactions] == ["eyes"]
+
+
+def page_of(scene: Scene, trigger: Trigger) -> str:
+    """Of its run, whose folder there is."""
+    run = run_id(trigger.key, trigger.at)
+    page = Pages(scene.folder, "secret").page(run)
+    assert page is not None
+    return page
+
+
+def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scene: Scene) -> None:
+    trigger = scene.request()
+    (scene.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
+    assert "The run has begun" in page_of(scene, trigger)
+    scene.runs.work_on(started(trigger, crashes=MAX_CRASHES))
+    page = page_of(scene, trigger)
+    assert '"refresh"' not in page
+    assert "The run ended before its first step" in page
+
+
+def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_more(
+    scene: Scene,
+) -> None:
+    trigger = scene.request()
+    folder = scene.folder / run_id(trigger.key, trigger.at)
+    folder.mkdir(parents=True)
+    scene.forge.github.advance(5)
+    stop = scene.request().model_copy(update={"command": Command.STOP})
+    scene.runs.threads.stopped(stop)
+    assert scene.runs.work_on(started(trigger, 2))["state"] == "stopped"
+    assert "The run ended before its first step" in page_of(scene, trigger)
+    outcome = json.loads((folder / "outcome.json").read_text())
+    assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
+    assert "mona said stop" in outcome["reason"]
+
+
+def test_giving_up_twice_is_told_once(scene: Scene) -> None:
+    trigger = scene.request()
+    for attempt in (6, 7):
+        scene.runs.work_on(started(trigger, attempt, crashes=MAX_CRASHES))
+    assert len(scene.forge.told(scene.issue)) == 1
+
+
+def test_somebody_without_write_access_is_told_nothing_of_the_servers_troubles(
+    scene: Scene,
+) -> None:
+    scene.forge.github.add_user("eve")
+    scene.runs.work_on(started(scene.request("eve"), crashes=MAX_CRASHES))
+    assert not scene.forge.told(scene.issue)
+
+
+def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scene: Scene) -> None:
+    scene.folder.write_text("a file stands where the folder should be")
+    done = scene.runs.work_on(started(scene.request(), 1))
+    assert done["state"] == "error"
+    [told] = scene.forge.told(scene.issue)
+    assert "could not open the log" in told.body
+    assert str(scene.folder) not in told.body
+
+
+def test_a_forge_that_can_not_be_reached_is_no_exception(scene: Scene) -> None:
+    scene.forge.github.revoke(scene.forge.token)
+    assert scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))["state"] == "error"
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to each value inside a payload."""
+    inner = value.items() if isinstance(value, dict) else ()
+    return [path, *(p for name, below in inner for p in places(below, (*path, name)))]
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy with another value at that path."""
+    if not path:
+        return new
+    return {**value, path[0]: changed(value[path[0]], path[1:], new)}
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary().map(repr)
+) | st.sampled_from(
+    ["\ud800", "0001-01-01T00:00:00+14:00", 10**300, float("nan"), [], {}, "@agent \x00", "a/b"]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
+    webhook_examples: Mapping[str, list[dict[str, Any]]], data: st.DataObject
+) -> None:
+    [example] = [e for e in webhook_examples["issue_comment"][:9] if e["action"] == "created"][:1]
+    payload = changed(example, ("comment", "body"), "@agent please")
+    for _ in range(data.draw(st.integers(1, 3))):
+        payload = changed(payload, data.draw(st.sampled_from(places(payload)[1:])), data.draw(ODD))
+    found = trigger_for_target(Settings(), "issue_comment", payload)
+    if isinstance(found, Trigger):
+        assert Trigger.model_validate_json(found.model_dump_json()) == found
+        assert run_id(found.key, found.at)
+    else:
+        assert found.reason.encode()
+
+
+def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
+    trigger = Trigger(
+        key="k",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="octo/calc",
+        number=1,
+        actor=Actor(login="mona"),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert measure_progress(tmp_path, trigger) == 0
+    folder = tmp_path / run_id(trigger.key, trigger.at)
+    folder.mkdir()
+    assert measure_progress(tmp_path, trigger) == 0
+    (folder / "events.jsonl").write_text("{torn")
+    assert measure_progress(tmp_path, trigger) == 0
+    recorded = Path("resolver/demo/recording.jsonl").read_bytes()
+    (folder / "events.jsonl").write_bytes(recorded)
+    assert measure_progress(tmp_path, trigger) > 0

@@ -1,0 +1,136 @@
+"""`resolver serve` from its command line: what it needs, what it says, how it ends."""
+
+import fcntl
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import RESOLVER, CommandLine, Ended
+from tests.parts.waiting import until
+from tests.webhook.serving import SECRET
+
+
+class Door(CommandLine):
+    """`resolver serve` with all that it needs, in a folder of its own."""
+
+    def __init__(self, folder: Path, endpoint: ModelEndpoint) -> None:
+        super().__init__(folder, endpoint)
+        self.environment |= {
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "RESOLVER_DATA_DIR": str(folder / "runs"),
+            "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
+        }
+
+    def refused(self, *options: str, **environment: str) -> Ended:
+        """What it says where it must not start."""
+        done = self.call("serve", "--port", "0", *options, **environment)
+        assert done.exit_code == 2, done.stderr
+        assert done.stderr.count("\n") == 2, done.stderr
+        return done
+
+
+@pytest.fixture
+def door(tmp_path: Path, model_endpoint: ModelEndpoint) -> Door:
+    return Door(tmp_path, model_endpoint)
+
+
+@pytest.mark.parametrize("variable", ["GITHUB_WEBHOOK_SECRET", "GITHUB_TOKEN", "LLM_MODEL"])
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_it_does_not_start_without(door: Door, variable: str, value: str | None) -> None:
+    del door.environment[variable]
+    given = {} if value is None else {variable: value}
+    assert variable in door.refused(**given).stderr
+    assert not (door.folder / "resolver.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "sqlite://", "sqlite:///:memory:", "mysql://h/x", "postgresql://h:port/x"],
+)
+def test_a_database_that_can_not_be_used_is_named(door: Door, url: str) -> None:
+    assert "RESOLVER_DATABASE_URL" in door.refused(RESOLVER_DATABASE_URL=url).stderr
+
+
+def test_a_database_that_can_not_be_written_is_named(door: Door) -> None:
+    (door.folder / "file").touch()
+    done = door.refused(RESOLVER_DATABASE_URL=f"sqlite:///{door.folder}/file/resolver.db")
+    assert f"{door.folder}/file/resolver.db can't be written" in done.stderr
+
+
+def test_a_folder_that_can_not_be_written_is_named(door: Door) -> None:
+    (door.folder / "runs").touch()
+    done = door.refused()
+    assert f"{door.folder}/runs can't be written" in done.stderr
+    assert "RESOLVER_DATA_DIR" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["runs/.lock", "resolver.db.lock"])
+def test_a_second_server_in_the_same_place_does_not_start(door: Door, place: str) -> None:
+    file = door.folder / place
+    file.parent.mkdir(exist_ok=True)
+    with file.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "another server is at work" in door.refused().stderr
+
+
+def test_a_port_in_use_is_named(door: Door) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = door.call("serve", "--port", port)
+    assert done.exit_code == 2
+    assert f"can't listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+
+
+def test_an_address_that_is_not_this_machines_is_named(door: Door) -> None:
+    assert "can't listen on 192.0.2.1:0" in door.refused("--host", "192.0.2.1").stderr
+
+
+def test_the_help_says_what_it_needs_and_where_it_keeps_its_data(door: Door) -> None:
+    done = door.call("serve", "--help")
+    assert done.exit_code == 0
+    for word in ("GITHUB_WEBHOOK_SECRET", "GITHUB_TOKEN", "RESOLVER_DATA_DIR", "issue_comment"):
+        assert word in done.stdout, word
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_password(door: Door) -> None:
+    url = "postgresql://resolver:pw-canary-77aa@127.0.0.1:1/resolver"
+    done = door.run("serve", "--port", "0", RESOLVER_DATABASE_URL=url)
+    assert done.exit_code == 2
+    assert "postgresql://resolver:***@127.0.0.1:1/resolver can't be used" in done.stderr
+    assert done.stderr.count("\n") == 2, done.stderr
+    assert "pw-canary" not in done.stderr
+
+
+@pytest.fixture
+def started(door: Door) -> Iterator["subprocess.Popen[bytes]"]:
+    with (door.folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [RESOLVER, "serve", "--host", "::1", "--port", "0"],
+            env=door.environment,
+            cwd=door.folder,
+            stderr=log,
+        )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_an_idle_server_says_where_it_is_and_ends_with_sigint(
+    door: Door, started: "subprocess.Popen[bytes]"
+) -> None:
+    log = door.folder / "log"
+    until(lambda: "runs in" in log.read_text())
+    said = log.read_text()
+    assert "listening on http://[::1]:" in said
+    assert f"sqlite:///{door.folder}/resolver.db, runs in {door.folder}/runs" in said
+    started.send_signal(signal.SIGINT)
+    assert started.wait(5) == 0
+    assert "stopped by SIGINT" in log.read_text()
+    assert len(log.read_text().splitlines()) == 3, log.read_text()
+    for private in ("runs", "resolver.db", "resolver.db.lock"):
+        assert (door.folder / private).stat().st_mode & 0o077 == 0, private

@@ -1,0 +1,98 @@
+"""What people read on a thread whose run waits behind another one, over one running server."""
+
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import bash
+from tests.parts.waiting import until
+from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
+
+
+class Scene:
+    """A server and a repository; `sleeper` is an issue whose run is at work."""
+
+    def __init__(self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint) -> None:
+        self.forge, self.plans = Forge(github), Plans(endpoint)
+        self.name = self.forge.repository("octo/calc")
+        (folder / "serve").mkdir()
+        quick = {"RESOLVER_PROGRESS_INTERVAL": "1"}
+        self.server = Server(folder / "serve", self.forge, endpoint, **quick)
+        self.sleeper = self.forge.issue(self.name, "long")
+
+    def start(self) -> None:
+        """The server, and the run that takes its time."""
+        self.server.start()
+        self.plans.add("long", bash("sleep 4713.5", timeout=6), *plan_of_a_fix())
+        self.ask(self.sleeper)
+        until(lambda: "Work: 1 of at most" in self.first(self.sleeper))
+
+    def ask(self, issue: Issue, text: str = "@agent please fix this") -> None:
+        comment = self.forge.github.add_comment(issue, text, "mona")
+        payload = self.forge.github.event_issue_comment(comment)
+        assert self.server.deliver(payload) == (202, "stored")
+
+    def first(self, issue: Issue) -> str:
+        return next((c.body for c in self.forge.written(issue)), "")
+
+
+@pytest.fixture
+def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -> Iterator[Scene]:
+    made = Scene(tmp_path, github, model_endpoint)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.server.close()
+    made.server.check()
+
+
+def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scene: Scene) -> None:
+    forge = scene.forge
+    waiting = forge.issue(scene.name, "waiting")
+    scene.plans.add("waiting", *plan_of_a_fix())
+    scene.ask(waiting)
+    until(lambda: scene.first(waiting))
+    told = scene.first(waiting)
+    assert "**wait**: a run is before this one" in told and f"#{scene.sleeper.number}" in told
+    scene.server.end(signal.SIGKILL)
+    assert "working on this" in scene.first(scene.sleeper)
+    scene.server.start()
+    for issue in (scene.sleeper, waiting):
+        until(partial(forge.told, issue))
+        assert len(forge.written(issue)) == 1 and "I opened" in scene.first(issue)
+    assert len(forge.pulls(waiting.repository)) == 2
+
+
+def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scene: Scene) -> None:
+    stranger = scene.forge.issue(scene.name, "stranger")
+    comment = scene.forge.github.add_comment(stranger, "@agent fix it", "eve")
+    payload = scene.forge.github.event_issue_comment(comment)
+    assert scene.server.deliver(payload) == (202, "stored")
+    until(lambda: scene.forge.told(stranger))
+    [told] = scene.forge.written(stranger)
+    assert "Sorry" in told.body
+
+
+def test_a_refused_push_is_published_by_a_comment(scene: Scene) -> None:
+    forge = scene.forge
+    forge.github.fail_next("*", r"git-receive-pack", 403, times=1)
+    until(lambda: forge.told(scene.sleeper))
+    assert "`@agent publish`" in scene.first(scene.sleeper)
+    scene.ask(scene.sleeper, "@agent /ask what does it say?")
+    until(lambda: len(forge.told(scene.sleeper)) == 2)
+    asked = len(scene.plans.times("long"))
+    scene.ask(scene.sleeper, "@agent publish")
+    until(lambda: len(forge.told(scene.sleeper)) == 3)
+    assert "I opened" in forge.told(scene.sleeper)[-1].body
+    scene.ask(scene.sleeper, "@agent publish")
+    until(lambda: len(forge.told(scene.sleeper)) == 4)
+    assert "nothing to publish" in forge.told(scene.sleeper)[-1].body
+    assert len(forge.pulls(scene.sleeper.repository)) == 1
+    assert len(scene.plans.times("long")) == asked

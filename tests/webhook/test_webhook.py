@@ -1,0 +1,329 @@
+"""The web application on a real socket: what is answered, and what is let through."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.webhook import (
+    MAX_BODY,
+    create_webhook_app,
+    parse_payload,
+    webhook_signature,
+)
+from resolver.errors import ResolverError
+
+SECRET = "webhook-canary-2f8e6d4c1b0a9758"
+
+
+class App:
+    """The application, served; `taken` is what it let through."""
+
+    def __init__(self, seconds: float = 9.0) -> None:
+        self.taken: list[tuple[str, str, dict[str, Any]]] = []
+        self.pause = 0.0
+        self.trouble: ResolverError | None = None
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listening.getsockname()[1]
+        config = uvicorn.Config(
+            create_webhook_app(SECRET, self._accept, seconds, check=self._check),
+            log_config=None,
+            http="h11",
+            ws="none",
+            lifespan="off",
+        )
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([self.listening],))
+        self.thread.start()
+
+    def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
+        time.sleep(self.pause)
+        self._check()
+        self.taken.append((delivery, event, payload))
+        return "stored"
+
+    def _check(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+    def send(self, body: bytes, headers: dict[str, Any], method: str = "POST") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, "/webhook", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def deliver(self, body: bytes, **changes: str | None) -> tuple[int, bytes]:
+        """Right in all that `changes` does not name; None leaves a header out."""
+        headers: dict[str, str | None] = {
+            "X-GitHub-Event": "issues",
+            "X-GitHub-Delivery": "d-1",
+            "X-Hub-Signature-256": webhook_signature(SECRET, body),
+            "Content-Type": "application/json",
+        }
+        headers |= {name.replace("_", "-"): value for name, value in changes.items()}
+        return self.send(body, {n: v for n, v in headers.items() if v is not None})
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def app() -> Iterator[App]:
+    served = App()
+    yield served
+    served.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_taken(app: App) -> None:
+    app.taken.clear()
+
+
+def test_a_signed_delivery_is_let_through(app: App) -> None:
+    assert app.deliver(b'{"a": 1}') == (202, b'{"message":"stored"}')
+    assert app.taken == [("d-1", "issues", {"a": 1})]
+
+
+def test_the_signature_is_the_one_that_github_documents() -> None:
+    known = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert webhook_signature("It's a Secret to Everybody", b"Hello, World!") == known
+
+
+@pytest.mark.parametrize(
+    "given_signature",
+    [
+        None,
+        "",
+        "sha256=",
+        "sha256=" + "0" * 64,
+        webhook_signature(SECRET, b'{"a": 2}'),
+        webhook_signature("another", b'{"a": 1}'),
+        webhook_signature("", b'{"a": 1}'),
+        webhook_signature(SECRET, b'{"a": 1}').removeprefix("sha256="),
+        webhook_signature(SECRET, b'{"a": 1}')[:-1],
+        webhook_signature(SECRET, b'{"a": 1}') + "0",
+        webhook_signature(SECRET, b'{"a": 1}').upper(),
+        "sha1=" + webhook_signature(SECRET, b'{"a": 1}')[7:47],
+        "sha256=\xb2" * 9,
+    ],
+)
+def test_a_delivery_without_the_right_signature_is_not_let_in(
+    app: App, given_signature: str | None
+) -> None:
+    status, _ = app.deliver(b'{"a": 1}', X_Hub_Signature_256=given_signature)
+    assert status == 401
+    assert not app.taken
+
+
+def test_a_sha1_signature_alone_counts_nothing(app: App) -> None:
+    legacy = "sha1=" + "a" * 40
+    status, _ = app.deliver(b"{}", X_Hub_Signature_256=None, X_Hub_Signature=legacy)
+    assert status == 401
+
+
+def test_an_unsigned_body_is_not_even_parsed(app: App) -> None:
+    status, said = app.deliver(b"[" * 100_000, X_Hub_Signature_256="sha256=" + "0" * 64)
+    assert (status, said) == (401, b'{"detail":"the signature is wrong"}')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe\xfa",
+        b'{"a": "\xc3"}',
+        b"payload=%7B%7D",
+        b"[" * 1_000_000,
+        b'{"a":' * 200_000,
+        b'{"a": ' + b"9" * 5000 + b"}",
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
+    ],
+    ids=lambda body: repr(body[:12]),
+)
+def test_a_signed_body_that_is_no_object_is_refused(app: App, body: bytes) -> None:
+    status, said = app.deliver(body)
+    assert status == 400, said
+    assert not app.taken
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X_GitHub_Event": None},
+        {"X_GitHub_Event": "Issues!"},
+        {"X_GitHub_Delivery": None},
+        {"X_GitHub_Delivery": "../../etc"},
+        {"X_GitHub_Delivery": "a" * 101},
+        {"X_GitHub_Delivery": "\xe9"},
+    ],
+    ids=str,
+)
+def test_a_missing_or_odd_header_is_refused(app: App, headers: dict[str, str | None]) -> None:
+    assert app.deliver(b"{}", **headers)[0] == 400
+    assert not app.taken
+
+
+@pytest.mark.parametrize("size", [MAX_BODY + 1, 30_000_000, 10**15])
+def test_a_body_that_says_it_is_too_large_is_refused_unread(app: App, size: int) -> None:
+    head = (
+        "POST /webhook HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256="
+        + "0" * 64
+        + f"\r\nContent-Length: {size}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", app.port), timeout=5) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith((b"HTTP/1.1 413", b"HTTP/1.1 400"))
+
+
+def test_a_chunked_body_ends_at_the_limit(app: App) -> None:
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 1
+            yield b"x" * 1_000_000
+
+    headers = {"X-Hub-Signature-256": "sha256=" + "0" * 64}
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
+    try:
+        connection.request("POST", "/webhook", chunks(), headers, encode_chunked=True)
+        assert connection.getresponse().status == 413
+    except ConnectionError:
+        pass  # it has answered and closed while we were still sending
+    finally:
+        connection.close()
+    assert sent < 100
+    assert app.deliver(b"{}")[0] == 202
+
+
+def test_the_largest_body_that_github_sends_is_taken(app: App) -> None:
+    body = b'{"a": "' + b"x" * (MAX_BODY - 9) + b'"}'
+    assert len(body) == MAX_BODY
+    assert app.deliver(body)[0] == 202
+
+
+def test_a_body_that_stops_halfway_is_given_up(app: App) -> None:
+    body = b"{}"
+    head = (
+        "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+        f"X-Hub-Signature-256: {webhook_signature(SECRET, body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", app.port), timeout=5) as connection:
+        connection.sendall(head.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+    assert app.deliver(b"{}")[0] == 202
+    assert len(app.taken) == 1
+
+
+@pytest.fixture
+def hurried() -> Iterator[App]:
+    """The application, with half a second for everything."""
+    served = App(seconds=0.5)
+    yield served
+    served.close()
+
+
+def test_a_slow_body_is_given_up(hurried: App) -> None:
+    head = (
+        "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+        f"X-Hub-Signature-256: {webhook_signature(SECRET, b'')}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as connection:
+        connection.sendall(head.encode() + b"{")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_storing_that_takes_too_long_is_told_to_github(hurried: App) -> None:
+    hurried.pause = 1.0
+    assert hurried.deliver(b"{}")[0] == 503
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_only_a_post_delivers(app: App, method: str) -> None:
+    assert app.send(b"{}", {}, method)[0] == 405
+
+
+HEADERS = st.dictionaries(
+    st.sampled_from(
+        ["X-GitHub-Event", "X-GitHub-Delivery", "X-Hub-Signature-256", "Content-Type", "X-Other"]
+    ),
+    st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f\x85\xa0")),
+)
+FEW = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@FEW
+@given(st.binary(max_size=300), HEADERS)
+def test_whatever_comes_unsigned_is_refused(app: App, body: bytes, headers: dict[str, str]) -> None:
+    assert app.send(body, headers)[0] == 401
+    assert not app.taken
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+).map(json.dumps)
+
+
+@FEW
+@given(st.binary(max_size=300) | ANY_JSON.map(str.encode), HEADERS)
+def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
+    app: App, body: bytes, headers: dict[str, str]
+) -> None:
+    given_headers = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": "d-2"} | headers
+    signed = given_headers | {"X-Hub-Signature-256": webhook_signature(SECRET, body)}
+    assert app.send(body, signed)[0] in {202, 400}
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_payload_or_none(body: bytes) -> None:
+    found = parse_payload(body)
+    assert found is None or isinstance(found, dict)
+
+
+def health(app: App) -> tuple[int, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_a_database_in_trouble_is_answered_503_and_logged_without_a_traceback(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert health(app) == (200, {"status": "ok"})
+    app.trouble = DatabaseError("the database x can't be used: database or disk is full")
+    try:
+        status, _ = app.deliver(b'{"a": 1}')
+        assert status == 503
+        assert health(app) == (503, {"status": "the database can't be used"})
+    finally:
+        app.trouble = None
+    told = [record for record in caplog.records if "disk is full" in record.getMessage()]
+    assert len(told) == 2
+    assert not any(record.exc_info for record in caplog.records)
+    assert app.deliver(b'{"a": 1}')[0] == 202
