@@ -7,10 +7,11 @@ WORKERS ?= 4
 # Not quiet: pip works for minutes, and says which package it downloads and builds.
 PIP_OPTIONS := --disable-pip-version-check
 
-.PHONY: help demo test test-deep lint format docs clean
+.PHONY: help demo check test test-deep lint format docs clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
+	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  run the tests that measure time, on a quiet machine"
 	@echo "make lint    ruff, mypy, import rules"
@@ -37,6 +38,9 @@ test: $(VENV)/.installed-test
 
 test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
+
+check: lint
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not real_part and not deep" --ignore tests/codebase/test_shape.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

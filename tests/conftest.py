@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,21 @@ pytest_plugins = [
     for path in sorted(PARTS.glob("*.py"))
     if "@pytest.fixture" in path.read_text()
 ]
+
+
+PART_FIXTURES = {
+    name
+    for path in PARTS.glob("*.py")
+    for name in re.findall(r"@pytest\.fixture[^\n]*\n(?:@[^\n]*\n)*def (\w+)", path.read_text())
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that uses a fixture of a real part, is marked so:
+    `make check` leaves it out."""
+    for item in items:
+        if PART_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("real_part")
 
 
 @pytest.hookimpl(hookwrapper=True)
