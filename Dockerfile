@@ -22,6 +22,7 @@ COPY README.md LICENSE ./
 COPY prompts prompts
 COPY resolver resolver
 RUN python3 -m pip --python /opt/venv/bin/python install -q --no-deps . \
+ && cd / \
  && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.config import ModelConfig; from resolver.llm.preload import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
  && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver
 

@@ -25,7 +25,7 @@ from resolver.git.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tre
 
 logger = logging.getLogger("resolver.code_index")
 
-_START = "from resolver.code_index.worker import main; main()"
+_START = "from resolver.code_index.worker import run_worker; run_worker()"
 _KEPT = ("LD_LIBRARY_PATH",)
 """Variables that a Python outside of the system's folders may need to start; none is a secret."""
 

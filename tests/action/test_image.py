@@ -14,9 +14,9 @@ MOST_BYTES = 500_000_000
 
 TOOLBOX = """
 import os
-from resolver.runs.common import host_of
+from resolver.runs.common import open_host
 from resolver.runtime.toolbox import Toolbox
-cache = host_of(os.environ).cache
+cache = open_host(os.environ).cache
 before = {path.name for path in cache.iterdir()}
 print(before == {Toolbox(cache).archive().name})
 """

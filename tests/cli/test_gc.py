@@ -23,8 +23,8 @@ from resolver.runtime.engine import RUN_LABEL
 RESOLVER = str(Path(sys.executable).with_name("resolver"))
 HOLD = """
 import sys
-from resolver.config.temporary_directory import scratch_folder
-with scratch_folder() as folder:
+from resolver.config.temporary_directory import temporary_directory
+with temporary_directory() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """

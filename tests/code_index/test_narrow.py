@@ -7,9 +7,9 @@ import pytest
 
 TRY = """
 import os, socket, sys
-from resolver.code_index.confinement import bound, narrow
-bound(500_000_000, 60)
-assert narrow()
+from resolver.code_index.confinement import confine_process, limit_resources
+limit_resources(500_000_000, 60)
+assert confine_process()
 try:
     {attempt}
 except (OSError, MemoryError) as error:

@@ -202,7 +202,7 @@ def test_a_broken_log_is_not_opened_for_writing_and_left_alone(tmp_path: Path) -
 SCRIPT = """
 import resource, signal, sys
 from pathlib import Path
-from resolver.errors import LogError, Stopped
+from resolver.errors import LogError, RunStopped
 from resolver.events.actions import Think
 from resolver.events.store import JsonlStore
 from resolver.events.stream import EventStream
@@ -237,7 +237,7 @@ SIGNALLED = (
     SCRIPT
     + """
 def stop(*_):
-    raise Stopped("a signal")
+    raise RunStopped("a signal")
 signal.signal(signal.SIGALRM, stop)
 stream = EventStream(JsonlStore(path))
 told = []
@@ -247,7 +247,7 @@ for _ in range(400):
         signal.setitimer(signal.ITIMER_REAL, 0.0007)
         for _ in range(50):
             stream.add(Think(content="x" * 500))
-    except Stopped:
+    except RunStopped:
         pass
 signal.setitimer(signal.ITIMER_REAL, 0)
 last = stream.add(Think(content="the last"))
