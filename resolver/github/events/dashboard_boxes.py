@@ -81,11 +81,11 @@ def newly_ticked(before: str, after: str) -> list[DashboardBox]:
 
 
 def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger | IgnoredEvent:
-    """Return the trigger for an `issues` event with the action `edited`, or the reason why there is
-    none.
+    """Return the trigger for an edited issue, or the reason why there is none.
 
-    Authorization follows as for any trigger; `has_box` checks that the box is one of Resolver's
-    own. Raises pydantic's ValidationError if the payload does not have the documented form.
+    The event is `issues` with the action `edited`. Authorization follows as for any trigger;
+    `has_box` checks that the box is one of Resolver's own. Raises pydantic's ValidationError if the
+    payload does not have the documented form.
     """
     event = _Edited.model_validate(payload)
     before = event.changes.body.text if event.changes.body else ""

@@ -109,8 +109,7 @@ def command_of(
     allowed_users: Collection[str] = (),
     denied_users: Collection[str] = (),
 ) -> Instruction | None:
-    """Return the instruction in a comment read from a conversation, or None when it is not for
-    Resolver.
+    """Return the instruction in a comment of a conversation, or None when it is not for Resolver.
 
     Args:
         body: The comment's text.

@@ -21,12 +21,11 @@ _ANSWERED = frozenset({Command.FIX, Command.QUESTION})
 def requested_threads(
     trigger: Trigger, pull: PullRequestContext, mention: str
 ) -> tuple[AskedThread, ...]:
-    """Return the review threads that the trigger's review asks about, labelled T1, T2, ..., oldest
-    first.
+    """Return the review threads that the trigger's review asks about, oldest first.
 
-    If the body of the review mentions Resolver, it asks about all threads it comments in; otherwise
-    each comment with a mention asks for itself. Only what the requester wrote in that review
-    counts.
+    They are labelled T1, T2, and so on. If the body of the review mentions Resolver, it asks about
+    all threads it comments in; otherwise each comment with a mention asks for itself. Only what the
+    requester wrote in that review counts.
     """
     if trigger.command not in _ANSWERED:
         return ()
