@@ -16,7 +16,9 @@ class NewEntry(FrozenModel):
     mode: str = Field(
         description="Git's mode, six digits; for a deleted path, the mode that it had."
     )
-    id: str | None = Field(default=None, description="Id of the blob; None for a deleted path.")
+    id: str | None = Field(
+        default=None, description="Id of the git object at the path; None for a deleted path."
+    )
 
 
 class MadeCommit(FrozenModel):
