@@ -60,8 +60,10 @@ class ResolverError(Exception):
         self.next_step = next_step
         self.cause = cause
         self.is_silent = False
-        """True when no comment reports the error: it was already reported today, or the settings
-        say so."""
+        """True when no comment reports the error.
+
+        It was already reported today, or the settings say that refusals are silent.
+        """
 
 
 class UsageError(ResolverError):
@@ -170,7 +172,7 @@ class ModelAuthError(ModelError):
 
 
 class ContextWindowExceeded(ModelError):
-    """The conversation does not fit into the model's context window."""
+    """The messages don't fit into the model's context window; they have to be condensed."""
 
 
 class ReplayExhausted(ModelError):

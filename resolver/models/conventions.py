@@ -27,8 +27,10 @@ _FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
 class Conventions(FrozenModel):
-    """A repository's conventions, read from the default branch, where only people with write access
-    write."""
+    """A repository's conventions.
+
+    They are read from the default branch, where only people with write access write.
+    """
 
     template: str = Field(
         default="", description="The pull request template; empty when there is none."
@@ -40,8 +42,7 @@ class Conventions(FrozenModel):
 
 
 class PullRequestPreferences(FrozenModel):
-    """Who is asked to review a pull request, which labels it gets, and whether the requester is
-    assigned."""
+    """Who is asked to review a pull request, its labels, and whether the requester is assigned."""
 
     reviewers: tuple[Reviewer, ...] = ()
     labels: tuple[str, ...] = ()

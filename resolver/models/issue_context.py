@@ -33,8 +33,7 @@ class Form(LoggedModel):
 
 
 class Reference(LoggedModel):
-    """Another issue or pull request of the same repository, as it was at the time of the
-    request."""
+    """Another issue or pull request of the same repository, as of the request."""
 
     number: int = Field(description="Number of the issue or pull request.")
     is_pull_request: bool = Field(default=False, description="True when it is a pull request.")

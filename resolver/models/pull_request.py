@@ -82,8 +82,11 @@ class AskedThread(LoggedModel):
 
     @property
     def line(self) -> int | None:
-        """The last line that it is about: in the pinned head commit, or as of its start if the code
-        has changed."""
+        """The last line that it is about.
+
+        It is a line of the pinned head commit, or of the commit at the thread's start if the code
+        has changed.
+        """
         return self.thread.original_line if self.is_then else self.thread.line
 
     @property
@@ -361,8 +364,7 @@ class PublishedReview(FrozenModel):
 
 
 def describe_review(review: Review, url: str = "") -> PublishedReview:
-    """Return what is reported about a review that was published at `url`, or not published
-    at all."""
+    """Return the numbers of a review that was published at `url`, or not published at all."""
     return PublishedReview(
         commit=review.commit,
         url=url,

@@ -387,8 +387,10 @@ Kept = Literal["ours", "theirs", "deleted", "merged"]
 
 
 class SettledConflict(FrozenModel):
-    """How a merge conflict was resolved. `untouched` is True when the agent left the file as git
-    wrote it."""
+    """How a merge conflict was resolved.
+
+    `untouched` is True when the agent left the file as git wrote it.
+    """
 
     path: str
     kept: Kept
@@ -396,8 +398,10 @@ class SettledConflict(FrozenModel):
 
 
 class PullRequest(FrozenModel):
-    """A pull request. `number` and `url` are None when it exists only as text, as for a local
-    checkout."""
+    """A pull request, or only its text when there is none on GitHub.
+
+    In the latter case, as for a local checkout, `number` and `url` are None.
+    """
 
     title: str
     body: str

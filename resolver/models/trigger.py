@@ -153,8 +153,10 @@ class Trigger(LoggedModel):
 
     @property
     def subject(self) -> int | None:
-        """Number of the issue that is worked on. `number` is where the request was made and is
-        answered."""
+        """Number of the issue that is worked on.
+
+        `number` is where the request was made and is answered.
+        """
         return self.issue or self.number
 
     def came_after(self, other: "Trigger") -> bool:

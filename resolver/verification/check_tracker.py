@@ -30,8 +30,10 @@ _KEYS = frozenset({"C-c", "C-d", "C-z"})
 _PROSE = re.compile(
     r"(?!.*(?:requirements|constraints|CMakeLists)[^/]*$).*\.(?:md|rst|txt|adoc)", re.I
 )
-"""Matches text files, whose edits don't make a check stale. Files such as requirements.txt and
-CMakeLists.txt have a text file's suffix but affect the program."""
+"""Matches text files, whose edits don't make a check stale.
+
+Files such as requirements.txt and CMakeLists.txt have a text file's suffix but affect the program.
+"""
 
 _MOST_PATH = 1_000
 """Number of characters at the end of a path that are matched."""
@@ -80,8 +82,7 @@ class CheckTracker:
         self._course = CheckHistory()
 
     def take(self, event: Event) -> CheckHistory:
-        """Return the check history including `event`. It is the same object if the event adds
-        nothing."""
+        """Return the check history including `event`; the same object if the event adds nothing."""
         self._take(event, (), event.id)
         return self._course
 
@@ -180,8 +181,8 @@ class CheckTracker:
             self._ended(self._running, result, number)
 
     def _ended(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
-        """Process a result of a command line without edits: its end, or its output while it still
-        runs."""
+        """Process a result of a command line without edits: its end, or output while it
+        still runs."""
         output = (begun.output + result.content)[-TAIL:]
         running = result.exit_code is None
         self._running = _Running(begun.command, output) if running else None
@@ -213,8 +214,10 @@ class CheckTracker:
     def _check(
         self, command: str, exit_code: int | None, output: str, number: int
     ) -> ObservedCheck:
-        """Return the check with its verdict. The exit code is included only if it is the check's
-        own."""
+        """Return the check with its verdict.
+
+        The exit code is included only if it is the check's own.
+        """
         verdict = verdict_of(command, exit_code, output)
         own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
         return ObservedCheck(
@@ -226,8 +229,10 @@ class CheckTracker:
         )
 
     def _keep(self, key: tuple[str, ...], check: ObservedCheck) -> None:
-        """Store the newest run of a check. A passing run of several checks replaces the runs of
-        each of them."""
+        """Store the newest run of a check.
+
+        A passing run of several checks replaces the runs of each of them.
+        """
         if check.passed:
             for other in [each for each in self._checks if set(each) <= set(key)]:
                 del self._checks[other]

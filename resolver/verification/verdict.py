@@ -10,12 +10,11 @@ from resolver.security.shell.checks import read_checks
 from resolver.security.shell.testers import is_test_command
 
 TAIL = 4_000
-"""Number of characters at the end of an output that are read. Test runners print their summary
-there."""
+"""Number of characters at the end of an output that are read: test runners summarize there."""
 
 _NOT_THE_CHECK_S = frozenset({124, 126, 127, 130, 137, 143})
-"""Exit codes of a program that did not start or was interrupted, as set by a shell and by
-`timeout`."""
+"""Exit codes, set by a shell or by `timeout`, of a program that did not start or was
+interrupted."""
 
 _MISSING = re.compile(
     r"^(?:.*: )?(?:\S+: )?command not found$|^\S*sh: (?:line \d+: )?cd: "
@@ -32,7 +31,7 @@ _MISSING = re.compile(
     r"|^ERROR: not found: |^KeyboardInterrupt$|! KeyboardInterrupt !",
     re.MULTILINE,
 )
-"""Matches messages about a missing program, script, project file or test, and about wrong usage."""
+"""Matches messages about a missing program, script or test, wrong usage, or an interrupt."""
 
 _EMPTY = re.compile(
     r"\bno tests ran\b|^Ran 0 tests|\bno test files\b|\bno tests to run\b|^No tests found"

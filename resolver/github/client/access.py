@@ -36,8 +36,7 @@ _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-
 
 _MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
 RATE_LIMITED = frozenset({403, 429})
-"""Status codes with which GitHub refuses a request for its rate limit. 403 can have other
-reasons."""
+"""Status codes with which GitHub enforces its rate limit. 403 can have other reasons."""
 
 TROUBLE = frozenset({500, 502, 503, 504})
 """Status codes of a failure on GitHub's side."""
@@ -101,12 +100,15 @@ class BoundedRetry(GithubRetry):
         """
         wait = self._asked_to_wait(response) if response is not None else 0.0
         if response is not None and wait > (self.max_rate_limit_wait or 0):
+            # Returns the connection to the pool.
             response.drain_conn()
             raise github.RateLimitExceededException(
                 response.status, {"message": "rate limit"}, dict(response.headers)
             )
         again = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
         wait = max(wait, again.get_backoff_time())
+        # `sleep` asks the new object for its wait: the longer of GitHub's and of the exponential
+        # backoff.
         again.get_backoff_time = lambda: wait  # type: ignore[method-assign]
         if wait >= WORTH_TELLING:
             status = response.status if response is not None else "nothing"
@@ -203,8 +205,8 @@ class GitHubAccess:
 
     @property
     def bot_login(self) -> str:
-        """The login of Resolver's account; "" when it is neither set nor known to the token
-        source."""
+        """The login of Resolver's account; "" when neither the settings nor the token source say
+        it."""
         return self._bot_login or self.tokens.login()
 
     def retry(self, harmless: bool = False) -> BoundedRetry:
@@ -346,8 +348,7 @@ def check_repository(repository: str) -> str:
 
 
 def _wait_after(error: ResolverError) -> float | None:
-    """Return the minimum seconds to wait before a retry, or None when the answer would be
-    the same."""
+    """Return the minimum seconds to wait before a retry, or None if a retry is pointless."""
     if isinstance(error, RateLimited):
         return error.wait
     return 0.0 if isinstance(error, ServerTrouble) else None

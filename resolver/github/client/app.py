@@ -31,8 +31,10 @@ PERMISSIONS: Mapping[str, str] = {
     "statuses": "read",
     "members": "read",
 }
-"""The permissions that a run uses on a repository and on its organization's teams. docs/action.md
-says what each is used for."""
+"""The permissions that a run uses on a repository and on its organization's teams.
+
+docs/action.md says what each is used for.
+"""
 
 EVENTS = (
     "issue_comment",
@@ -61,8 +63,10 @@ _SIGNED_FOR = timedelta(minutes=9)
 _LEVELS = ("none", "read", "write", "admin")
 
 Note = Callable[[str, datetime], None]
-"""Callback that receives a new secret and its expiry before the secret is used, so that it can be
-redacted."""
+"""Callback that receives a new secret and its expiry before the secret is used.
+
+It is how the secret becomes known to redaction.
+"""
 
 
 class AppPage(BaseModel):
@@ -157,8 +161,10 @@ class AppKey:
         self._signed, self._ends = "", now()
 
     def token(self) -> str:
-        """Return a signed JSON web token; a new one when less than a third of its validity
-        is left."""
+        """Return a signed JSON web token.
+
+        A new one is signed when less than a third of the last one's validity is left.
+        """
         with self._lock:
             now = self._now()
             if now > self._ends - _SIGNED_FOR / 3:
@@ -217,6 +223,8 @@ class AppAccess:
                 ) from None
             raise
         owner = repository.partition("/")[0]
+        # GitHub redirects the old name of a repository that moved to another owner. That owner's
+        # installation was not set up for the name in question.
         if found.account.login.casefold() != owner.casefold():
             raise ForgeError(
                 f"the installation for {repository} belongs to {found.account.login!r}",
@@ -236,6 +244,8 @@ class AppAccess:
         ForgeError.
         """
         found = self.installation(repository)
+        # GitHub refuses the request if one of the permissions was not granted to the installation:
+        # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         asked = {
             name: min(level, granted, key=_LEVELS.index)
             for name, level in wanted.items()
@@ -287,6 +297,7 @@ class InstallationTokens:
         older = self._good_for(_LAST)
         if older and not self._is_due():
             return older
+        # Only a thread without any valid token waits for the one that creates a new token.
         if not self._minting.acquire(blocking=not older):
             return older  # another thread is creating a new one
         try:

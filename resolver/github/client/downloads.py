@@ -23,8 +23,10 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class DownloadRefusal(Exception):
-    """The file was not fetched. The text says why, for a person, and quotes nothing of the
-    answer."""
+    """The file was not fetched.
+
+    The text says why, for a person, and quotes nothing of the answer.
+    """
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def download(
                 if answer.status_code not in _REDIRECTS:
                     return _body(answer, want, deadline, clock)
                 target = urljoin(url, answer.headers.get("Location", ""))
+            # Cookies of one host are not sent to the next.
             session.cookies.clear()
             if not allows(target):
                 raise DownloadRefusal("it leads to a host that nothing is fetched from")

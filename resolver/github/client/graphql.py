@@ -83,8 +83,10 @@ def query_graphql(
 
 
 def _wait(answer: requests.Response, least: float) -> float:
-    """Return the seconds until GitHub accepts the query again by its headers, and at least
-    `least`."""
+    """Return the seconds until GitHub accepts the query again.
+
+    They are taken from the answer's headers, and are `least` or more.
+    """
     given = answer.headers.get("Retry-After", "")
     if given.isdigit():
         return max(least, float(given))

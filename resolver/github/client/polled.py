@@ -19,8 +19,7 @@ MOST_REMEMBERED = 50
 
 @dataclass(frozen=True)
 class PolledAnswer:
-    """An answer. `data` is the parsed JSON; `changed` is False when it equals the previous
-    answer."""
+    """An answer as parsed JSON. `changed` is False when it equals the previous answer."""
 
     data: Any
     changed: bool

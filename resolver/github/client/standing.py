@@ -23,8 +23,10 @@ _NOWHERE = "0" * 40
 
 
 class RepositoryAccess:
-    """Answers questions about one repository. All methods raise ForgeError if GitHub can't be
-    asked."""
+    """Answers questions about one repository.
+
+    All methods raise ForgeError if GitHub can't be asked.
+    """
 
     def __init__(self, access: GitHubAccess, repository: str) -> None:
         self._access = access
@@ -33,8 +35,7 @@ class RepositoryAccess:
         self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
     def _asked(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Return the headers and the body of the repository's page in the API, which is
-        read once."""
+        """Return the headers and the body of the repository in the API. It is requested once."""
         if self._page is None:
             with self._access.asking(f"read {self._name}", "metadata: read"):
                 requester = self._repository.requester
@@ -79,6 +80,8 @@ class RepositoryAccess:
                 path = f"/repos/{self._name}/{what}"
                 requester.requestJsonAndCheck(method, path, input=dict(body))
             except GithubException as error:
+                # 404 also stands for a missing permission; 409 and 422 refuse the content of the
+                # request.
                 if error.status in {404, 409, 422}:
                     return error.status != 404
                 if error.status == 403 and "not accessible by" in str(error.data):

@@ -11,13 +11,17 @@ class TokenSource(Protocol):
     """Returns the current token. Implementations are thread-safe."""
 
     def token(self) -> str:
-        """Return a token that is valid for some minutes at least. Raises ForgeError if there is
-        none."""
+        """Return a token that is valid for some minutes at least.
+
+        Raises ForgeError if there is none.
+        """
         ...
 
     def login(self) -> str:
-        """Return the login that the token writes as; "" when GitHub has to be asked with
-        the token."""
+        """Return the login that the token writes as.
+
+        It is "" when GitHub has to be asked with the token.
+        """
         ...
 
     def hidden_in(self, text: str) -> str:

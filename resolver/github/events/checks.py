@@ -31,8 +31,10 @@ FAILED_STATES = frozenset({"failure", "error"})
 """The same for commit statuses."""
 
 OF_CHANGES = frozenset({"push", "pull_request", "merge_group"})
-"""Events whose workflows check changes. Workflows started by other events fail for other reasons;
-Resolver's own workflow is one of those."""
+"""Events whose workflows check changes.
+
+Workflows started by other events fail for other reasons; Resolver's own workflow is one of those.
+"""
 
 ACTIONS = "github-actions"
 """Slug of the GitHub App that reports GitHub Actions workflows."""

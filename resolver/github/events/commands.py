@@ -12,8 +12,10 @@ from resolver.models.approval import named_number
 from resolver.models.run import Command, Extension, FrozenModel
 
 MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
-"""The largest extension that one comment can request. The operator's limits are far lower; this
-bound only keeps absurd numbers out of the arithmetic."""
+"""The largest extension that one comment can request.
+
+The operator's limits are far lower; this one only keeps absurd numbers out of the arithmetic.
+"""
 
 _AMOUNTS = 8
 """Maximum number of amounts read from one comment."""
@@ -52,8 +54,10 @@ _SLASHED = {
     "publish": Command.PUBLISH,
 }
 COMMAND_NAMES = tuple(_SLASHED)
-"""Slash commands that exist in every repository. No agent or skill of a repository can have one of
-these names."""
+"""Slash commands that exist in every repository.
+
+No agent or skill of a repository can have one of these names.
+"""
 
 _SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
 _HELP = re.compile(
@@ -230,8 +234,7 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
 
 
 def asks_for_nothing(text: str) -> bool:
-    """Return True if the text after a mention only thanks or praises, so that no answer is
-    expected."""
+    """Return True if the text after a mention only thanks or praises and expects no answer."""
     return _THANKS.fullmatch(text) is not None
 
 
@@ -277,8 +280,10 @@ def _steering(text: str) -> Instruction:
 
 
 def _is_a_yes(rest: str) -> bool:
-    """Return True if the text after `approve`, and after the number of an action, does not restrict
-    or retract the approval."""
+    """Return True if the text after `approve` does not restrict or retract the approval.
+
+    The number of an action may stand between the two.
+    """
     _, rest = named_number(rest)
     return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
 
@@ -298,8 +303,7 @@ def _review(text: str) -> Instruction | None:
 
 
 def _question(text: str) -> str:
-    """Return the text of a question about the code, or "" when the text is, or may be, anything
-    else."""
+    """Return the text of a question about the code, or "" when the text may be anything else."""
     asked = _ASKED.match(text)
     if asked:
         return text[asked.end() :].strip()
@@ -356,14 +360,15 @@ def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, 
 
 
 def _ends_well(text: str, end: int) -> bool:
-    """Return True if an amount ends at `end`, or is followed by another one, and is not part of a
-    longer phrase."""
+    """Return True if an amount ends at `end` or is followed by another one.
+
+    Otherwise it is part of a longer phrase.
+    """
     return bool(_BOUNDARY.match(text, end)) or re.match(r"[ ]{0,3}\+", text[end:]) is not None
 
 
 def _granted(found: "re.Match[str]") -> Extension | None:
-    """Return the extension that one matched amount stands for, or None when the amount is not
-    valid."""
+    """Return the extension that one matched amount stands for, or None if it is invalid."""
     word = found["number"].lower()
     number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))
     unit = (found["unit"] or "").lower()

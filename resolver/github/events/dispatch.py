@@ -35,8 +35,7 @@ ASKED_BY_DISPATCH = frozenset(
         Command.PUBLISH,
     }
 )
-"""Commands that a dispatch can give. The others control a run at work, which looks for them in
-comments."""
+"""Commands that a dispatch can give: those that need no comment for a run at work to find."""
 
 OF_SWEEP = frozenset({"sweep_issues", "sweep_total"})
 """Inputs that a workflow passes on to a sweep, spelled like the settings."""
@@ -190,8 +189,10 @@ def _text(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Format a stranger's value for a message. Lists and objects can be nested to any depth, so
-    only their type is named."""
+    """Format a stranger's value for a message.
+
+    Lists and objects can be nested to any depth, so only their type is named.
+    """
     if isinstance(value, list | Mapping):
         return "a list" if isinstance(value, list) else "an object"
     return repr(shorten_text(value, 40) if isinstance(value, str) else value)

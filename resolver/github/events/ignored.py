@@ -18,8 +18,7 @@ class IgnoredEvent:
 
 @dataclass(frozen=True)
 class MalformedEvent(IgnoredEvent):
-    """An event that asks for something that can't be understood, which is a mistake of its
-    sender."""
+    """An event that asks for something that can't be understood: its sender made a mistake."""
 
 
 def not_a_person(

@@ -27,8 +27,10 @@ from resolver.github.events.snapshot import snapshot_of
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 OPENING = timedelta(seconds=10)
-"""What the author does to an issue within this time counts as part of opening it: GitHub sends a
-separate event for each label and assignee that the issue is opened with."""
+"""Time within which the author's actions count as part of opening the issue.
+
+GitHub sends a separate event for each label and assignee that an issue is opened with.
+"""
 
 _STARTS = {
     "issues": ("opened", "labeled", "assigned"),
@@ -96,8 +98,10 @@ def from_issue(
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:
-    """Return the trigger key of a labelling. `issue` is the issue's id, not its number; `at` is in
-    UTC."""
+    """Return the trigger key of a labelling.
+
+    `issue` is the issue's id, not its number; `at` is in UTC.
+    """
     return f"labeled:{issue}:{label}:{at.isoformat()}"
 
 
@@ -123,8 +127,10 @@ def _said(done: _Done, listening: ListeningPolicy) -> str | None:
 
 
 def _asked(words: str | None, done: _Done) -> Instruction:
-    """Parse the text after the mention. A command for an existing run is taken as work, since no
-    run exists yet."""
+    """Parse the text after the mention.
+
+    A command for an existing run is taken as work, since no run exists yet.
+    """
     if words is None:
         return FIX
     asked = read_instruction(words, pull_request=done.is_pull)

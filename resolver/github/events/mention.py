@@ -129,8 +129,7 @@ class _Apart:
 
 
 def _prose(children: list[Token], apart: _Apart) -> str:
-    """Return the text of a block, with a placeholder for everything that is not the writer's own
-    prose."""
+    """Return the text of a block, with a placeholder for what is not the writer's own prose."""
     parts: list[str] = []
     links = 0
     for child in children:

@@ -24,8 +24,10 @@ Moment = Annotated[datetime, AfterValidator(_utc)]
 
 
 class Payload(BaseModel):
-    """Base of the payload models. Other fields are ignored, since GitHub adds new ones at
-    any time."""
+    """Base class of the payload models.
+
+    Other fields are ignored, since GitHub adds new ones at any time.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -154,8 +156,10 @@ class IssueCommentEvent(Event):
 
 
 class IssuesEvent(Event):
-    """An `issues` event. `label` is the label that was added, `assignee` the account that was
-    assigned."""
+    """An `issues` event.
+
+    `label` is the label that was added, `assignee` the account that was assigned.
+    """
 
     issue: Issue
     label: Label | None = None

@@ -18,8 +18,10 @@ class PermissionReader(Protocol):
     """The part of a GitHub client that answers questions about permissions."""
 
     def permission(self, login: str) -> str:
-        """Return the permission of `login`: "admin", "maintain", "write", "triage", "read" or
-        "none"."""
+        """Return the permission of an account on the repository.
+
+        It is "admin", "maintain", "write", "triage", "read" or "none".
+        """
         ...
 
     def is_member(self, team: str, login: str) -> bool:

@@ -17,8 +17,8 @@ LEAST = 0.01
 
 @dataclass(frozen=True)
 class QuotaBound:
-    """What one conversation, user or repository may use in a day: runs, and US dollars. 0 means no
-    limit."""
+    """The daily quota of one conversation, user or repository: runs, and US dollars. 0:
+    no limit."""
 
     runs: int = 0
     cost: float = 0.0
@@ -136,8 +136,10 @@ def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> Q
 
 
 def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
-    """Count the runs that bots started in the conversation since a person last commented or started
-    one."""
+    """Count the runs that bots started in the conversation since a person last took part in it.
+
+    A person takes part with a comment or by starting a run.
+    """
     runs = [run for run in ledger.runs if run.thread == asked.thread and run.key != asked.key]
     count = 0
     for run in reversed(runs):
@@ -150,8 +152,7 @@ def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
 def _today(
     ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
 ) -> QuotaExceeded | float:
-    """Return the US dollars that are left today, or the refusal of the first quota that is
-    reached."""
+    """Return the US dollars left today, or the refusal of the first quota that is reached."""
     today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_at_work(now)]
     whose: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
         ("thread", "this thread", ceilings.thread, lambda run: run.thread == asked.thread),

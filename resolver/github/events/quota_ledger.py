@@ -57,8 +57,10 @@ RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
 class _Line(BaseModel):
-    """One line of the ledger. Fields that a newer version added are ignored, and lost when the line
-    is written again."""
+    """One line of the ledger.
+
+    Fields that a newer version added are ignored, and lost when the line is written again.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -106,19 +108,21 @@ class LedgerRun(_Line):
     stop_by: Login = ""
 
     def is_at_work(self, now: datetime) -> bool:
-        """Return True if the run may still be at work. A run that never recorded its end counts as
-        at work until its reservation expires."""
+        """Return True if the run may still be at work.
+
+        A run that never recorded its end counts as at work until its reservation expires.
+        """
         return not self.ending and now < self.until
 
     def counts(self, now: datetime) -> float:
-        """Return the US dollars that count against a quota: the cost, plus the reservation while at
-        work."""
+        """Return the US dollars that count against a quota: the cost, plus any active
+        reservation."""
         return self.cost + (self.reserved if self.is_at_work(now) else 0.0)
 
 
 class LedgerRefusal(_Line):
-    """A request that was refused by a quota and whose conversation was told so: one per
-    conversation and day."""
+    """A request that a quota refused and whose conversation was told so: one per day and
+    conversation."""
 
     kind: Literal["refusal"] = "refusal"
     key: Key
@@ -154,8 +158,10 @@ class LedgerSums:
 
 
 class LedgerPlace(_Line):
-    """The issue that holds the dashboard. `number` is 0 while the run `claimed_by` creates the
-    issue; the claim expires at `until`."""
+    """The issue that holds the dashboard.
+
+    `number` is 0 while the run `claimed_by` creates the issue; the claim expires at `until`.
+    """
 
     kind: Literal["dashboard"] = "dashboard"
     number: Number = 0
@@ -214,8 +220,10 @@ class QuotaLedger:
 
 @dataclass(frozen=True)
 class KeptLedger:
-    """The ledger as stored in the repository. `tip` is the id of the object that its ref points to,
-    or "" when the ref does not exist."""
+    """The ledger as stored in the repository.
+
+    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    """
 
     ledger: QuotaLedger
     tip: str = ""
@@ -227,8 +235,7 @@ def day_of(moment: datetime) -> str:
 
 
 def normalize_login(login: str) -> str:
-    """Return a login as it is written in the ledger: lower case, with only characters that a login
-    can have."""
+    """Return a login in lower case, with only characters that a login can have."""
     plain = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
     return plain if re.fullmatch(_LOGIN, plain) else re.sub(r"[^a-z0-9]", "", plain)
 

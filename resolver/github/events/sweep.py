@@ -14,8 +14,10 @@ from resolver.github.events.payloads import User
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 LATE = timedelta(seconds=1)
-"""How much later the time in the webhook's payload (the issue's `updated_at`) may be than the time
-in the issue's list of events."""
+"""How much later the webhook's time of a labelling may be than the time in the issue's events.
+
+The webhook's time is the issue's `updated_at`.
+"""
 
 
 def labelled_trigger(
