@@ -24,6 +24,7 @@ class KnownFailure:
 
 
 def _known(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
+    """Return a known failure whose pattern ignores case."""
     return KnownFailure(cause, re.compile(pattern, re.IGNORECASE), next_step)
 
 

@@ -84,8 +84,8 @@ class AskedThread(LoggedModel):
     def line(self) -> int | None:
         """The last line that it is about.
 
-        It is a line of the pinned head commit, or of the commit at the thread's start if the code
-        has changed.
+        It is a line of the pinned head commit or, if the code has changed, of the file as it was
+        when the thread was started.
         """
         return self.thread.original_line if self.is_then else self.thread.line
 

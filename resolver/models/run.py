@@ -126,8 +126,8 @@ class PlanItem(LoggedModel):
 class CodePlace(LoggedModel):
     """Lines of code that an agent points at.
 
-    An agent that locates code creates it. The agent that delegated the work reads it, as does the
-    answer to the user.
+    Created by an agent that locates code; used by the agent that delegated the work to it, and in
+    the answer to the user.
     """
 
     path: str = Field(description="Path from the repository's root.")

@@ -33,7 +33,7 @@ class Actor(LoggedModel):
         default=None, description="GitHub's id of the account; None when it is not known."
     )
     is_bot: bool = Field(
-        default=False, description="True when no person stands behind the account."
+        default=False, description="True for the account of a bot or of a GitHub App."
     )
 
 

@@ -129,7 +129,10 @@ class BoundedRetry(GithubRetry):
 
 
 class HarmlessRetry(BoundedRetry):
-    """Retries for requests without side effects, such as a query: a POST is repeated as well."""
+    """Retries for requests that may safely be performed twice: a POST is repeated as well.
+
+    Examples are a query and the creation of a token.
+    """
 
     repeated = _MAY_BE_REPEATED | {"POST"}
 
@@ -154,7 +157,9 @@ class _Shown(github.Auth.Auth):
 
 
 class GitHubAccess:
-    """The address of GitHub and the account that Resolver uses there. Immutable.
+    """The address of GitHub and the account that Resolver uses there.
+
+    It is not modified after it was created.
 
     Args:
         token: A fixed token, or a source of the current one.
@@ -162,13 +167,12 @@ class GitHubAccess:
         server_url: Address of the web pages and of git over HTTP.
         graphql_url: Address of the GraphQL API.
         bot_login: Login of Resolver's account; the token source is asked when it is empty.
-        timeout: Seconds that one request may take.
+        timeout: Seconds to wait for an answer.
         attempts: How often a failed request is repeated.
         longest_wait: Maximum number of seconds to wait before a request is repeated.
         backoff: Factor in seconds of the exponentially growing wait between attempts.
         pause_between_writes: Minimum number of seconds between two writes.
-        harmless: True if no request made with this access has side effects, so that all may be
-            repeated.
+        harmless: True if every request made with this access may safely be performed twice.
         retries: How long `persistently` repeats an operation.
     """
 
@@ -205,12 +209,14 @@ class GitHubAccess:
 
     @property
     def bot_login(self) -> str:
-        """The login of Resolver's account; "" when neither the settings nor the token source say
-        it."""
+        """The login of Resolver's account; "" when neither settings nor token source know it."""
         return self._bot_login or self.tokens.login()
 
     def retry(self, harmless: bool = False) -> BoundedRetry:
-        """Return the retry policy of a request. Set `harmless` if it has no side effects."""
+        """Return the retry policy of a request.
+
+        Set `harmless` if the request may safely be performed twice.
+        """
         made = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
             backoff_factor=self.backoff,
@@ -355,4 +361,5 @@ def _wait_after(error: ResolverError) -> float | None:
 
 
 def _tell_wait(error: ResolverError, wait: float) -> None:
+    """Log that a failed operation is repeated after `wait` seconds."""
     logger.warning("%s; trying again in %.0f seconds", error.what, wait)

@@ -176,6 +176,7 @@ class AppKey:
             return self._signed
 
     def login(self) -> str:
+        """Return "": the App writes nothing with its own key."""
         return ""
 
     def hidden_in(self, text: str) -> str:
@@ -294,6 +295,7 @@ class InstallationTokens:
         self._login = ""
 
     def token(self) -> str:
+        """Return a valid token, creating a new one when it is time. Raises ForgeError."""
         older = self._good_for(_LAST)
         if older and not self._is_due():
             return older

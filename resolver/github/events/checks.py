@@ -225,6 +225,7 @@ def from_check(
 
 
 def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger for a failed commit status on the newest commit of a branch."""
     if event.state not in FAILED_STATES:
         return IgnoredEvent(f"the commit status is {event.state}")
     if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
@@ -234,6 +235,8 @@ def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | Ig
         return IgnoredEvent("the commit is no branch's newest")
     default = event.repository.default_branch
     own = (name for name in heads if name.startswith(OWN_BRANCHES))
+    # A status names every branch with the commit: the default branch is preferred, then one of
+    # Resolver's.
     checked = CheckTarget(
         head_sha=event.sha,
         head_branch=default if default in heads else next(own, heads[0]),

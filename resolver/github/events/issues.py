@@ -106,6 +106,7 @@ def label_key(issue: int, label: str, at: datetime) -> str:
 
 
 def _read(name: str, payload: Mapping[str, Any]) -> _Done:
+    """Parse the payload of an `issues` or `pull_request` event."""
     if name == "issues":
         event = IssuesEvent.model_validate(payload)
         issue: Issue = event.issue

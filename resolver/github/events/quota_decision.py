@@ -46,7 +46,7 @@ class QuotaRequest:
         key: Digest of the trigger's key.
         thread: Number of the issue or pull request; 0 for none.
         user: Normalized login; "" for the owner of a terminal, who has no quota as a user.
-        bot: True when no person stands behind the request.
+        bot: True for a request by a bot or a GitHub App.
         wanted: US dollars that the run may cost.
         since: When a person last commented in the conversation, as far as known.
         exchanges: Number of Resolver's comments in the conversation after that moment.
@@ -81,7 +81,7 @@ class QuotaExceeded:
         what: What happened, for a person.
         next_step: What a person can do about it.
         until: When it may be asked again; None when a person has to act first.
-        first: False when the conversation was already told of a refusal today.
+        first: False when a refusal was already reported in the conversation today.
     """
 
     ceiling: Ceiling

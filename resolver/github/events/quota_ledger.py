@@ -115,14 +115,15 @@ class LedgerRun(_Line):
         return not self.ending and now < self.until
 
     def counts(self, now: datetime) -> float:
-        """Return the US dollars that count against a quota: the cost, plus any active
-        reservation."""
+        """Return the US dollars that count against a quota: the cost and any active reservation."""
         return self.cost + (self.reserved if self.is_at_work(now) else 0.0)
 
 
 class LedgerRefusal(_Line):
-    """A request that a quota refused and whose conversation was told so: one per day and
-    conversation."""
+    """A request that was refused by a quota, which was reported in its conversation.
+
+    Only the first refusal per conversation and day is stored.
+    """
 
     kind: Literal["refusal"] = "refusal"
     key: Key
