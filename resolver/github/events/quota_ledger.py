@@ -83,7 +83,7 @@ class LedgerRun(_Line):
         ending: How the run ended, as in its final comment; "" while it is at work.
         attempts: How often the run was started.
         opened: Number of the pull request that it opened; 0 for none.
-        job: Number of the GitHub Actions workflow run; 0 for none.
+        job: Id of the GitHub Actions workflow run (GITHUB_RUN_ID); 0 for none.
         stop_by: Login of the person who asked on the dashboard for the run to stop; "" for nobody.
     """
 
