@@ -1,54 +1,55 @@
-"""Every error a person can meet, in one tree.
+"""All errors that a person can meet, in one hierarchy with their exit codes.
 
     ResolverError                 1
     +-- UsageError                2   the command line or the settings are wrong
-    |   +-- FrontmatterError      2   the head of a skill's or an agent's file is wrong
-    +-- Refused                   5   permission or policy says no
+    |   +-- FrontmatterError      2   the YAML head of a skill's or an agent's file is wrong
+    +-- Refused                   5   a permission or a policy forbids it
     |   +-- NotAllowed            5   the person may not start work
-    |   +-- PolicyViolation       5   the change touches what it may not touch
-    |   +-- OverBudget            5   the money of the month or the day is used up
-    |   +-- CeilingReached        5   the runs or the money of a thread, a user or a day are used up
-    +-- LimitReached              4   iterations, money or time are used up
+    |   +-- PolicyViolation       5   the change touches something that must not be published
+    |   +-- OverBudget            5   the budget of the month or the day is used up
+    |   +-- QuotaReached          5   the quota of a conversation, a user or a repository is used up
+    +-- LimitReached              4   the run's iterations, budget or time are used up
     +-- WorkspaceError            1   git on the host failed
-    |   +-- BranchTaken           1   the branch exists with something else on it
-    |   +-- PushRefused           1   the server does not take what is pushed
-    +-- ForgeError                1   GitHub (or another forge) failed or said no
+    |   +-- BranchTaken           1   the branch exists with other content
+    |   +-- PushRefused           1   the server refuses the push
+    +-- ForgeError                1   GitHub can't be reached, or refused a request
     +-- SandboxError              1   the sandbox could not be started or was lost
     +-- ModelError                1   the model endpoint failed
     |   +-- ModelAuthError        1   the key is missing or not accepted
-    |   +-- ContextWindowExceeded 1   the conversation is too long: condense it
+    |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
     |   +-- ReplayExhausted       1   the recording has no further reply
     +-- LogError                  1   an event log can't be read or written
-    |   +-- LogTooNew             1   a newer Resolver wrote it in a way this one can't understand
-    |   +-- Unstorable            1   an event that no log can hold as it is
-    Stopped                       1   a person or a signal ended the run
+    |   +-- LogTooNew             1   a newer Resolver wrote it in an unknown format
+    |   +-- UnstorableEvent       1   an event can't be stored in a log
+    RunStopped                    1   a person or a signal ended the run
 
-The number is the exit code of the command line. Each error says what happened
-and what to do next; `resolver.cli.main` prints both, the forge comment shows both.
+The number is the exit code of the command line. Each error says what happened and what to do next;
+`resolver.cli.main` prints both, and a comment on GitHub shows both.
 """
 
 from typing import ClassVar, Literal
 
 Cause = Literal[
     "",
-    # of a forge, see resolver.models.known_failures
+    # Causes reported by GitHub; see resolver.models.known_failures.
     "archived", "disabled", "sso", "moved", "locked", "issues_off", "pull_requests_off",
     "workflow_files", "secret_scanning", "branch_protected", "large_files", "push_rule",
     "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",
-    # of a model's provider
+    # Causes reported by a model's provider.
     "provider_down", "model_key", "no_credit",
-    # of what the operator has set
+    # Mistakes in the operator's configuration.
     "set_up",
 ]  # fmt: skip
-"""What a person can do something about, where an error has one such cause."""
+"""The cause of an error, when it is one that a person can do something about; "" otherwise."""
 
 
 class ResolverError(Exception):
-    """Root of the tree.
+    """Base class of all errors.
 
-    what: one sentence that says what was wrong and where.
-    next_step: one sentence that says what the reader can do about it.
-    cause: the one of those that people know, where it is one.
+    Attributes:
+        what: What was wrong and where, in one sentence.
+        next_step: What the reader can do about it, in one sentence; "" for nothing.
+        cause: The known cause of the error, if it has one.
     """
 
     exit_code: ClassVar[int] = 1
@@ -59,8 +60,10 @@ class ResolverError(Exception):
         self.next_step = next_step
         self.cause = cause
         self.is_silent = False
-        """True when the conversation is not told of it: it was today already, or the operator wants
-        it so."""
+        """True when no comment reports the error.
+
+        It was already reported today, or the settings say that refusals are silent.
+        """
 
 
 class UsageError(ResolverError):
@@ -70,10 +73,14 @@ class UsageError(ResolverError):
 
 
 class FrontmatterError(UsageError):
-    """The YAML head of a Markdown file (a skill, an agent) can't be read or has a wrong field.
+    """The YAML head of a Markdown file (a skill or an agent) can't be read or has a wrong field.
 
-    path: the file, from the repository's root. line: from 1, in that file. what: without the two;
-    the message begins with them.
+    The message begins with the path and the line.
+
+    Args:
+        path: The file's path from the repository's root.
+        line: Line in that file, counted from 1.
+        what: What is wrong, without path and line.
     """
 
     def __init__(self, path: str, line: int, what: str) -> None:
@@ -83,19 +90,19 @@ class FrontmatterError(UsageError):
 
 
 class Refused(ResolverError):
-    """Somebody without the right asked, or a policy forbids the action."""
+    """The person has no permission, or a policy forbids the action."""
 
     exit_code = 5
 
 
 class NotAllowed(Refused):
-    """The person who asked may not start work; whether they are told is a setting."""
+    """The requester may not start work. A setting decides whether a comment tells them so."""
 
 
 class PolicyViolation(Refused):
-    """The change touches something that must not be published; the patch is kept.
+    """The change touches something that must not be published. The patch is kept.
 
-    settings_decide: whether other settings would let it through.
+    `settings_decide` is True when other settings would allow the change.
     """
 
     def __init__(self, what: str, next_step: str = "", *, settings_decide: bool = False) -> None:
@@ -104,18 +111,18 @@ class PolicyViolation(Refused):
 
 
 class OverBudget(Refused):
-    """What the runs of a month or a day may cost together is used up before this one began."""
+    """The budget of all runs of a month or a day was used up before this run began."""
 
 
 class QuotaReached(Refused):
-    """A thread, a person or a repository has had what it may have in a day, or bots go round."""
+    """A daily quota is used up, or bots kept answering each other.
+
+    The quotas are those of a conversation, a user and a repository.
+    """
 
 
 class LimitReached(ResolverError):
-    """A limit of the run was reached.
-
-    limit: "iterations", "budget" or "time".
-    """
+    """A limit of the run was reached: `limit` is "iterations", "budget" or "time"."""
 
     exit_code = 4
 
@@ -129,13 +136,15 @@ class WorkspaceError(ResolverError):
 
 
 class BranchTaken(WorkspaceError):
-    """A branch of that name exists and holds something else; the caller picks another name."""
+    """A branch of that name exists with other content. The caller chooses another name."""
 
 
 class PushRefused(WorkspaceError):
-    """The server does not take a push, and would not take it again.
+    """The server refuses a push, and would refuse it again.
 
-    why: the reason, as the end of a sentence. of_branch: another branch there may be let have it.
+    Attributes:
+        why: The reason, worded as the end of a sentence.
+        of_branch: True when only this branch refuses the push, so that another one may accept it.
     """
 
     def __init__(
@@ -147,7 +156,7 @@ class PushRefused(WorkspaceError):
 
 
 class ForgeError(ResolverError):
-    """The forge could not be reached, or refused a request."""
+    """GitHub could not be reached, or refused a request."""
 
 
 class SandboxError(ResolverError):
@@ -163,7 +172,7 @@ class ModelAuthError(ModelError):
 
 
 class ContextWindowExceeded(ModelError):
-    """The conversation does not fit into the model's context window."""
+    """The messages don't fit into the model's context window; they have to be condensed."""
 
 
 class ReplayExhausted(ModelError):
@@ -175,18 +184,18 @@ class LogError(ResolverError):
 
 
 class LogTooNew(LogError):
-    """The log has a version that this Resolver does not know."""
+    """The log has a version that this version of Resolver does not know."""
 
 
 class UnstorableEvent(LogError):
-    """An event is too large, or holds what JSON or UTF-8 can't carry."""
+    """An event is too large, or contains something that JSON or UTF-8 can't represent."""
 
 
 class RunStopped(BaseException):
     """A person or a signal ended the run.
 
-    Like KeyboardInterrupt no Exception: it comes in the middle of anything, and a library that
-    turns every Exception into one of its own, or tries again, must not take it for a failure.
+    Like KeyboardInterrupt, it is not an Exception: it can be raised anywhere, and a library that
+    converts every Exception into its own, or retries, must not take it for a failure.
     """
 
     exit_code: ClassVar[int] = 1

@@ -1,6 +1,4 @@
-"""The nouns of risk and confirmation: how risky an action is, what waits for a person, and what the
-person decided.
-"""
+"""Models of the risk of an action and of its approval by a person."""
 
 import re
 from datetime import datetime
@@ -13,7 +11,7 @@ from resolver.models.base import LoggedModel
 
 
 class RiskLevel(StrEnum):
-    """What an action of the agent may do beyond the work it is for."""
+    """How much harm an action of the agent can do beyond the work it is for."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -21,7 +19,7 @@ class RiskLevel(StrEnum):
 
 
 def tool_risk(text: str) -> tuple[str, RiskLevel]:
-    """Tool and level in `SERVER/TOOL=LEVEL`. Raises ValueError."""
+    """Return the tool and the level in `SERVER/TOOL=LEVEL` or `SERVER=LEVEL`. Raises ValueError."""
     name, _, level = text.partition("=")
     if not name.strip() or level.strip() not in set(RiskLevel):
         raise ValueError(f"{text!r} is not SERVER=LEVEL or SERVER/TOOL=LEVEL (low, medium, high)")
@@ -32,38 +30,52 @@ _NUMBER = re.compile(r"[ \t`]{0,9}([0-9]{6})(?![\w.])`?[ \t,;:.!-]{0,9}")
 
 
 def number_for(action: int, kind: str, text: str) -> str:
-    """Six digits by which a decision can name the action, and nothing that differs from it.
+    """Return six digits by which a comment can refer to an action.
 
-    action: its id in its log.
+    They are derived from the action's id and content, so that an approval does not carry over to
+    another action, or to the same one after a change.
+
+    Args:
+        action: Id of the action in its event log.
+        kind: Kind of the action.
+        text: All of what the action would do.
     """
     digest = sha256(f"{action}\0{kind}\0{text}".encode(errors="replace")).hexdigest()
     return f"{int(digest, 16) % 1_000_000:06}"
 
 
 def named_number(words: str) -> tuple[str, str]:
-    """The number that the words of a decision begin with, "" where they name none; the rest."""
+    """Return the number that a decision begins with and the text after it.
+
+    The number is "" when the text does not begin with one.
+    """
     found = _NUMBER.match(words)
     return (found[1], words[found.end() :]) if found else ("", words)
 
 
 class PendingApproval(LoggedModel):
-    """An action that waits for a person. Made in `resolver.controller.confirmation`, shown by the
-    forge."""
+    """An action that waits for a person's approval.
+
+    Created by `resolver.controller.confirmation` and shown in a comment.
+    """
 
     kind: str = Field(description="Kind of the action.")
     text: str = Field(description="All of what would be done: the command, the code, the fields.")
-    level: RiskLevel = Field(description="Its risk.")
-    reasons: tuple[str, ...] = Field(default=(), description="The rules that apply to it.")
-    number: str = Field(default="", description="Six digits by which a decision can name it.")
+    level: RiskLevel = Field(description="Risk of the action.")
+    reasons: tuple[str, ...] = Field(default=(), description="The rules that apply to the action.")
+    number: str = Field(
+        default="", description="Six digits by which a comment can refer to the action."
+    )
 
 
 class ApprovalDecision(LoggedModel):
-    """What a person said about an action that waits, in a comment."""
+    """A person's decision about a waiting action, given in a comment."""
 
-    approved: bool = Field(description="Whether the action may be done.")
-    by: str = Field(default="", description="Login of who said it.")
-    at: datetime = Field(description="When it was said.")
-    reason: str = Field(default="", description="Why not, in the person's words.")
+    approved: bool = Field(description="True when the action may be executed.")
+    by: str = Field(default="", description="Login of the person who decided.")
+    at: datetime = Field(description="When the decision was made.")
+    reason: str = Field(default="", description="Why the action was denied, in the person's words.")
     number: str = Field(
-        default="", description="Number of the action that it is about; empty when none was named."
+        default="",
+        description="Number of the action that the decision names; empty when it names none.",
     )

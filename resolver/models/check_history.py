@@ -1,6 +1,7 @@
 """Check history: the checks that a run's log shows, with their verdicts, and its edits.
 
-`resolver.verification.check_tracker` makes it. Tables, drafts and checklists all read it.
+`resolver.verification.check_tracker` builds it. Result tables, the decision to open a draft, and
+checklists are made from it.
 """
 
 from typing import Literal
@@ -10,8 +11,12 @@ from pydantic import Field
 from resolver.models.base import FrozenModel
 
 Verdict = Literal["passed", "failed", "not_run", "unfinished", "unknown"]
-"""What was seen of a check's end. not_run: the program or its tests were not there. unfinished: it
-is still running. unknown: its exit code was hidden, or may be another program's."""
+"""How a check was observed to end.
+
+- not_run: the program, or its tests, did not exist.
+- unfinished: it is still running.
+- unknown: its exit code was hidden, or may be another program's.
+"""
 
 _ENDED = {
     "passed": "passes",
@@ -20,52 +25,61 @@ _ENDED = {
     "unfinished": "has not ended",
     "unknown": "ended unseen",
 }
+"""The words that follow the command in a table, such as "pytest passes"."""
 
 
 class ObservedCheck(FrozenModel):
-    """A check that the agent ran, and how it was seen to end.
+    """A check that the agent ran, and how it was observed to end.
 
-    exit_code: its own; None where another program's stood for it (`pytest | tail`). stale: code was
-    edited after it. event_id: of its end.
+    Attributes:
+        command: The command line.
+        verdict: How it ended.
+        exit_code: Its own exit code; None when another program's was seen instead (`pytest |
+            tail`).
+        event_id: Id of the event that shows its end.
+        stale: True when code was edited after it ran.
     """
 
     command: str
     verdict: Verdict
     exit_code: int | None = None
     event_id: int = -1
-    output: str = Field(default="", repr=False, description="The end of what it wrote.")
+    output: str = Field(default="", repr=False, description="The end of its output.")
     stale: bool = False
 
     @property
     def passed(self) -> bool:
-        """Whether it was seen to pass."""
+        """True when it was observed to pass."""
         return self.verdict == "passed"
 
     @property
     def ended(self) -> str:
-        """How it ended, as it stands behind the command: "exits 1"."""
+        """How it ended, as shown after the command: "exits 1"."""
         if self.verdict == "failed" and self.exit_code is not None:
             return f"exits {self.exit_code}"
         return _ENDED[self.verdict]
 
 
 class CheckHistory(FrozenModel):
-    """What a run's log shows of a change, in order. Nothing of it is a claim."""
+    """What a run's log shows about a change, in order. Claims of the agent are not used."""
 
     reproduced: ObservedCheck | None = Field(
         default=None, description="The last test that failed before anything was edited."
     )
     edited: bool = Field(default=False, description="True once a file was changed.")
     files: int | None = Field(
-        default=None, description="How many files; None where commands edit, which don't say it."
+        default=None,
+        description="Number of changed files; None when commands made edits, which don't say how "
+        "many.",
     )
     checks: tuple[ObservedCheck, ...] = Field(
         default=(), description="The newest run of each check, in order."
     )
     unclear: bool = Field(
         default=False,
-        description="True when a command may have held a check whose result was not seen by "
-        "itself: it edited as well, or ran code of which that can't be told.",
+        description="True when a command may have contained a check whose result was not "
+        "observed by itself: it also edited files, or it ran code that can't be "
+        "classified.",
     )
     unclear_before_edit: bool = Field(
         default=False, description="True when such a command ran before the first edit, or made it."
@@ -76,13 +90,16 @@ class CheckHistory(FrozenModel):
 
     @property
     def fresh(self) -> tuple[ObservedCheck, ...]:
-        """The checks that no code was edited after."""
+        """The checks after which no code was edited."""
         return tuple(check for check in self.checks if not check.stale)
 
     @property
     def newest(self) -> ObservedCheck | None:
-        """The check that decides: of the fresh ones the newest that fails, else that has not ended,
-        else that passed, else the newest."""
+        """The check that decides about the change; None when no check is fresh or none counts.
+
+        Of the fresh checks it is the newest that failed; else the newest that has not finished;
+        else the newest that passed; else the newest whose result is unknown.
+        """
         for verdict in ("failed", "unfinished", "passed", "unknown"):
             for check in reversed(self.fresh):
                 if check.verdict == verdict:

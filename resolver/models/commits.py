@@ -1,6 +1,7 @@
-"""A commit between the host's git and a forge that makes commits itself.
+"""Models of a commit that GitHub creates from one made on the host.
 
-Made in `resolver.git.objects`, read by `resolver.github.comments.signed_commits`.
+GitHub signs the commits that it creates itself through the API. `resolver.git.objects` makes these
+values, `resolver.github.comments.signed_commits` sends them.
 """
 
 from pydantic import Field
@@ -9,27 +10,39 @@ from resolver.models.base import FrozenModel
 
 
 class NewEntry(FrozenModel):
-    """A path of a commit that differs from its first parent's."""
+    """A path in a commit that differs from the commit's first parent."""
 
     path: str
-    mode: str = Field(description="Git's six digits; of a path that is gone, what it was.")
-    id: str | None = Field(default=None, description="None where the path is gone.")
+    mode: str = Field(
+        description="Git's mode, six digits; for a deleted path, the mode that it had."
+    )
+    id: str | None = Field(
+        default=None, description="Id of the git object at the path; None for a deleted path."
+    )
 
 
 class MadeCommit(FrozenModel):
-    """A commit as it was made here, for a forge to make the same one."""
+    """A commit made on the host, from which GitHub creates an equal one."""
 
-    id: str = Field(description="Here; the forge's own has another.")
+    id: str = Field(description="Id of the commit on the host; GitHub's has another.")
     message: str
     tree: str
-    parents: tuple[str, ...] = Field(description="Ids here, or of commits that the forge has.")
-    base_tree: str = Field(description="The first parent's tree.")
-    entries: tuple[NewEntry, ...] = Field(description="What differs from it; paths are UTF-8.")
-    blobs: tuple[str, ...] = Field(description="Contents that no parent has, each once.")
+    parents: tuple[str, ...] = Field(
+        description="Ids of commits on the host, or of commits that GitHub already has."
+    )
+    base_tree: str = Field(description="Tree of the first parent.")
+    entries: tuple[NewEntry, ...] = Field(
+        description="What differs from the first parent; paths are UTF-8."
+    )
+    blobs: tuple[str, ...] = Field(
+        description="Ids of the blobs that no parent contains, without duplicates."
+    )
 
 
 class PublishedCommit(FrozenModel):
-    """A commit as a branch of the forge holds it."""
+    """A commit on a branch on GitHub."""
 
     id: str
-    signed: bool = Field(default=False, description="Whether the forge vouches for who made it.")
+    signed: bool = Field(
+        default=False, description="True when GitHub marks its signature as verified."
+    )

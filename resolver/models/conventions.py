@@ -1,8 +1,8 @@
-"""How a repository writes: its pull request template, the owners of its files, the subjects of its
-commits; what its people wish of a pull request beside its words; and where templates lie.
+"""Models of a repository's conventions, and the places of its templates.
 
-Made in `resolver.git.conventions` and from the settings, read by `resolver.github`. Names and
-places as GitHub has them, whatever the case:
+The conventions are the pull request template, the code owners and the style of commit subjects.
+They are read by `resolver.git.conventions`; preferences for pull requests come from the settings.
+Names and places of files are GitHub's, in any case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
 """
 
@@ -15,9 +15,10 @@ from pydantic import Field
 from resolver.models.base import FrozenModel
 
 Reviewer = Literal["requester", "codeowners"]
+"""Who is asked to review a pull request."""
 
 FOLDERS = (".github", "", "docs")
-"""Where GitHub looks, in its order."""
+"""Folders in which GitHub looks for these files, in its order."""
 
 _TEMPLATE = "pull_request_template"
 _ISSUE_TEMPLATE = "issue_template"
@@ -26,17 +27,22 @@ _FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
 class Conventions(FrozenModel):
-    """Read at the default branch, where only people with write access have written."""
+    """A repository's conventions.
 
-    template: str = Field(default="", description="Of pull requests; empty where there is none.")
-    codeowners: str = Field(default="", description="The file CODEOWNERS, as it is.")
+    They are read from the default branch, where only people with write access write.
+    """
+
+    template: str = Field(
+        default="", description="The pull request template; empty when there is none."
+    )
+    codeowners: str = Field(default="", description="Content of the file CODEOWNERS.")
     subjects: tuple[str, ...] = Field(
         default=(), description="Subjects of the newest commits, newest first."
     )
 
 
 class PullRequestPreferences(FrozenModel):
-    """Who is asked to look at a pull request, and how it is marked."""
+    """Who is asked to review a pull request, its labels, and whether the requester is assigned."""
 
     reviewers: tuple[Reviewer, ...] = ()
     labels: tuple[str, ...] = ()
@@ -44,10 +50,10 @@ class PullRequestPreferences(FrozenModel):
 
 
 def template_path(paths: Sequence[str]) -> str:
-    """The pull request template among the repository's files, "" for none.
+    """Return the path of the pull request template, or "" when there is none.
 
-    One that stands alone goes before a folder of several; of those the one named `default`, or the
-    only one, is used: GitHub takes none of them by itself.
+    A single template file takes precedence over a folder with several. Of several, the one named
+    `default`, or the only one, is used; GitHub itself does not select any of them.
     """
     for folder in FOLDERS:
         alone = [p for p in _files_of(paths, folder) if _is_named(PurePosixPath(p), _TEMPLATE)]
@@ -63,8 +69,10 @@ def template_path(paths: Sequence[str]) -> str:
 
 
 def issue_template_paths(paths: Sequence[str]) -> list[str]:
-    """The issue templates and forms among the repository's files: those in the folders for them,
-    and the older ones that stand alone."""
+    """Return the paths of the issue templates and issue forms.
+
+    They are the files in the folders for templates, and single template files in the older places.
+    """
     found: list[str] = []
     for folder in FOLDERS:
         within = f"{folder}/{_ISSUE_TEMPLATE}" if folder else _ISSUE_TEMPLATE
@@ -80,9 +88,10 @@ def issue_template_paths(paths: Sequence[str]) -> list[str]:
 
 
 def _files_of(paths: Sequence[str], folder: str) -> list[str]:
-    """The files right in a folder, whatever the case of its name."""
+    """Return the files directly in a folder. The case of the folder's name is ignored."""
     return [path for path in paths if path.rpartition("/")[0].lower() == folder]
 
 
 def _is_named(path: PurePosixPath, name: str) -> bool:
+    """Return True if the file has this name, in any case, and a suffix of a text file."""
     return path.stem.lower() == name and path.suffix.lower() in _SUFFIXES

@@ -1,6 +1,6 @@
-"""Why a forge said no, told apart by its own words, and what a person does about it.
+"""Known reasons why GitHub refuses a request or a push, and what a person can do about each.
 
-The words are GitHub's, of pushes (`remote: error: GH006 ...`) and of its API's answers.
+They are recognized by GitHub's messages: of pushes (`remote: error: GH006 ...`) and of API answers.
 Source: https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api,
 https://docs.github.com/en/code-security/secret-scanning/working-with-push-protection
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from resolver.errors import Cause
 
 OUTAGES: frozenset[Cause] = frozenset({"forge_down", "rate_limit", "provider_down"})
-"""Causes that pass without anybody doing something about them."""
+"""Causes that pass without anyone doing something about them."""
 
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """One cause. next_step: what a person does about it."""
+    """A cause, the messages that it has, and what a person can do about it."""
 
     cause: Cause
     pattern: re.Pattern[str]
@@ -24,6 +24,7 @@ class KnownFailure:
 
 
 def _known(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
+    """Return a known failure whose pattern ignores case."""
     return KnownFailure(cause, re.compile(pattern, re.IGNORECASE), next_step)
 
 
@@ -121,19 +122,20 @@ _ANSWER = (
 
 
 def push_failure(said: str) -> KnownFailure | None:
-    """Why git was refused, by the words of git and of the server; None when they don't say."""
+    """Return the reason why git was refused, by the messages of git and of the server, or None."""
     return _first((*_ANYWHERE, *_PUSH), said)
 
 
 def of_network(said: str) -> KnownFailure | None:
-    """Why git has reached no server that works, by its words; None when they don't say."""
+    """Return the reason why git could not reach a working server, by its messages, or None."""
     return _first((_UNREACHABLE,), said)
 
 
 def response_failure(said: str) -> KnownFailure | None:
-    """Why the API refused, by the message of its answer; None when that does not say."""
+    """Return the reason why the API refused a request, by the message in its answer, or None."""
     return _first((*_ANYWHERE, *_ANSWER), said)
 
 
 def _first(known: tuple[KnownFailure, ...], said: str) -> KnownFailure | None:
+    """Return the first failure whose pattern matches. The specific ones come first in each list."""
     return next((each for each in known if each.pattern.search(said)), None)

@@ -1,7 +1,7 @@
-"""The nouns of a pull request: what is read of one before work on it, and what a review says.
+"""Models of a pull request: what is read of one before work on it, and what a review contains.
 
-Made in `resolver.github` (what people wrote) and `resolver.git` (what git knows), read by the
-prompts and by whatever publishes a review.
+Created by `resolver.github` (what people wrote) and `resolver.git` (what git knows), used by the
+prompts and by `resolver.publishing`.
 """
 
 from datetime import datetime
@@ -13,81 +13,107 @@ from pydantic import Field
 from resolver.models.base import FrozenModel, LoggedModel
 
 Side = Literal["LEFT", "RIGHT"]
-"""Of a diff: LEFT is the file before, RIGHT the file after."""
+"""Side of a diff: LEFT is the old file, RIGHT the new one."""
 
 
 class AuthoredText(LoggedModel):
-    """What one person wrote on a pull request's code, cleaned of hidden text."""
+    """A text that one person wrote in a pull request's reviews, cleaned of hidden text."""
 
-    id: int = Field(description="The forge's number; 0 when it gives none.")
-    author: str = Field(description="Login of who wrote it.")
+    id: int = Field(description="GitHub's id of the text; 0 when there is none.")
+    author: str = Field(description="Login of its author.")
     association: str = Field(
         default="NONE", description="GitHub's author_association; not a permission."
     )
     at: datetime = Field(description="When it was made public.")
-    body: str = Field(description="The words.")
-    url: str = Field(default="", description="Its page.")
+    body: str = Field(description="The text.")
+    url: str = Field(default="", description="Address of its page.")
     review: int | None = Field(
-        default=None, description="The review that it is part of, where the forge says so."
+        default=None, description="Id of the review that it is part of, when it is known."
     )
 
 
 class ReviewThread(LoggedModel):
-    """A conversation about lines of the diff."""
+    """A review thread: a conversation about lines of the diff."""
 
-    id: str = Field(description="The forge's id of the thread.")
-    path: str = Field(description="File that it is about.")
+    id: str = Field(description="GitHub's id of the thread.")
+    path: str = Field(description="Path of the file that the thread is about.")
     line: int | None = Field(
-        default=None, description="Last line of it in the newest diff; None when outdated."
+        default=None,
+        description="Its last line in the newest diff; None when the thread is outdated.",
     )
-    start_line: int | None = Field(default=None, description="First line, where it has several.")
-    original_line: int | None = Field(default=None, description="Last line as it was written.")
-    side: Side = Field(default="RIGHT", description="Which file's lines are counted.")
-    is_resolved: bool = Field(default=False, description="Whether somebody has resolved it.")
-    is_outdated: bool = Field(default=False, description="Whether its lines have changed since.")
-    comments: tuple[AuthoredText, ...] = Field(default=(), description="The words, oldest first.")
-    root: int = Field(default=0, description="The forge's number of its first comment.")
+    start_line: int | None = Field(
+        default=None, description="Its first line, when it spans several."
+    )
+    original_line: int | None = Field(
+        default=None, description="Its last line at the time it was started."
+    )
+    side: Side = Field(default="RIGHT", description="Side of the diff that the lines belong to.")
+    is_resolved: bool = Field(
+        default=False, description="True when somebody has resolved the thread."
+    )
+    is_outdated: bool = Field(default=False, description="True when its lines have changed since.")
+    comments: tuple[AuthoredText, ...] = Field(
+        default=(), description="Its comments, oldest first."
+    )
+    root: int = Field(default=0, description="GitHub's id of its first comment.")
     hunk: str = Field(
-        default="", description="The diff around its lines when it began; the end of a long one."
+        default="",
+        description="The diff around its lines when it was started; only the end of a long one.",
     )
 
 
 class AskedThread(LoggedModel):
-    """A conversation on lines that the request asks about. Made from what was read of the pull
-    request, told to the agent, and answered where it stands."""
+    """A review thread that the request asks about.
 
-    label: str = Field(description="T1, T2, ...: how the agent names it.")
-    thread: ReviewThread = Field(description="The conversation as the requester saw it.")
-    request: str = Field(default="", description="What the requester says in it.")
-    code: str = Field(default="", description="The lines that it is about, with some around them.")
+    It is shown to the agent, and the answer is posted in the thread.
+    """
+
+    label: str = Field(description="T1, T2, ...: the name by which the agent refers to it.")
+    thread: ReviewThread = Field(description="The thread as the requester saw it.")
+    request: str = Field(default="", description="What the requester asks in it.")
+    code: str = Field(
+        default="", description="The lines that it is about, with some lines of context."
+    )
     is_then: bool = Field(
-        default=False, description="Whether that is the code of when it began, which has moved."
+        default=False,
+        description="True when that is the code at the time the thread was started, because it "
+        "has changed since.",
     )
 
     @property
     def line(self) -> int | None:
-        """The last line that it is about: of the pinned head, or as it was written."""
+        """The last line that it is about.
+
+        It is a line of the pinned head commit or, if the code has changed, of the file as it was
+        when the thread was started.
+        """
         return self.thread.original_line if self.is_then else self.thread.line
 
     @property
     def place(self) -> str:
-        """As `src/a.py:30`."""
+        """The place as text, such as `src/a.py:30`."""
         return self.thread.path + (f":{self.line}" if self.line else "")
 
 
 class ThreadAnswer(LoggedModel):
-    """What the agent says to a conversation that it was asked about."""
+    """The agent's answer to a review thread that it was asked about."""
 
-    id: str = Field(description="T1, T2, ...")
-    addressed: bool = Field(default=False, description="Whether it did what is asked there.")
-    answer: str = Field(default="", description="What it tells the person.")
+    id: str = Field(description="Label of the thread: T1, T2, ...")
+    addressed: bool = Field(
+        default=False, description="True when the agent did what the thread asks."
+    )
+    answer: str = Field(default="", description="The agent's answer to the person.")
 
 
 class ThreadReply(FrozenModel):
-    """What is said in a conversation on lines when the run is over.
+    """The reply that is posted in a review thread at the end of the run.
 
-    done: what was asked there is in what the run has published; words alone are an answer.
-    whole: it is all that is told of the request.
+    Attributes:
+        asked: The thread.
+        done: True when what the thread asks is part of the published change; False for an answer in
+            words only.
+        whole: True when the reply is the only answer to the request, without a final comment.
+        words: The text of the answer.
     """
 
     asked: AskedThread
@@ -97,8 +123,13 @@ class ThreadReply(FrozenModel):
 
 
 class AnsweredThreads(FrozenModel):
-    """What became of the replies. url: page of the first one. gone: places of conversations that
-    are not there any more. unresolved: why some could not be resolved, "" where all were."""
+    """The result of posting the replies.
+
+    Attributes:
+        url: Address of the first reply's page.
+        gone: Places of the threads that no longer exist.
+        unresolved: Why some threads could not be resolved; "" when all were.
+    """
 
     url: str = ""
     gone: tuple[str, ...] = ()
@@ -106,35 +137,37 @@ class AnsweredThreads(FrozenModel):
 
 
 class PastReview(LoggedModel):
-    """A review that somebody has submitted, with words of its own."""
+    """A submitted review that has a text of its own."""
 
     state: str = Field(description="COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED.")
-    commit: str = Field(default="", description="The commit that was reviewed.")
-    words: AuthoredText = Field(description="Who, when and what.")
+    commit: str = Field(default="", description="Id of the commit that was reviewed.")
+    words: AuthoredText = Field(description="Its text, with author and time.")
 
 
 class LinkedIssue(LoggedModel):
     """An issue that the pull request closes when it is merged."""
 
-    number: int = Field(description="Its number.")
-    title: str = Field(description="Its title, cleaned.")
-    body: str = Field(default="", description="Its text, cleaned; the beginning of a long one.")
-    author: str = Field(default="", description="Login of who opened it.")
+    number: int = Field(description="Number of the issue.")
+    title: str = Field(description="Title of the issue, cleaned.")
+    body: str = Field(
+        default="", description="Text of the issue, cleaned; only the beginning of a long one."
+    )
+    author: str = Field(default="", description="Login of the person who opened it.")
     association: str = Field(
         default="NONE", description="The author's author_association; not a permission."
     )
 
 
 class DiffHunk(LoggedModel):
-    """A part of a file's diff; lines are counted from 1, a length may be 0."""
+    """A hunk of a file's diff. Lines are counted from 1; a length can be 0."""
 
-    old_start: int = Field(description="First line in the file before.")
-    old_lines: int = Field(description="How many lines of the file before.")
-    new_start: int = Field(description="First line in the file after.")
-    new_lines: int = Field(description="How many lines of the file after.")
+    old_start: int = Field(description="First line in the old file.")
+    old_lines: int = Field(description="Number of lines in the old file.")
+    new_start: int = Field(description="First line in the new file.")
+    new_lines: int = Field(description="Number of lines in the new file.")
 
     def holds(self, first: int, last: int, side: Side) -> bool:
-        """Whether all lines from `first` to `last` are part of it."""
+        """Return True if all lines from `first` to `last` on this side are part of the hunk."""
         start, length = (
             (self.new_start, self.new_lines)
             if side == "RIGHT"
@@ -144,91 +177,117 @@ class DiffHunk(LoggedModel):
 
 
 class DiffFile(LoggedModel):
-    """A file of the diff. Paths are quoted the way git prints them when they have odd bytes."""
+    """A file of the diff. A path with unusual bytes is quoted as git prints it."""
 
-    path: str = Field(description="Where it is now; where it was, when it is deleted.")
-    old_path: str | None = Field(default=None, description="Where it was, when it was moved.")
+    path: str = Field(description="Path of the new file; of the old one when it was deleted.")
+    old_path: str | None = Field(
+        default=None, description="Path of the old file, when it was renamed."
+    )
     status: str = Field(description="added, modified, deleted, renamed or type_changed.")
-    additions: int | None = Field(default=None, description="Lines; None for binary content.")
-    deletions: int | None = Field(default=None, description="Lines; None for binary content.")
-    hunks: tuple[DiffHunk, ...] = Field(default=(), description="What a review can comment on.")
+    additions: int | None = Field(
+        default=None, description="Number of added lines; None for binary content."
+    )
+    deletions: int | None = Field(
+        default=None, description="Number of deleted lines; None for binary content."
+    )
+    hunks: tuple[DiffHunk, ...] = Field(
+        default=(), description="The hunks, which a review can comment on."
+    )
 
 
 class PullRequestCommit(LoggedModel):
     """A commit of the pull request."""
 
-    id: str = Field(description="The commit's id.")
-    author: str = Field(description="Name in the commit, which proves nothing.")
-    message: str = Field(description="The beginning of its message.")
+    id: str = Field(description="Id of the commit.")
+    author: str = Field(description="Name of the author in the commit, which proves nothing.")
+    message: str = Field(description="Beginning of the commit message.")
 
 
 class PullRequestContext(LoggedModel):
     """A pull request at one commit, as the requester saw it."""
 
-    number: int = Field(description="Its number.")
+    number: int = Field(description="Number of the pull request.")
     head: str = Field(description="The commit that is worked on; later pushes are not used.")
     base_branch: str = Field(description="Branch that it is to be merged into.")
-    base: str = Field(default="", description="Tip of that branch; set when it is cloned.")
-    merge_base: str = Field(default="", description="Where the two parted; set when cloned.")
+    base: str = Field(
+        default="", description="Newest commit of that branch; set when the repository is cloned."
+    )
+    merge_base: str = Field(
+        default="", description="Merge base of the two branches; set when the repository is cloned."
+    )
     head_branch: str = Field(default="", description="Branch that it comes from.")
     head_repository: str = Field(
-        default="", description="OWNER/NAME that it comes from; empty when that is deleted."
+        default="",
+        description="OWNER/NAME of the repository that it comes from; empty when that was deleted.",
     )
-    is_fork: bool = Field(default=False, description="Whether that is another repository.")
-    is_draft: bool = Field(default=False, description="Whether its author calls it unfinished.")
+    is_fork: bool = Field(default=False, description="True when it comes from another repository.")
+    is_draft: bool = Field(default=False, description="True when it is a draft.")
     default_branch: str = Field(
-        default="", description="The default branch of where it is for; set when it is cloned."
+        default="",
+        description="Default branch of the repository that it is for; set when the repository is "
+        "cloned.",
     )
-    author: str = Field(default="", description="Login of who opened it.")
+    author: str = Field(default="", description="Login of the person who opened it.")
     association: str = Field(
         default="NONE", description="The author's author_association; not a permission."
     )
     conflicts: tuple[str, ...] = Field(
         default=(),
-        description="Files that git could not merge with its base, where that is the work.",
+        description="Files that git could not merge with the base branch, when merging is the "
+        "work.",
     )
     conflict_notes: tuple[str, ...] = Field(
-        default=(), description="What git says of each of them."
+        default=(), description="Git's messages about these conflicts."
     )
     moved: str = Field(
-        default="", description="What is known of pushes since the request, for a person."
+        default="", description="What is known about pushes since the request, for a person."
     )
-    closes: tuple[LinkedIssue, ...] = Field(default=(), description="What it is to resolve.")
-    threads: tuple[ReviewThread, ...] = Field(default=(), description="Conversations on lines.")
+    closes: tuple[LinkedIssue, ...] = Field(
+        default=(), description="Issues that it closes when it is merged."
+    )
+    threads: tuple[ReviewThread, ...] = Field(default=(), description="Review threads.")
     reviews: tuple[PastReview, ...] = Field(default=(), description="Reviews, oldest first.")
-    commits: tuple[PullRequestCommit, ...] = Field(
-        default=(), description="Its commits, oldest first."
+    commits: tuple[PullRequestCommit, ...] = Field(default=(), description="Commits, oldest first.")
+    files: tuple[DiffFile, ...] = Field(
+        default=(), description="Changed files, up to a maximum number."
     )
-    files: tuple[DiffFile, ...] = Field(default=(), description="What it changes, bounded.")
-    files_left_out: int = Field(default=0, description="Files beyond that bound.")
+    files_left_out: int = Field(
+        default=0, description="Number of changed files beyond that maximum."
+    )
 
     def file(self, path: str) -> DiffFile | None:
-        """The file of the diff with that path, before or after; None when it has none."""
+        """Return the changed file with this old or new path, or None."""
         by_name = (f for f in self.files if path in {f.path, f.old_path})
         return next(by_name, None)
 
 
 class OpenPullRequest(LoggedModel):
-    """A pull request of ours that is open for an issue, as of the request. Read by the forge, told
-    to the agent, and added to."""
+    """An open pull request of Resolver for an issue, as of the request.
 
-    number: int = Field(description="Its number.")
-    title: str = Field(description="Its title, cleaned.")
-    url: str = Field(default="", description="Its page.")
+    The run adds its change to this pull request.
+    """
+
+    number: int = Field(description="Number of the pull request.")
+    title: str = Field(description="Title of the pull request, cleaned.")
+    url: str = Field(default="", description="Address of its page.")
     branch: str = Field(description="Branch of this repository that it comes from.")
-    head: str = Field(description="The commit that is worked on; later pushes are not read.")
+    head: str = Field(description="The commit that is worked on; later pushes are not used.")
     base_branch: str = Field(description="Branch that it is to be merged into.")
     moved: str = Field(
-        default="", description="What is known of pushes since the request, for a person."
+        default="", description="What is known about pushes since the request, for a person."
     )
 
 
 class PullRequestSource(FrozenModel):
-    """Where a pull request comes from, as the forge says at this moment. Read before anything is
-    pushed there.
+    """The branch that a pull request comes from, read from GitHub just before a push to it.
 
-    repository: "" when it is deleted. can_modify: whether its author lets maintainers push to a
-    fork's branch. is_protected: whether the branch has rules; those of a fork are not asked for.
+    Attributes:
+        is_open: True while the pull request is open.
+        repository: OWNER/NAME of the branch's repository; "" when it was deleted.
+        branch: Name of the branch.
+        is_fork: True when the branch is in another repository.
+        can_modify: True when the author allows maintainers to push to the fork's branch.
+        is_protected: True when the branch has rules. It is not determined for a fork.
     """
 
     is_open: bool
@@ -240,7 +299,7 @@ class PullRequestSource(FrozenModel):
 
 
 class ReviewVerdict(StrEnum):
-    """What a review says as a whole."""
+    """The verdict of a review."""
 
     COMMENT = "comment"
     APPROVE = "approve"
@@ -248,7 +307,7 @@ class ReviewVerdict(StrEnum):
 
 
 class Remark(FrozenModel):
-    """One comment of a review as the agent made it; `event` is the action's id in the log."""
+    """One comment of a review, as the agent made it."""
 
     path: str
     line: int
@@ -265,7 +324,7 @@ class Remark(FrozenModel):
 
     @property
     def place(self) -> str:
-        """`path:first-last`, for a person."""
+        """The place as text, `path:first-last`, for a person."""
         lines = f"{self.line}" if self.first == self.line else f"{self.first}-{self.line}"
         return f"{self.path}:{lines}"
 
@@ -273,9 +332,12 @@ class Remark(FrozenModel):
 class Review(FrozenModel):
     """A review that is ready to be published.
 
-    placed: comments on lines of the diff. beside: comments whose lines are no part of it, which
-    go into the body. repeated: comments that an open thread makes already; only counted.
-    left_out: comments beyond the setting's bound, the least important ones.
+    Attributes:
+        commit: The commit that was reviewed.
+        placed: Comments on lines of the diff.
+        beside: Comments on lines outside the diff, which go into the review's body.
+        repeated: Number of comments that an open thread already makes.
+        left_out: Number of comments beyond the configured maximum, the least important ones.
     """
 
     commit: str
@@ -287,7 +349,10 @@ class Review(FrozenModel):
 
 
 class PublishedReview(FrozenModel):
-    """A review on the forge, or what would have been one. url: its page, "" when there is none."""
+    """A published review with the number of its comments.
+
+    `url` is the address of its page, "" when it was not published.
+    """
 
     commit: str
     url: str = ""
@@ -299,7 +364,7 @@ class PublishedReview(FrozenModel):
 
 
 def describe_review(review: Review, url: str = "") -> PublishedReview:
-    """What is told of a review that is published at `url`, or nowhere."""
+    """Return the numbers of a review that was published at `url`, or not published at all."""
     return PublishedReview(
         commit=review.commit,
         url=url,

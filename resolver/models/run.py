@@ -1,9 +1,9 @@
-"""The nouns of the straight line. Data only; behaviour lives in the rooms.
+"""Models that the stages of a run pass on to each other. Data only.
 
-Made and read, in order: Trigger (triggers -> forge), Task (forge -> agents),
-Limits (settings -> controller), Completion (llm -> events), Outcome (controller ->
-everything after), Patch (workspace -> forge), Evidence (verify -> forge, trace),
-Publication (forge -> outcome.json).
+In the order of their use: Trigger (`resolver.github.events`), Task (`resolver.github.context`),
+RunLimits (settings), Completion (`resolver.llm`), Outcome (`resolver.controller`), ExportedChange
+(`resolver.runs.execute`), Patch (`resolver.git`), Evidence (`resolver.verification`) and
+Publication (`resolver.publishing`).
 """
 
 from datetime import datetime
@@ -34,78 +34,86 @@ from resolver.models.trigger import TriggerKind as TriggerKind
 
 
 class Comment(LoggedModel):
-    """One comment of the thread, already cleaned of hidden text."""
+    """A comment of the conversation, cleaned of hidden text."""
 
-    id: int = Field(description="The forge's number.")
-    author: str = Field(description="Login of who wrote it.")
+    id: int = Field(description="GitHub's id of the comment.")
+    author: str = Field(description="Login of its author.")
     association: str = Field(
         default="NONE", description="GitHub's author_association; not a permission."
     )
     created_at: datetime = Field(description="When it was written.")
-    body: str = Field(description="The words.")
-    url: str = Field(default="", description="Its page.")
+    body: str = Field(description="Its text.")
+    url: str = Field(default="", description="Address of its page.")
     is_ours: bool = Field(
-        default=False, description="Whether an earlier run has said it; shortened."
+        default=False,
+        description="True when an earlier run of Resolver wrote it; its text is shortened.",
     )
     skipped: int = Field(
-        default=0, description="Comments just before this one that are not here, for length."
+        default=0,
+        description="Number of comments directly before this one that were dropped for length.",
     )
 
 
 class Task(LoggedModel):
-    """Everything about the issue that the agent is told.
+    """Everything about the issue that the agent gets to see.
 
-    Made in `resolver.github`, read by the prompts and the publisher.
+    Created by `resolver.github.context`, used by the prompts and by the publisher.
     """
 
-    trigger: Trigger = Field(description="What started the work.")
-    title: str = Field(description="The issue's title.")
-    body: str = Field(description="The issue's text, cleaned.")
-    author: str = Field(default="", description="Login of who opened it.")
+    trigger: Trigger = Field(description="The request that started the work.")
+    title: str = Field(description="Title of the issue.")
+    body: str = Field(description="Text of the issue, cleaned.")
+    author: str = Field(default="", description="Login of the person who opened the issue.")
     association: str = Field(
         default="", description="The author's author_association; not a permission."
     )
-    url: str = Field(default="", description="The issue's page.")
+    url: str = Field(default="", description="Address of the issue's page.")
     form: Form | None = Field(
-        default=None, description="The form that its text was written with, where one fits."
+        default=None,
+        description="The issue template that the text was written with, when one fits.",
     )
-    labels: tuple[str, ...] = Field(default=(), description="Names of its labels.")
-    issue_type: str = Field(default="", description="Name of its type, where it has one.")
-    milestone: str = Field(default="", description="Title of its milestone, where it has one.")
-    assignees: tuple[str, ...] = Field(default=(), description="Logins of who is to do it.")
-    comments: tuple[Comment, ...] = Field(default=(), description="The thread, oldest first.")
+    labels: tuple[str, ...] = Field(default=(), description="Names of the issue's labels.")
+    issue_type: str = Field(default="", description="Name of the issue's type, when it has one.")
+    milestone: str = Field(
+        default="", description="Title of the issue's milestone, when it has one."
+    )
+    assignees: tuple[str, ...] = Field(default=(), description="Logins of the issue's assignees.")
+    comments: tuple[Comment, ...] = Field(
+        default=(), description="Comments of the conversation, oldest first."
+    )
     left_out: tuple[str, ...] = Field(
-        default=(), description="What was not used and why, in words for a person."
+        default=(), description="What was not used and why, for a person."
     )
-    base_branch: str = Field(description="Branch the change is made against.")
-    source: str = Field(description="URL or path to clone from; never holds a credential.")
+    base_branch: str = Field(description="Branch that the change is made against.")
+    source: str = Field(description="Address or path to clone from; never contains a credential.")
     pull: PullRequestContext | None = Field(
-        default=None, description="The pull request, where the work is on one; else None."
+        default=None, description="The pull request, when the work is on one; else None."
     )
     follows: OpenPullRequest | None = Field(
         default=None,
-        description="Our open pull request for the issue, where the work adds to it; else None.",
+        description="Resolver's open pull request for the issue, when the work is added to it; "
+        "else None.",
     )
     references: tuple[Reference, ...] = Field(
-        default=(), description="Issues and pull requests of the repository that belong to it."
+        default=(), description="Related issues and pull requests of the repository."
     )
     pictures: tuple[Picture, ...] = Field(
-        default=(), description="The pictures of description and comments."
+        default=(), description="Pictures in the issue's text and in the comments."
     )
     checks: tuple[FailedCheck, ...] = Field(
-        default=(), description="Checks that had failed on the commit that is worked on."
+        default=(), description="Checks that failed on the commit that is worked on."
     )
     asked: tuple[AskedThread, ...] = Field(
-        default=(), description="Conversations on its code that the request is about, in order."
+        default=(), description="Review threads that the request asks about, in order."
     )
 
 
 class RunLimits(LoggedModel):
-    """Bounds of one run: iterations, US dollars, seconds."""
+    """Limits of one run."""
 
-    max_iterations: int = Field(default=250, description="Replies of the model.")
-    max_budget: float = Field(default=5.0, description="US dollars.")
-    max_time: float = Field(default=3600.0, description="Seconds at work.")
+    max_iterations: int = Field(default=250, description="Maximum number of replies of the model.")
+    max_budget: float = Field(default=5.0, description="Maximum cost in US dollars.")
+    max_time: float = Field(default=3600.0, description="Maximum working time in seconds.")
 
 
 class PlanItem(LoggedModel):
@@ -116,33 +124,38 @@ class PlanItem(LoggedModel):
 
 
 class CodePlace(LoggedModel):
-    """Lines of the code that an agent points at, and what is known of them.
+    """Lines of code that an agent points at.
 
-    Made by the agent that looks for places, read by who handed it the work and by the answer.
+    Created by an agent that locates code; used by the agent that delegated the work to it, and in
+    the answer to the user.
     """
 
-    path: str = Field(description="From the repository's root.")
-    start: int | None = Field(default=None, description="First line, from 1; None: the file.")
+    path: str = Field(description="Path from the repository's root.")
+    start: int | None = Field(
+        default=None, description="First line, counted from 1; None for the whole file."
+    )
     end: int | None = Field(default=None, description="Last line, inclusive.")
-    symbol: str = Field(default="", description="Name of what is there.")
-    why: str = Field(default="", description="Why it matters, in the agent's words.")
+    symbol: str = Field(default="", description="Name of the definition at this place.")
+    why: str = Field(default="", description="Why the place matters, in the agent's words.")
     known: bool = Field(
-        default=True, description="False when the base has no such file, or no such lines."
+        default=True, description="False when the base commit has no such file or no such lines."
     )
 
     @property
     def where(self) -> str:
-        """As `src/a.py:3-9`."""
+        """The place as text, such as `src/a.py:3-9`."""
         lines = "" if self.end in (None, self.start) else f"-{self.end}"
         return self.path if self.start is None else f"{self.path}:{self.start}{lines}"
 
 
 class Tokens(LoggedModel):
-    """Token counts: `input` includes `cached`."""
+    """Token counts of a reply. `input` includes `cached`."""
 
-    input: int = Field(default=0, description="Tokens sent, cached ones included.")
+    input: int = Field(default=0, description="Tokens sent, including cached ones.")
     output: int = Field(default=0, description="Tokens received.")
-    cached: int = Field(default=0, description="Of those sent, read from the provider's cache.")
+    cached: int = Field(
+        default=0, description="Tokens of the input that were read from the provider's cache."
+    )
 
     def __add__(self, other: "Tokens") -> "Tokens":
         return Tokens(
@@ -153,50 +166,60 @@ class Tokens(LoggedModel):
 
 
 class McpTool(LoggedModel):
-    """A tool of an MCP server, as it is offered to a model."""
+    """A tool of an MCP server, as offered to a model."""
 
-    server: str = Field(description="Name of the server, as the settings have it.")
+    server: str = Field(description="Name of the server in the settings.")
     name: str = Field(description="The tool's own name.")
-    description: str = Field(default="", description="What the server says of it; bounded.")
+    description: str = Field(
+        default="", description="The server's description of the tool, truncated."
+    )
     parameters: dict[str, Any] = Field(
-        default_factory=dict, description="JSON schema of its arguments."
+        default_factory=dict, description="JSON schema of the tool's arguments."
     )
 
 
 class RequestedToolCall(LoggedModel):
-    """A tool call as the model wrote it. `arguments` is the raw text, valid JSON or not."""
+    """A tool call as the model wrote it."""
 
     id: str = Field(description="The provider's id of the call.")
     name: str = Field(description="Name of the tool.")
-    arguments: str = Field(description="Raw text, valid JSON or not.")
+    arguments: str = Field(description="The arguments as raw text, which may be invalid JSON.")
 
 
 class Completion(LoggedModel):
-    """One reply of a model, as it came, with what it cost.
+    """One reply of a model, unchanged, with its cost.
 
-    Made in `resolver.llm`, kept whole in the event log so that a run can be replayed.
+    Created by `resolver.llm` and stored in full in the event log, so that a run can be replayed.
     """
 
     model: str = Field(description="Name of the model that answered.")
-    text: str = Field(default="", description="The words.")
+    text: str = Field(default="", description="Text of the reply.")
     reasoning: str = Field(default="", description="What the model shows of its reasoning.")
     thinking: tuple[dict[str, Any], ...] = Field(
         default=(),
-        description="Signed blocks of its reasoning, sent back unchanged to the provider.",
+        description="Signed blocks of its reasoning, which are sent back to the provider "
+        "unchanged.",
     )
     tool_calls: tuple[RequestedToolCall, ...] = Field(
         default=(), description="The tool calls, in order."
     )
-    finish_reason: str = Field(default="", description="Why the reply ended, as the provider says.")
-    tokens: Tokens = Field(default=Tokens(), description="What was counted for it.")
-    cost: float | None = Field(default=None, description="US dollars; None when no price is known.")
+    finish_reason: str = Field(
+        default="", description="Why the reply ended, as reported by the provider."
+    )
+    tokens: Tokens = Field(default=Tokens(), description="Token counts of the reply.")
+    cost: float | None = Field(
+        default=None, description="Cost in US dollars; None when no price is known."
+    )
     latency: float = Field(
-        default=0.0, description="Seconds from request to reply, retries included."
+        default=0.0, description="Seconds from the request to the reply, including retries."
     )
 
 
 class RunState(StrEnum):
-    """States of a run. The last seven are ends; the two AWAITING ones are where nobody answers."""
+    """States of a run.
+
+    The last seven are final. A run also ends in one of the two AWAITING states when nobody answers.
+    """
 
     LOADING = "loading"
     RUNNING = "running"
@@ -213,101 +236,125 @@ class RunState(StrEnum):
 
 
 Declined = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
-"""Why an agent changes nothing, in a word. cannot_reproduce: what was told of was not seen.
-already_fixed: the code does what was asked. needs_answer: only a person can decide. not_wanted: it
-should not be done.
+"""Why an agent changed nothing on purpose; "" when it did not decline.
+
+- cannot_reproduce: the reported behaviour was not observed.
+- already_fixed: the code already does what was asked.
+- needs_answer: only a person can decide.
+- not_wanted: the change should not be made.
 """
 
 
 class Outcome(FrozenModel):
-    """How the agent's work ended. Made in `resolver.controller` from the event log."""
+    """How the agent's work ended. Derived from the event log by `resolver.controller`."""
 
     state: RunState
-    reason: str = Field(default="", description="One line for a person.")
+    reason: str = Field(default="", description="Why it ended, one line for a person.")
     next_step: str = Field(default="", description="What a person can do about an error.")
-    because: Cause = Field(default="", description="The error's cause, where people know it.")
+    because: Cause = Field(
+        default="", description="Cause of the error, when it is one that a person can fix."
+    )
     declined: Declined = Field(default="", description="Why the agent changed nothing on purpose.")
     limit: Literal["iterations", "budget", "time"] | None = None
-    message: str = Field(default="", description="The agent's closing words: a claim, not proof.")
-    cause: str = Field(default="", description="In the agent's words: what was wrong.")
-    change: str = Field(default="", description="What it changed, and why.")
-    verification: str = Field(default="", description="What it ran, and what that gave.")
-    remaining: str = Field(default="", description="What it holds to be left.")
+    message: str = Field(default="", description="The agent's closing message: a claim, not proof.")
+    cause: str = Field(default="", description="What was wrong, in the agent's words.")
+    change: str = Field(default="", description="What the agent changed and why, in its words.")
+    verification: str = Field(
+        default="", description="What the agent ran and with what result, in its words."
+    )
+    remaining: str = Field(default="", description="What is left to do, in the agent's opinion.")
     places: tuple[CodePlace, ...] = Field(
-        default=(), description="Where it says the code must change."
+        default=(), description="Where the code must change, in the agent's opinion."
     )
     pull_request_title: str = Field(
         default="",
-        description="Its title for the pull request that the change is added to, if any.",
+        description="The agent's new title for the pull request that the change is added to, if "
+        "any.",
     )
     task_completed: bool = False
     iterations: int = 0
     tokens: Tokens = Tokens()
-    cost: float | None = Field(default=0.0, description="US dollars; None when a price is unknown.")
+    cost: float | None = Field(
+        default=0.0, description="Cost in US dollars; None when a price is unknown."
+    )
     seconds: float = 0.0
 
 
 class FileChange(FrozenModel):
-    """One changed path. `path` is quoted the way git prints it when it has odd bytes."""
+    """One changed path. A path with unusual bytes is quoted as git prints it."""
 
     path: str
     status: Literal["added", "modified", "deleted", "type_changed"]
     old_mode: str
     new_mode: str
-    additions: int | None = Field(default=None, description="None for binary content.")
+    additions: int | None = Field(
+        default=None, description="Number of added lines; None for binary content."
+    )
     deletions: int | None = None
 
 
 class Patch(FrozenModel):
-    """The change, judged and committed on the host.
+    """A change, checked by the policy and committed on the host.
 
-    Made in `resolver.git`; `tree` equals the tree hash in the sandbox.
+    Created by `resolver.git`. `tree` equals the tree hash in the sandbox.
     """
 
     base: str
     tree: str
-    commit: str | None = Field(default=None, description="Our commit; None while only judged.")
+    commit: str | None = Field(
+        default=None,
+        description="Id of the commit on the host; None while the change is only checked.",
+    )
     files: tuple[FileChange, ...] = ()
-    diff: bytes = Field(default=b"", repr=False, description="`git diff --binary --full-index`.")
+    diff: bytes = Field(
+        default=b"", repr=False, description="Output of `git diff --binary --full-index`."
+    )
 
     @property
     def is_empty(self) -> bool:
+        """True when no file was changed."""
         return not self.files
 
 
 class ExportedChange(FrozenModel):
-    """The change as it left the sandbox: git objects, not yet judged.
+    """A change as exported from the sandbox: git objects that are not yet checked.
 
-    Made where the sandbox ends, kept in the output folder until it is published.
+    Created when the sandbox ends, and kept in the output directory until it is published.
     """
 
     commit: str
     tree: str
-    bundle: Path | None = Field(default=None, description="None when nothing was changed.")
+    bundle: Path | None = Field(
+        default=None, description="Path of the git bundle; None when nothing was changed."
+    )
     left_out: tuple[str, ...] = Field(
-        default=(), description="Paths that could not be taken; they are as they were before."
+        default=(), description="Paths that could not be exported; they stay as they were."
     )
     generated: tuple[str, ...] = Field(
-        default=(), description="New caches and the like, which are never part of a change."
+        default=(),
+        description="New caches and other generated files, which are never part of a change.",
     )
 
 
 class CheckedCommand(FrozenModel):
-    """A command that was run and how it ended."""
+    """A command that was executed, and how it ended."""
 
     command: str
     exit_code: int | None
     event_id: int
     output_tail: str = ""
-    verdict: Verdict | None = Field(default=None, description="Of a check; how it was seen to end.")
+    verdict: Verdict | None = Field(
+        default=None,
+        description="How the check was observed to end; None when the command is not a check.",
+    )
     stale: bool = Field(default=False, description="True when code was edited after it.")
 
 
 class Evidence(FrozenModel):
-    """What is known about the change. Made in `resolver.verification`, shown in the PR.
+    """What is known about a change. Created by `resolver.verification`, shown in the pull request.
 
-    independent: False means that the agent ran the commands itself in its own sandbox;
-    such a result is labelled as the agent's, never as "verified".
+    `independent` is False when the agent itself executed the commands in its own sandbox. Such
+    results are labelled as the agent's, never as "verified".
     """
 
     independent: bool = False
@@ -317,18 +364,33 @@ class Evidence(FrozenModel):
 Unverified = Literal[
     "", "unfinished", "unchecked", "unclear", "failed", "unended", "hidden", "edited", "untouched"
 ]
-"""What a change lacks to be shown as ready, "" for nothing: the agent does not call it complete; no
-check was run; none was seen separately from other commands; one fails; one has not ended; its exit
-code was not its own; code was edited after the last that passed; a conflict that it was to resolve
-is as git left it."""
+"""What a change lacks to be presented as ready; "" when it lacks nothing.
+
+- unfinished: the agent does not call the work complete.
+- unchecked: no check was run.
+- unclear: no check's result was observed separately from other commands.
+- failed: a check fails.
+- unended: a check has not finished.
+- hidden: a check's own exit code was not observed.
+- edited: code was edited after the last check that passed.
+- untouched: the agent left a merge conflict that it was to resolve as git wrote it.
+"""
 
 Kept = Literal["ours", "theirs", "deleted", "merged"]
-"""What a file is whose conflict has ended: as the pull request has it, as its base has it, gone, or
-something of both."""
+"""What a file is after its merge conflict was resolved.
+
+- ours: the pull request's version.
+- theirs: the version of the base branch.
+- deleted: the file was deleted.
+- merged: a combination of both versions.
+"""
 
 
 class SettledConflict(FrozenModel):
-    """How a conflict of a merge ended. untouched: the agent left the file as git did."""
+    """How a merge conflict was resolved.
+
+    `untouched` is True when the agent left the file as git wrote it.
+    """
 
     path: str
     kept: Kept
@@ -336,7 +398,10 @@ class SettledConflict(FrozenModel):
 
 
 class PullRequest(FrozenModel):
-    """A pull request, or only its text when there is no forge (number and url None)."""
+    """A pull request, or only its text when there is none on GitHub.
+
+    In the latter case, as for a local checkout, `number` and `url` are None.
+    """
 
     title: str
     body: str
@@ -344,65 +409,82 @@ class PullRequest(FrozenModel):
     url: str | None = None
     draft: bool = False
     notes: tuple[str, ...] = Field(
-        default=(), exclude=True, description="What could not be done about it, for a person."
+        default=(),
+        exclude=True,
+        description="What could not be done for the pull request, for a person.",
     )
 
 
 How = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
-"""What became of a change. new: a branch and a pull request of its own. added: a commit on those
-of an earlier run. unchanged: they stay as they are. pushed: a commit on the branch of the pull
-request that was worked on. updated: a merge of its base there. beside: a pull request of its own
-for a change to another one. patch: nothing was pushed, the patch is shown.
+"""How a change was published.
+
+- new: on a new branch, with a new pull request.
+- added: as a commit on the branch of an earlier run's pull request.
+- unchanged: the branch and the pull request of an earlier run stay as they are.
+- pushed: as a commit on the branch of the pull request that was worked on.
+- updated: as a merge of the base branch into the branch of that pull request.
+- beside: in a separate pull request, for a change to another one.
+- patch: nothing was pushed; the patch is shown in a comment.
 """
 
 
 class Publication(FrozenModel):
-    """What was made public. Made in `resolver.github`, written to outcome.json."""
+    """What a run published. Written to outcome.json."""
 
     branch: str | None = None
     commit: str | None = None
     tree: str = Field(
-        default="", description="Of an earlier run's: the tree that it has made itself."
+        default="",
+        description="Tree of the change that an earlier run made itself, when this describes an "
+        "earlier run.",
     )
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     review: PublishedReview | None = None
-    how: How = Field(default="new", description="What became of it.")
+    how: How = Field(default="new", description="How the change was published.")
     repository: str = Field(
-        default="", description="Whose branch it is, where that is another repository."
+        default="",
+        description="OWNER/NAME of the branch's repository, when it is another one (a fork).",
     )
-    commit_url: str = Field(default="", description="The commit's page.")
+    commit_url: str = Field(default="", description="Address of the commit's page.")
     patch: str = Field(
         default="",
         repr=False,
-        description="The commit as `git am` takes it, where it could not be pushed.",
+        description="The commit in the format of `git am`, when it could not be pushed.",
     )
-    why: str = Field(default="", description="Why it is not where it was to be, for a person.")
+    why: str = Field(
+        default="",
+        description="Why the change was not published where it was meant to be, for a person.",
+    )
     conflicts: tuple[SettledConflict, ...] = Field(
-        default=(), description="How the conflicts of a merge ended that the agent was asked about."
+        default=(), description="How the merge conflicts were resolved that the agent worked on."
     )
-    repeated: bool = Field(default=False, description="True when an earlier run had done it all.")
+    repeated: bool = Field(
+        default=False, description="True when an earlier run had already published everything."
+    )
 
 
 class Continuation(FrozenModel):
-    """An earlier run that this one goes on from: its log is already the beginning of this one's.
+    """An earlier run that this one continues. The log of this run begins with that run's log.
 
-    Made at the doors, read by the pipeline.
+    Created by the entry points, used by the pipeline.
     """
 
     run: str = Field(description="Id of the earlier run.")
-    words: str = Field(default="", description="What the person said along with it.")
+    words: str = Field(default="", description="What the person wrote along with the command.")
     by: str = ""
     extension: Extension = Extension()
     publication: Publication = Field(
-        default=Publication(), description="What the earlier run made public: it is added to."
+        default=Publication(), description="What the earlier run published, to which this run adds."
     )
     decision: ApprovalDecision | None = Field(
-        default=None, description="What was said about the action that the earlier run waited for."
+        default=None, description="Decision about the action that the earlier run waited for."
     )
     publishes: bool = Field(
-        default=False, description="True when its finished change is to be made public, no more."
+        default=False,
+        description="True when the run only publishes the finished change of the earlier one.",
     )
 
 
 JsonObject = dict[str, Any]
+"""A parsed JSON object."""

@@ -1,4 +1,4 @@
-"""The nouns of a request: who asks for what, where, and of which moment."""
+"""Models of a request: who asks for what, where, and as of which moment."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +9,7 @@ from resolver.models.base import LoggedModel
 
 
 class TriggerKind(StrEnum):
-    """What started the work."""
+    """The kind of event that started the work."""
 
     ISSUE_COMMENT = "issue_comment"
     ISSUE_LABELED = "issue_labeled"
@@ -26,15 +26,19 @@ class TriggerKind(StrEnum):
 
 
 class Actor(LoggedModel):
-    """The person (or bot) who asked. `id` is the forge's number, None when not known."""
+    """The person or bot that made the request."""
 
-    login: str = Field(description="Name on the forge.")
-    id: int | None = Field(default=None, description="The forge's number; None when not known.")
-    is_bot: bool = Field(default=False, description="True when no person stands behind it.")
+    login: str = Field(description="Login of the account.")
+    id: int | None = Field(
+        default=None, description="GitHub's id of the account; None when it is not known."
+    )
+    is_bot: bool = Field(
+        default=False, description="True for the account of a bot or of a GitHub App."
+    )
 
 
 class Command(StrEnum):
-    """What a mention asks for."""
+    """The command that a mention gives."""
 
     FIX = "fix"
     QUESTION = "question"
@@ -51,92 +55,113 @@ class Command(StrEnum):
 
 
 class Snapshot(LoggedModel):
-    """The issue as the requester saw it, from the event's own payload."""
+    """An issue or pull request as the requester saw it, from the event's own payload."""
 
-    title: str = Field(description="The issue's title.")
-    body: str = Field(description="The issue's text.")
-    author: str = Field(default="", description="Login of who opened it.")
+    title: str = Field(description="Title of the issue or pull request.")
+    body: str = Field(description="Text of the issue or pull request.")
+    author: str = Field(default="", description="Login of the person who opened it.")
     labels: tuple[str, ...] | None = Field(
-        default=None, description="Its labels; None where the event does not say what it wears."
+        default=None, description="Names of its labels; None when the event does not contain them."
     )
     milestone: str = Field(default="", description="Title of its milestone.")
-    assignees: tuple[str, ...] = Field(default=(), description="Logins of who it is assigned to.")
+    assignees: tuple[str, ...] = Field(default=(), description="Logins of its assignees.")
 
 
 class Extension(LoggedModel):
-    """What a maintainer grants on top of a run's limits: replies, US dollars, seconds."""
+    """What a maintainer grants in addition to the limits of a run."""
 
-    iterations: int = Field(default=0, description="Replies of the model.")
-    budget: float = Field(default=0.0, description="US dollars.")
-    time: float = Field(default=0.0, description="Seconds.")
+    iterations: int = Field(default=0, description="Additional replies of the model.")
+    budget: float = Field(default=0.0, description="Additional US dollars.")
+    time: float = Field(default=0.0, description="Additional seconds.")
 
 
 class Ticked(LoggedModel):
-    """A box that a person has ticked: on the dashboard with this number, for this run."""
+    """A checkbox that a person ticked on the dashboard."""
 
-    dashboard: int = Field(description="Number of the issue that is the dashboard.")
-    run: str = Field(description="Id of the run that the box stands for.")
+    dashboard: int = Field(description="Number of the issue that holds the dashboard.")
+    run: str = Field(description="Id of the run that the checkbox belongs to.")
 
 
 class Trigger(LoggedModel):
-    """A wish to start work, parsed from an event and not yet allowed.
+    """A request to start work, parsed from an event and not yet authorized.
 
-    Made in `resolver.github.events` (and by the command line), read by `resolver.github`.
+    Created by `resolver.github.events` and by the command line.
     """
 
-    key: str = Field(description="Same key, same run: what makes a redelivery a no-op.")
-    kind: TriggerKind = Field(description="By which way it came.")
+    key: str = Field(
+        description="Identifies the request: the same key is the same run, so that a redelivery "
+        "does nothing."
+    )
+    kind: TriggerKind = Field(description="The kind of event that made the request.")
     repository: str = Field(description="OWNER/NAME, or the path of a local checkout.")
-    number: int | None = Field(default=None, description="Issue or PR number; None when local.")
+    number: int | None = Field(
+        default=None, description="Number of the issue or pull request; None for a local checkout."
+    )
     is_pull_request: bool = Field(
-        default=False, description="True when it was asked for on a pull request."
+        default=False, description="True when the request was made on a pull request."
     )
     issue: int | None = Field(
         default=None,
-        description="The issue it is about, where it was asked for on a pull request of ours.",
+        description="The issue that is worked on, when the request was made on one of Resolver's "
+        "pull requests.",
     )
-    actor: Actor = Field(description="Who asked.")
-    instruction: str = Field(default="", description="The words that follow the mention.")
-    command: Command = Field(default=Command.FIX, description="What is asked for.")
+    actor: Actor = Field(description="The person or bot that made the request.")
+    instruction: str = Field(default="", description="The text that follows the mention.")
+    command: Command = Field(default=Command.FIX, description="The command that the request gives.")
     named: str = Field(
         default="",
-        description="Name after a slash: an agent or a task skill; its arguments are the words.",
+        description="The name after a slash: an agent or a task skill. The instruction holds its "
+        "arguments.",
     )
-    extension: Extension = Field(default=Extension(), description="What is granted along with it.")
-    at: datetime = Field(description="Text written or edited after this moment is not used.")
+    extension: Extension = Field(
+        default=Extension(), description="What is granted in addition to the limits."
+    )
+    at: datetime = Field(
+        description="When the request was made. Text written or edited later is not used."
+    )
     comment_id: int | None = Field(default=None, description="The comment to react to.")
     snapshot: Snapshot | None = Field(
-        default=None, description="The words at the time; None when the forge is asked for them."
+        default=None,
+        description="The issue as the requester saw it; None when it has to be read from GitHub.",
     )
     head: str = Field(
-        default="", description="Newest commit of the pull request at the time, where it is known."
+        default="", description="Newest commit of the pull request at the time, when it is known."
     )
     base: str = Field(
         default="",
-        description="Branch that the pull request was to be merged into, where it is known.",
+        description="Branch that the pull request was to be merged into, when it is known.",
     )
     review_id: int | None = Field(
-        default=None, description="The review whose words and line comments are one request."
+        default=None,
+        description="The submitted review that the request is part of; all its comments are one "
+        "request.",
     )
-    check: str = Field(default="", description="Name of the check that failed, where one did.")
-    branch: str = Field(default="", description="The branch that a failed check has looked at.")
+    check: str = Field(
+        default="", description="Name of the failed check, when one started the work."
+    )
+    branch: str = Field(default="", description="The branch that the failed check ran on.")
 
     ticked: Ticked | None = Field(
-        default=None, description="The box of the dashboard that was ticked, where one was."
+        default=None,
+        description="The dashboard checkbox that was ticked, when one started the work.",
     )
 
     @property
     def in_thread(self) -> bool:
-        """Whether it is a question asked in one conversation on lines: it is answered there, and
-        nowhere else."""
+        """True for a question asked in a review thread, which is answered only there."""
         return self.kind is TriggerKind.REVIEW_COMMENT and self.command is Command.QUESTION
 
     @property
     def subject(self) -> int | None:
-        """Number of the issue that is worked on; `number` is where it was asked and is told."""
+        """Number of the issue that is worked on.
+
+        `number` is where the request was made and is answered.
+        """
         return self.issue or self.number
 
     def came_after(self, other: "Trigger") -> bool:
-        """Whether this was asked later than `other`. GitHub's times are whole seconds; within one
-        the ids of comments say what came first."""
+        """Return True if this request was made later than `other`.
+
+        GitHub's times are whole seconds; within one second the ids of the comments decide.
+        """
         return (self.at, self.comment_id or 0) > (other.at, other.comment_id or 0)

@@ -1,5 +1,7 @@
-"""What is kept of a thread that is too long: its beginning, which says what it is about, and its
-end, which decides. And the end of a long output, from a line's start on.
+"""Shorten conversations and texts that are too long.
+
+A conversation keeps its beginning, which says what it is about, and its end, which says where it
+stands. A long output keeps its last lines.
 """
 
 from collections.abc import Sequence
@@ -7,15 +9,20 @@ from collections.abc import Sequence
 from resolver.models.run import Comment
 
 BEGINNING = 0.25
-"""Share of the room that is the beginning's."""
+"""Share of the available length that goes to the beginning."""
 
 
 def keep_head_and_tail(
     sizes: Sequence[int], room: int, share: float = BEGINNING
 ) -> tuple[int, int]:
-    """How many items are kept at the beginning, and at the end, of those with these sizes.
+    """Return how many items to keep at the beginning and at the end.
 
-    The beginning takes at most its share of the room, the end what is left of it then.
+    The beginning takes at most its share of the available length, the end what remains.
+
+    Args:
+        sizes: Sizes of the items, in order.
+        room: The available length, in the same unit.
+        share: Share of the beginning, from 0 to 1.
     """
     if sum(sizes) <= room:
         return len(sizes), 0
@@ -31,8 +38,11 @@ def keep_head_and_tail(
 
 
 def shorten_thread(comments: Sequence[Comment], room: int) -> tuple[Comment, ...]:
-    """The oldest and the newest comments that fit into so many characters; the first of the newest
-    says how many were left out before it. Without room for that one there are none."""
+    """Return the oldest and the newest comments that fit into `room` characters.
+
+    The first of the newest comments says in `skipped` how many were dropped before it. If there is
+    no room for it, no comments are returned.
+    """
     first, last = keep_head_and_tail([len(comment.body) for comment in comments], room)
     if first == len(comments):
         return tuple(comments)
@@ -45,8 +55,10 @@ def shorten_thread(comments: Sequence[Comment], room: int) -> tuple[Comment, ...
 
 
 def keep_last_lines(text: str, limit: int) -> str:
-    """Return the last lines of `text` that fit into `limit` characters. A last line that is longer
-    begins at a word where it has one."""
+    """Return the last lines of `text` that fit into `limit` characters.
+
+    A last line that is longer than the limit begins at a word if possible.
+    """
     if len(text) <= limit:
         return text
     tail = text[len(text) - limit :] if limit > 0 else ""

@@ -1,1 +1,1 @@
-"""Verification: the checks that a run shows, and what they say about its change."""
+"""Verification: the checks that a run's log shows, and what they say about its change."""

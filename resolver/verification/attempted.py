@@ -1,4 +1,4 @@
-"""What an agent that changed nothing has tried: the commands behind "it does not happen here"."""
+"""Select the commands that show what an agent tried before it decided to change nothing."""
 
 import re
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from resolver.models.run import CheckedCommand, Evidence
 from resolver.security.shell.places import relative_command
 
 MOST_COMMANDS = 5
+"""Maximum number of commands that are shown."""
 
 _LOOKING = re.compile(
     r"(?:cd\s+\S+\s*(?:&&|;)\s*)*"
@@ -14,12 +15,15 @@ _LOOKING = re.compile(
     r"|git\s+(?:log|show|status|diff|blame|grep|branch|ls-files|rev-parse))\b(?!.*(?:&&|;|\n))",
     re.DOTALL,
 )
-"""A command line that only looks: it tries nothing."""
+"""Matches a command line that only reads, and so tries nothing."""
 
 
 def attempted_checks(commands: Sequence[CheckedCommand], roots: Sequence[str] = ()) -> Evidence:
-    """The commands that did more than look, the last run of each, in order, at most five; as they
-    read from the repository's root. roots: its paths in the sandboxes."""
+    """Return the commands that did more than read: the last run of each, in order, five at most.
+
+    The commands are shown relative to the repository's root. `roots` are the paths of the
+    repository in the run's sandboxes.
+    """
     shown = (c.model_copy(update={"command": relative_command(c.command, roots)}) for c in commands)
     last = {c.command.strip(): c for c in shown if not _LOOKING.match(c.command.strip())}
     chosen = sorted(last.values(), key=lambda c: c.event_id)[-MOST_COMMANDS:]

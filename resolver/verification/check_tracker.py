@@ -1,6 +1,6 @@
-"""What a run's log shows of a change: its fault was seen, files were edited, a check passes.
+"""Build the check history of a run from its event log: a failing test, edits, a passing check.
 
-Claims of the agent count for nothing here: commands with their ends and edits, in their order.
+Claims of the agent are not used, only commands with their exit codes and edits, in their order.
 """
 
 import posixpath
@@ -25,30 +25,39 @@ from resolver.security.shell.writes import written_paths
 from resolver.verification.verdict import TAIL, reproduces, verdict_of
 
 _KEYS = frozenset({"C-c", "C-d", "C-z"})
-"""What the shell sends to a running program, though it comes as a command."""
+"""Keys that the agent sends to a running program. They are logged as commands."""
 
 _PROSE = re.compile(
     r"(?!.*(?:requirements|constraints|CMakeLists)[^/]*$).*\.(?:md|rst|txt|adoc)", re.I
 )
+"""Matches text files, whose edits don't make a check stale.
+
+Files such as requirements.txt and CMakeLists.txt have a text file's suffix but affect the program.
+"""
+
 _MOST_PATH = 1_000
+"""Number of characters at the end of a path that are matched."""
+
 _MOST_CODE = 50_000
-"""Characters of a cell whose lines are looked at."""
+"""Number of characters of an IPython cell whose lines are read."""
 
 _MOST_CHECKS = 50
+"""Maximum number of checks that are remembered."""
+
 _OUTPUT = 2_000
-"""Characters of a check's output that are kept."""
+"""Number of characters kept of a check's output."""
 
 
 @dataclass(frozen=True)
 class _Running:
-    """A command that has outlasted its timeout, with the end of what it wrote so far."""
+    """A command that has exceeded its timeout and still runs, with the end of its output so far."""
 
     command: str
     output: str
 
 
 def check_history_of(events: Iterable[Event]) -> CheckHistory:
-    """What the log with these events shows."""
+    """Return the check history of a log with these events."""
     following = CheckTracker()
     course = CheckHistory()
     for event in events:
@@ -57,7 +66,11 @@ def check_history_of(events: Iterable[Event]) -> CheckHistory:
 
 
 class CheckTracker:
-    """One run's. Takes its events in order, a delegate's as well, and each of them once."""
+    """Builds the check history of one run, event by event.
+
+    `take` must be called once for each event, in order. Events of delegates are included; they
+    arrive wrapped in events of the run's own log.
+    """
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, ...], ActionBase] = {}
@@ -69,12 +82,19 @@ class CheckTracker:
         self._course = CheckHistory()
 
     def take(self, event: Event) -> CheckHistory:
-        """What the log shows with `event`; the same object again where that adds nothing."""
+        """Return the check history including `event`; the same object if the event adds nothing."""
         self._take(event, (), event.id)
         return self._course
 
     def _take(self, event: Event, place: tuple[int, ...], number: int) -> None:
-        """place: of the delegate whose log it stands in. number: in the run's own log."""
+        """Process an event.
+
+        Args:
+            event: The event.
+            place: Path of delegate numbers from the run to the log that holds the event; () for the
+                run's own.
+            number: Id of the event, or of the event that wraps it, in the run's own log.
+        """
         match event:
             case DelegateEvent(delegate=delegate):
                 try:
@@ -99,6 +119,7 @@ class CheckTracker:
         result: ObservationBase,
         number: int,
     ) -> None:
+        """Process an observation together with the action that caused it."""
         before = not self._course.edited
         match action, result:
             case a.CmdRun(command=command, is_input=False), o.ErrorObservation():
@@ -129,22 +150,25 @@ class CheckTracker:
                 pass
 
     def _by_cell(self, code: str) -> Iterable[WrittenPaths]:
-        """What a cell writes, also by a line for the shell: `!sed -i`."""
+        """Yield what an IPython cell writes, also with shell lines such as `!sed -i`."""
         yield written_in(code, self._root)
         for line in code[:_MOST_CODE].splitlines():
             if line.lstrip().startswith("!"):
                 yield written_paths(line.lstrip()[1:], self._root)
 
     def _ran(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+        """Process the result of a new command line."""
         before = not self._course.edited
-        self._running = None  # what ran before was ended for it
+        self._running = None  # the shell ended the previous command to run this one
         for key, check in list(self._checks.items()):
             if check.verdict == "unfinished":
                 del self._checks[key]
                 self._unclear(before)
         what = written_paths(begun.command, self._root)
+        # A single step that failed (`whole`) has written nothing, so it is not taken as an edit.
         if what and not (what.whole and result.exit_code):
-            # One that edits as well is no check: which of the two came first is not said.
+            # A command line that also edits files is not used as a check: it is unknown whether the
+            # check ran before or after the edit.
             self._edited_somewhere(what)
             if read_checks(begun.command).checks or runs_other_code(begun.command):
                 self._unclear(before)
@@ -152,10 +176,13 @@ class CheckTracker:
             self._ended(begun, result, number)
 
     def _polled(self, result: o.CmdOutput, number: int) -> None:
+        """Process more output of the running command."""
         if self._running is not None:
             self._ended(self._running, result, number)
 
     def _ended(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+        """Process a result of a command line without edits: its end, or output while it
+        still runs."""
         output = (begun.output + result.content)[-TAIL:]
         running = result.exit_code is None
         self._running = _Running(begun.command, output) if running else None
@@ -171,6 +198,7 @@ class CheckTracker:
         if known is not None and known.verdict == "unfinished":
             del self._checks[key]
         seen = known is not None and not known.stale and known.verdict in {"passed", "failed"}
+        # An observed result is not replaced by one that says less.
         if check.verdict != "not_run" and not (seen and check.verdict in {"unknown", "unfinished"}):
             self._keep(key, check)
         failed = check.verdict == "failed" and before
@@ -186,6 +214,10 @@ class CheckTracker:
     def _check(
         self, command: str, exit_code: int | None, output: str, number: int
     ) -> ObservedCheck:
+        """Return the check with its verdict.
+
+        The exit code is included only if it is the check's own.
+        """
         verdict = verdict_of(command, exit_code, output)
         own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
         return ObservedCheck(
@@ -197,6 +229,10 @@ class CheckTracker:
         )
 
     def _keep(self, key: tuple[str, ...], check: ObservedCheck) -> None:
+        """Store the newest run of a check.
+
+        A passing run of several checks replaces the runs of each of them.
+        """
         if check.passed:
             for other in [each for each in self._checks if set(each) <= set(key)]:
                 del self._checks[other]
@@ -206,20 +242,24 @@ class CheckTracker:
             del self._checks[next(iter(self._checks))]
 
     def _unclear(self, before_edit: bool) -> None:
-        """What just ran may have been a check whose result was not seen by itself."""
+        """Record that a check may have run whose result was not observed by itself."""
         known = {"unclear": True, "unclear_after_edit": True}
         self._show(**known, **({"unclear_before_edit": True} if before_edit else {}))
 
     def _edited_somewhere(self, what: WrittenPaths) -> None:
-        """Files that are not counted: a path is from where the command was, or none is named."""
+        """Record an edit whose files can't be counted.
+
+        Either no path is named, or the path is relative to a directory that is not known.
+        """
         if what:
             self._counts = False
             self._edited(what)
 
     def _edited(self, what: WrittenPaths) -> None:
+        """Record an edit. If it is not only to prose, earlier checks become stale."""
         prose = all(_PROSE.fullmatch(path[-_MOST_PATH:]) for path in what.paths)
         if what.unknown or not prose:
-            self._running = None  # what ends later has not seen the edit
+            self._running = None  # a check that is still running does not cover the edit
             self._show(unclear_after_edit=False)
             for key, check in list(self._checks.items()):
                 if check.verdict == "unfinished":
@@ -229,7 +269,10 @@ class CheckTracker:
         self._show(edited=True, files=len(self._named) if self._counts else None)
 
     def _taken_out(self, detail: str) -> None:
-        """The change has left the sandbox: now it is known what was edited."""
+        """Record the number of changed files at the export of the change, which is exact.
+
+        An export without files means that all edits so far were undone.
+        """
         found = re.match(r"\d{1,9}", detail)
         if found is None:
             return
@@ -240,6 +283,7 @@ class CheckTracker:
         self._show(edited=files > 0, files=files or None)
 
     def _show(self, **known: object) -> None:
+        """Update fields of the check history. The object is replaced only if a value changes."""
         checks = tuple(self._checks.values())
         if checks != self._course.checks:
             known["checks"] = checks

@@ -1,15 +1,22 @@
-"""Evidence from what the agent itself ran: real commands with real exit codes, in the agent's own
-sandbox, so labelled as the agent's and never as verified."""
+"""Select the checks that are shown as evidence for a change.
+
+They are commands that the agent itself executed in its own sandbox, with their real exit codes.
+They are labelled as the agent's and never as verified.
+"""
 
 from resolver.models.check_history import CheckHistory, ObservedCheck
 from resolver.models.run import CheckedCommand, Evidence
 
 MOST_COMMANDS = 5
+"""Maximum number of checks that are shown."""
 
 
 def evidence_from_log(course: CheckHistory) -> Evidence:
-    """The checks that a run's log shows since code was last edited, the newest run of each, at most
-    five, the one that decides among them; without any, those from before."""
+    """Return the checks that ran since code was last edited: the newest run of each, five at most.
+
+    The check that decides (`CheckHistory.newest`) is always among them. If no check ran since the
+    last edit, earlier ones are returned.
+    """
     chosen = sorted(course.fresh or course.checks, key=lambda each: each.event_id)
     kept, deciding = chosen[-MOST_COMMANDS:], course.newest
     if deciding is not None and deciding not in kept:
@@ -18,6 +25,7 @@ def evidence_from_log(course: CheckHistory) -> Evidence:
 
 
 def _command(check: ObservedCheck) -> CheckedCommand:
+    """Return the check as evidence."""
     return CheckedCommand(
         command=check.command,
         exit_code=check.exit_code,

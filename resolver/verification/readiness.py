@@ -1,7 +1,7 @@
-"""Whether a change is ready for review, by what is on record; else its pull request is a draft.
+"""Determine from the log whether a change is ready for review.
 
-What the agent ran itself counts here: it decides who is asked to look, never what is called
-verified.
+If it is not, its pull request is a draft. The agent's own checks count here: they decide who is
+asked to look at the change, not whether it is called verified.
 """
 
 from resolver.models.check_history import CheckHistory
@@ -9,8 +9,15 @@ from resolver.models.run import Outcome, RunState, Unverified
 
 
 def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unverified:
-    """What is missing; "" when the work is said to be done, no check fails or still runs, and one
-    has passed since code was last edited. course: what the run's log shows."""
+    """Return what the change lacks to be ready for review; "" when it lacks nothing.
+
+    It lacks nothing when the agent calls the work complete, no check fails or still runs, and a
+    check has passed since code was last edited.
+
+    Args:
+        outcome: How the agent's work ended; None when it did not get that far.
+        course: The check history of the run.
+    """
     if outcome is None or outcome.state is not RunState.FINISHED or not outcome.task_completed:
         return "unfinished"
     check = course.newest

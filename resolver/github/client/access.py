@@ -1,6 +1,7 @@
-"""The way to GitHub: the client, and its bounded retries.
+"""Access to the GitHub API: where it is, the credentials, and retries with limits.
 
-Nothing here knows issues or pull requests; `reading.py` and `publishing.py` do.
+This module knows nothing about issues or pull requests; `resolver.github.context` reads them and
+`resolver.github.comments` writes to them.
 """
 
 import logging
@@ -35,10 +36,13 @@ _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-
 
 _MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
 RATE_LIMITED = frozenset({403, 429})
+"""Status codes with which GitHub enforces its rate limit. 403 can have other reasons."""
+
 TROUBLE = frozenset({500, 502, 503, 504})
+"""Status codes of a failure on GitHub's side."""
 
 WORTH_TELLING = 5.0
-"""Seconds; a wait at least as long is told in the log."""
+"""Seconds. A wait of at least this length is logged."""
 
 DEFAULT_RETRIES = RetryPolicy()
 
@@ -46,24 +50,24 @@ logger = logging.getLogger("resolver.github")
 
 
 class BoundedRetry(GithubRetry):
-    """Retries that never wait longer than a bound and never do a thing twice.
+    """Retries with a maximum wait that never perform a write twice.
 
-    A POST is sent again only where GitHub has refused it for its rate limit; after a 5xx or a
-    lost connection it may have been done.
-    Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+    A POST is repeated only if GitHub refused it for its rate limit; after a 5xx answer or a lost
+    connection it may have taken effect. Source:
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
 
     repeated = _MAY_BE_REPEATED
     pause: Callable[[float], None] = staticmethod(time.sleep)
 
     def new(self, **changes: Any) -> Self:
-        """The same after one more attempt."""
+        """Return a copy with `changes`. urllib3 calls this after each attempt."""
         made = super().new(**changes)
         made.pause = self.pause
         return made
 
     def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
-        """Wait as long as `increment` has found out."""
+        """Wait for the time that `increment` determined."""
         if (wait := self.get_backoff_time()) > 0:
             self.pause(wait)
 
@@ -73,6 +77,7 @@ class BoundedRetry(GithubRetry):
         status_code: int,
         has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
     ) -> bool:
+        """Return True if a request with this answer may be sent again."""
         if not self.total:
             return False
         if status_code in RATE_LIMITED:
@@ -88,15 +93,22 @@ class BoundedRetry(GithubRetry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Give up at once when GitHub asks to wait longer than the bound."""
+        """Count an attempt and determine the wait before the next one.
+
+        Raises RateLimitExceededException at once when GitHub asks for a wait longer than the
+        maximum.
+        """
         wait = self._asked_to_wait(response) if response is not None else 0.0
         if response is not None and wait > (self.max_rate_limit_wait or 0):
+            # Returns the connection to the pool.
             response.drain_conn()
             raise github.RateLimitExceededException(
                 response.status, {"message": "rate limit"}, dict(response.headers)
             )
         again = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
         wait = max(wait, again.get_backoff_time())
+        # `sleep` asks the new object for its wait: the longer of GitHub's and of the exponential
+        # backoff.
         again.get_backoff_time = lambda: wait  # type: ignore[method-assign]
         if wait >= WORTH_TELLING:
             status = response.status if response is not None else "nothing"
@@ -104,25 +116,29 @@ class BoundedRetry(GithubRetry):
         return cast(Self, again)
 
     def _asked_to_wait(self, response: BaseHTTPResponse) -> float:
-        """Seconds until GitHub takes the request again, 0 when it does not say."""
+        """Return the seconds until GitHub accepts the request again, or 0 when it does not say."""
         if response.status not in RATE_LIMITED:
             return self.get_retry_after(response) or 0.0
         given = self.get_retry_after(response)
         reset = response.headers.get("X-RateLimit-Reset", "")
         if given is None and response.headers.get("X-RateLimit-Remaining") == "0":
-            # One more, because it is not said when in that second.
+            # The header has whole seconds: one more, since the limit can end at any time within
+            # that second.
             return max(0.0, float(reset) - time.time() + 1) if reset.isdigit() else 0.0
         return given or 0.0
 
 
 class HarmlessRetry(BoundedRetry):
-    """For what may be done twice, as a query or a token: a POST is sent again as well."""
+    """Retries for requests that may safely be performed twice: a POST is repeated as well.
+
+    Examples are a query and the creation of a token.
+    """
 
     repeated = _MAY_BE_REPEATED | {"POST"}
 
 
 class _Shown(github.Auth.Auth):
-    """Lets PyGithub ask for the token with each request."""
+    """Makes PyGithub ask the token source for the token at each request."""
 
     def __init__(self, source: TokenSource) -> None:
         self._source = source
@@ -141,12 +157,23 @@ class _Shown(github.Auth.Auth):
 
 
 class GitHubAccess:
-    """Where GitHub is and as whom we speak. Times in seconds; not changed once made.
+    """The address of GitHub and the account that Resolver uses there.
 
-    token: one that stays, or where to ask for the current one.
-    bot_login: the login we write as; asked of GitHub when empty.
-    harmless: whatever is asked by this access may be asked twice.
-    retries: how long a write is tried again that is looked for before it is repeated.
+    It is not modified after it was created.
+
+    Args:
+        token: A fixed token, or a source of the current one.
+        api_url: Address of the REST API.
+        server_url: Address of the web pages and of git over HTTP.
+        graphql_url: Address of the GraphQL API.
+        bot_login: Login of Resolver's account; the token source is asked when it is empty.
+        timeout: Seconds to wait for an answer.
+        attempts: How often a failed request is repeated.
+        longest_wait: Maximum number of seconds to wait before a request is repeated.
+        backoff: Factor in seconds of the exponentially growing wait between attempts.
+        pause_between_writes: Minimum number of seconds between two writes.
+        harmless: True if every request made with this access may safely be performed twice.
+        retries: How long `persistently` repeats an operation.
     """
 
     def __init__(
@@ -177,16 +204,19 @@ class GitHubAccess:
 
     @property
     def token(self) -> str:
-        """The token to show now; not to be kept, since it may end. Raises ForgeError."""
+        """The current token. Don't store it, since it may expire. Raises ForgeError."""
         return self.tokens.token()
 
     @property
     def bot_login(self) -> str:
-        """The login we write as, "" when it is neither set nor known of the token's holder."""
+        """The login of Resolver's account; "" when neither settings nor token source know it."""
         return self._bot_login or self.tokens.login()
 
     def retry(self, harmless: bool = False) -> BoundedRetry:
-        """How often and how long a request is tried. harmless: it may be done twice."""
+        """Return the retry policy of a request.
+
+        Set `harmless` if the request may safely be performed twice.
+        """
         made = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
             backoff_factor=self.backoff,
@@ -199,8 +229,12 @@ class GitHubAccess:
         return made
 
     def in_haste(self, own: str = "", pause_between_writes: float | None = None) -> "GitHubAccess":
-        """The same, for what no run is to wait for: one more attempt, and no long wait. own: the
-        login we write as, where it is known by now."""
+        """Return an access for requests that must not hold up a run: one retry and no long wait.
+
+        Args:
+            own: Login of Resolver's account, where it is known by now.
+            pause_between_writes: Minimum number of seconds between two writes; unchanged when None.
+        """
         pause = self.pause_between_writes if pause_between_writes is None else pause_between_writes
         return GitHubAccess(
             self.tokens,
@@ -223,11 +257,15 @@ class GitHubAccess:
         attempt: Callable[[], Result],
         seconds: float | None = None,
     ) -> Result:
-        """The result of `attempt`, which does nothing twice however often it is made.
+        """Call `attempt` until it succeeds, and return its result. Raises ForgeError.
 
-        It is made again while GitHub is in trouble or limits requests, for as long as the access'
-        `retries` say, or for so many seconds. what, permission: as `asking` has them. Raises
-        ForgeError.
+        It is called again while GitHub is unavailable or limits requests.
+
+        Args:
+            what: What is attempted; see `asking`.
+            permission: The permission that it needs; see `asking`.
+            attempt: The operation. It must be idempotent: repeating it must not do anything twice.
+            seconds: How long to go on; as `retries` says when None.
         """
 
         def asked() -> Result:
@@ -238,7 +276,7 @@ class GitHubAccess:
         return policy.call(asked, _wait_after, _tell_wait)
 
     def client(self) -> github.Github:
-        """A PyGithub client that asks for nothing before it must. Raises UsageError."""
+        """Return a PyGithub client that sends no request before it has to. Raises UsageError."""
         for name, url in (
             ("GITHUB_API_URL", self.api_url),
             ("GITHUB_SERVER_URL", self.server_url),
@@ -249,7 +287,8 @@ class GitHubAccess:
                 raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
         if self.tokens == OneToken(""):
             raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
-        # PyGithub's own handler prints each refusal on stderr, past the filters of our log.
+        # PyGithub's own handler prints refused requests to stderr, past the filters of Resolver's
+        # log.
         logging.getLogger("github").handlers.clear()
         return github.Github(
             auth=_Shown(self.tokens),
@@ -265,10 +304,13 @@ class GitHubAccess:
 
     @contextmanager
     def asking(self, what: str, permission: str = "") -> Iterator[None]:
-        """Everything that goes wrong inside becomes a ForgeError.
+        """Convert every error raised inside the block into a ForgeError.
 
-        what: the thing tried, like "read issue 3 of o/r"; permission: what the token needs for
-        it, like "issues: write". The token is never in the words.
+        The token never appears in its text.
+
+        Args:
+            what: What is attempted, for a person, such as "read issue 3 of o/r".
+            permission: The permission that the token needs for it, such as "issues: write".
         """
         try:
             yield
@@ -294,27 +336,30 @@ class GitHubAccess:
             ValueError,
             github.BadAttributeException,
         ) as error:
-            # A library's words say nothing to the people who read of it; the log has them.
+            # The text of a library's error does not help the people who read the message; it is
+            # logged.
             logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
             raise error_of_form(what) from None
 
     def _clean(self, text: str) -> str:
+        """Return `text` on one line, without tokens, cut to 300 characters."""
         return self.tokens.hidden_in(" ".join(text.split()))[:300]
 
 
 def check_repository(repository: str) -> str:
-    """`repository` if it has the form OWNER/NAME, else UsageError."""
+    """Return `repository` if it has the form OWNER/NAME. Raises UsageError."""
     if not _REPOSITORY.fullmatch(repository):
         raise UsageError(f"{repository!r} is not a repository", "give it as OWNER/NAME")
     return repository
 
 
 def _wait_after(error: ResolverError) -> float | None:
-    """Seconds to wait at least before GitHub is asked again; None where it will say the same."""
+    """Return the minimum seconds to wait before a retry, or None if a retry is pointless."""
     if isinstance(error, RateLimited):
         return error.wait
     return 0.0 if isinstance(error, ServerTrouble) else None
 
 
 def _tell_wait(error: ResolverError, wait: float) -> None:
+    """Log that a failed operation is repeated after `wait` seconds."""
     logger.warning("%s; trying again in %.0f seconds", error.what, wait)

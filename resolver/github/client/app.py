@@ -1,7 +1,8 @@
-"""The GitHub App as whom Resolver may work: its key, its page, and the tokens that it mints.
+"""Authentication as a GitHub App: its private key, its settings, and its installation tokens.
 
-A token is for one repository and for what a run needs there, and is good for an hour.
-Source: https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
+An installation token is limited to one repository and to the permissions that a run needs there. It
+is valid for one hour. Source:
+https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
 """
 
 import logging
@@ -30,7 +31,10 @@ PERMISSIONS: Mapping[str, str] = {
     "statuses": "read",
     "members": "read",
 }
-"""What a run uses of a repository, and of its organization's teams; docs/action.md: for what."""
+"""The permissions that a run uses on a repository and on its organization's teams.
+
+docs/action.md says what each is used for.
+"""
 
 EVENTS = (
     "issue_comment",
@@ -42,28 +46,31 @@ EVENTS = (
     "status",
     "workflow_run",
 )
-"""What an App has to be told of."""
+"""The webhook events that the App must subscribe to."""
 
 RENEWED_BEFORE = timedelta(minutes=15)
-"""How long before its end a token is no longer given: a push may take that long."""
+"""How long before its expiry a token is replaced. A push can take this long."""
 
 _LAST = timedelta(minutes=2)
-"""How long before its end a token is still given where no newer one can be had."""
+"""How long before its expiry a token is still used when no newer one is available."""
 
 _TRIED_AGAIN = timedelta(minutes=1)
-"""After a token could not be made while the older one still does."""
+"""Time between two attempts to create a token while the older one is still valid."""
 
 _SIGNED_FOR = timedelta(minutes=9)
-"""GitHub takes no more than 10."""
+"""Validity of a signed JSON web token. GitHub accepts at most 10 minutes."""
 
 _LEVELS = ("none", "read", "write", "admin")
 
 Note = Callable[[str, datetime], None]
-"""Takes a new secret and when it ends; called before the secret is used."""
+"""Callback that receives a new secret and its expiry before the secret is used.
+
+It is how the secret becomes known to redaction.
+"""
 
 
 class AppPage(BaseModel):
-    """What `GET /app` says."""
+    """The answer to `GET /app`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -74,18 +81,20 @@ class AppPage(BaseModel):
 
     @property
     def login(self) -> str:
-        """As whom the App writes."""
+        """The login that the App writes as."""
         return f"{self.slug}[bot]"
 
 
 class _Account(BaseModel):
+    """The account that an installation belongs to."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     login: str = ""
 
 
 class AppHook(BaseModel):
-    """The App's webhook. secret: asterisks where it has one."""
+    """The configuration of the App's webhook. GitHub returns an existing secret as asterisks."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -96,7 +105,7 @@ class AppHook(BaseModel):
 
 
 class Installation(BaseModel):
-    """Where the App is installed, as GitHub says it. permissions: that its owner has granted."""
+    """An installation of the App. `permissions` are those that its owner granted."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -108,13 +117,17 @@ class Installation(BaseModel):
 
 
 class _Repository(BaseModel):
+    """A repository that a token gives access to."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     full_name: str
 
 
 class _Minted(BaseModel):
-    # the input is the token, which no redactor knows yet
+    # The input contains the token, which no redactor knows yet: keep it out of validation errors.
+    """The answer to the creation of an installation token."""
+
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
     token: str = Field(repr=False)
@@ -123,15 +136,21 @@ class _Minted(BaseModel):
 
 
 class AppKey:
-    """Signs as the App itself; a `TokenSource` for the App's own questions alone.
+    """Signs requests as the App itself. A `TokenSource` for the App's own endpoints only.
 
-    app: id or client id. key: PEM. Raises UsageError when it is no private key.
+    Raises UsageError if the key is not a private key.
+
+    Args:
+        app: The App's id or client id.
+        key: The private key in PEM format.
+        note: Called with each signed token before it is used.
+        now: Returns the current time.
     """
 
     def __init__(self, app: str, key: str, note: Note, now: Callable[[], datetime]) -> None:
         try:
             jwt.encode({}, key, algorithm="RS256")
-        except (ValueError, TypeError, AttributeError, jwt.InvalidKeyError):  # public keys too
+        except (ValueError, TypeError, AttributeError, jwt.InvalidKeyError):  # also for public keys
             raise UsageError(
                 "the private key of the GitHub App can't be read",
                 "give the PEM file that GitHub made for the App, or its text, as app_private_key",
@@ -142,10 +161,14 @@ class AppKey:
         self._signed, self._ends = "", now()
 
     def token(self) -> str:
+        """Return a signed JSON web token.
+
+        A new one is signed when less than a third of the last one's validity is left.
+        """
         with self._lock:
             now = self._now()
             if now > self._ends - _SIGNED_FOR / 3:
-                # a minute back, for a clock that is ahead of GitHub's
+                # Issued a minute in the past, in case this machine's clock is ahead of GitHub's.
                 claims = {"iat": now - timedelta(minutes=1), "exp": now + _SIGNED_FOR}
                 signed = jwt.encode({**claims, "iss": self._app}, self._key, algorithm="RS256")
                 self._note(signed, claims["exp"])
@@ -153,6 +176,7 @@ class AppKey:
             return self._signed
 
     def login(self) -> str:
+        """Return "": the App writes nothing with its own key."""
         return ""
 
     def hidden_in(self, text: str) -> str:
@@ -160,30 +184,33 @@ class AppKey:
 
 
 class AppAccess:
-    """The App's own questions to GitHub. access: its token is an `AppKey`'s."""
+    """The App's own requests to GitHub. The token source of `access` must be an `AppKey`."""
 
     def __init__(self, access: GitHubAccess) -> None:
         self._access = access
         self._requester = access.client().requester
 
     def page(self) -> AppPage:
-        """Raises ForgeError."""
+        """Return the App's settings. Raises ForgeError."""
         with self._access.asking("read the page of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app")
             return AppPage.model_validate(answer)
 
     def webhook(self) -> AppHook:
-        """Raises ForgeError."""
+        """Return the configuration of the App's webhook. Raises ForgeError."""
         with self._access.asking("read the webhook of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app/hook/config")
             return AppHook.model_validate(answer)
 
     def deliveries(self) -> HookDeliveries:
-        """Those of the App's webhook."""
+        """Return the deliveries of the App's webhook."""
         return HookDeliveries(self._access, "/app/hook")
 
     def installation(self, repository: str) -> Installation:
-        """The one that reaches the repository. Raises ForgeError."""
+        """Return the installation that has access to the repository.
+
+        Raises ForgeError if there is none, if it is suspended, or if it belongs to another account.
+        """
         try:
             with self._access.asking(f"find the GitHub App's installation on {repository}"):
                 path = f"/repos/{repository}/installation"
@@ -197,6 +224,8 @@ class AppAccess:
                 ) from None
             raise
         owner = repository.partition("/")[0]
+        # GitHub redirects the old name of a repository that moved to another owner. That owner's
+        # installation was not set up for the name in question.
         if found.account.login.casefold() != owner.casefold():
             raise ForgeError(
                 f"the installation for {repository} belongs to {found.account.login!r}",
@@ -210,11 +239,14 @@ class AppAccess:
         return found
 
     def mint(self, repository: str, wanted: Mapping[str, str]) -> tuple[str, datetime]:
-        """A token for the repository alone with what was granted of `wanted`, and its end.
+        """Create a token for one repository, and return it with its expiry.
 
-        Raises ForgeError.
+        The token has the permissions in `wanted` as far as the installation has them. Raises
+        ForgeError.
         """
         found = self.installation(repository)
+        # GitHub refuses the request if one of the permissions was not granted to the installation:
+        # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         asked = {
             name: min(level, granted, key=_LEVELS.index)
             for name, level in wanted.items()
@@ -237,11 +269,17 @@ class AppAccess:
 
 @dataclass
 class InstallationTokens:
-    """The App's tokens for one repository, each renewed before it ends; a `TokenSource`.
+    """The App's tokens for one repository, each replaced before it expires. A `TokenSource`.
 
-    While a new one is made, and where that fails, the older one is given as long as it is good:
-    then nobody waits for GitHub but the thread that asks for it.
-    note: told of each before it is used.
+    While a new token is created, and if that fails, the older one is used as long as it is valid.
+    So only the thread that creates the token waits for GitHub.
+
+    Attributes:
+        app: Creates the tokens.
+        repository: OWNER/NAME.
+        note: Called with each token before it is used.
+        now: Returns the current time.
+        wanted: The permissions that the tokens are to have.
     """
 
     app: AppAccess
@@ -257,17 +295,20 @@ class InstallationTokens:
         self._login = ""
 
     def token(self) -> str:
+        """Return a valid token, creating a new one when it is time. Raises ForgeError."""
         older = self._good_for(_LAST)
         if older and not self._is_due():
             return older
+        # Only a thread without any valid token waits for the one that creates a new token.
         if not self._minting.acquire(blocking=not older):
-            return older  # another thread is at it
+            return older  # another thread is creating a new one
         try:
             return self._renewed() if self._is_due() else self._given[-1][0]
         finally:
             self._minting.release()
 
     def _renewed(self) -> str:
+        """Create a token. If that fails, return the older one while it is valid."""
         older = self._good_for(_LAST)
         try:
             made, ends = self.app.mint(self.repository, self.wanted)
@@ -282,11 +323,12 @@ class InstallationTokens:
         return made
 
     def _is_due(self) -> bool:
+        """Return True if a new token should be created now."""
         waits = self._not_before is not None and self.now() < self._not_before
         return not self._good_for(_LAST if waits else RENEWED_BEFORE)
 
     def _good_for(self, time: timedelta) -> str:
-        """The newest token, "" where it ends within that time."""
+        """Return the newest token, or "" if it expires within `time`."""
         made, ends = self._given[-1] if self._given else ("", self.now())
         return made if self.now() <= ends - time else ""
 

@@ -1,6 +1,7 @@
-"""Fetching a file that lies beside the API: bounded, and only from where it may lie.
+"""Download a file that is not served by the API itself, with limits and from allowed hosts only.
 
-Every hop is judged before it is made; a token is shown to nobody but whom the caller names.
+Every redirect is checked before it is followed. The caller decides per address whether a token is
+sent.
 """
 
 import time
@@ -15,19 +16,30 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 _HOPS = 4
+"""Maximum number of requests for one download, redirects included."""
+
 _CHUNK = 64 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class DownloadRefusal(Exception):
-    """It was not fetched; the text says why, for a person, and quotes nothing of the answer."""
+    """The file was not fetched.
+
+    The text says why, for a person, and quotes nothing of the answer.
+    """
 
 
 @dataclass(frozen=True)
 class Download:
-    """most: bytes that are read. timeout: seconds without an answer; all of it may take four times
-    as long. end: bytes of the end of what was read that are kept at least; 0 for all, and then
-    what is longer than `most` is refused."""
+    """The limits of one download.
+
+    Attributes:
+        most: Maximum number of bytes to read.
+        timeout: Seconds to wait for an answer or for more data. The whole download may take four
+            times as long.
+        end: Keep only the end of the data, at least this many bytes. 0 keeps everything, and a file
+            larger than `most` is refused.
+    """
 
     most: int
     timeout: float
@@ -42,11 +54,19 @@ def download(
     clock: Callable[[], float] = time.monotonic,
     retry: Retry | None = None,
 ) -> bytes:
-    """The file's bytes, or the end of them. Raises Refusal, requests.RequestException, and
-    ValueError where it leads to what is no address.
+    """Return the bytes of a file, or the end of them.
 
-    token_for: the token that the address is shown, "" for none. allows: whether an address may
-    be asked; the first one is not judged. retry: how often that one is.
+    Raises DownloadRefusal, requests.RequestException, or ValueError if a redirect leads to an
+    invalid address.
+
+    Args:
+        url: Address of the file.
+        want: The limits.
+        token_for: Returns the token to send to an address, "" for none.
+        allows: Returns whether a redirect to an address may be followed. `url` itself is not
+            checked.
+        clock: Returns monotonic seconds.
+        retry: How often the request to `url` is repeated.
     """
     deadline = clock() + 4 * want.timeout
     with requests.Session() as session:
@@ -58,7 +78,7 @@ def download(
             with session.get(
                 url,
                 headers={**headers, **({"Authorization": f"Bearer {token}"} if token else {})},
-                auth=lambda request: request,  # so that no ~/.netrc says who we are
+                auth=lambda request: request,  # otherwise requests sends credentials from ~/.netrc
                 timeout=want.timeout,
                 stream=True,
                 allow_redirects=False,
@@ -66,6 +86,7 @@ def download(
                 if answer.status_code not in _REDIRECTS:
                     return _body(answer, want, deadline, clock)
                 target = urljoin(url, answer.headers.get("Location", ""))
+            # Cookies of one host are not sent to the next.
             session.cookies.clear()
             if not allows(target):
                 raise DownloadRefusal("it leads to a host that nothing is fetched from")
@@ -78,6 +99,7 @@ def download(
 def _body(
     answer: requests.Response, want: Download, deadline: float, clock: Callable[[], float]
 ) -> bytes:
+    """Read the answer's body within the limits."""
     if answer.status_code != 200:
         raise DownloadRefusal(f"its host answered {answer.status_code}")
     if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -96,14 +118,18 @@ def _body(
             break
         if clock() > deadline:
             raise DownloadRefusal("its host is too slow")
+        # Drop the oldest chunks: only the end is wanted, and it has to fit into memory.
         while want.end and held - len(chunks[0]) >= want.end:
             held -= len(chunks.popleft())
     return b"".join(chunks)
 
 
 def _chunks(answer: requests.Response) -> Iterator[bytes]:
-    """What has come by now, at most `_CHUNK` bytes a time: a host that sends a byte now and then
-    must not keep the deadline from being looked at."""
+    """Yield the data as it arrives, at most `_CHUNK` bytes at a time.
+
+    `read1` returns what has arrived without waiting for a full chunk: otherwise a host that sends
+    one byte now and then could delay the check of the deadline forever.
+    """
     try:
         while chunk := answer.raw.read1(_CHUNK):
             yield chunk

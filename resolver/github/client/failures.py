@@ -1,4 +1,4 @@
-"""What GitHub answers when it does not do what was asked, as errors in words for a person."""
+"""Errors for requests that GitHub did not fulfil, with texts for a person."""
 
 import json
 import time
@@ -13,12 +13,14 @@ from resolver.models.known_failures import response_failure
 
 
 class ServerTrouble(ForgeError):
-    """GitHub failed or the connection was lost: what was asked may have been done or not."""
+    """GitHub failed or the connection was lost. The request may or may not have taken effect."""
 
 
 class RateLimited(ForgeError):
-    """GitHub takes no more requests for a while, and has done nothing. wait: seconds, 0 where it
-    does not say."""
+    """GitHub refuses requests for a while; nothing was done.
+
+    `wait` is the number of seconds until it accepts them again, 0 when it does not say.
+    """
 
     def __init__(self, what: str, next_step: str, wait: float) -> None:
         super().__init__(what, next_step, "rate_limit")
@@ -28,8 +30,14 @@ class RateLimited(ForgeError):
 def error_of_answer(
     error: github.GithubException, what: str, permission: str, said: str
 ) -> ForgeError:
-    """The error of an answer that is no success. what, permission: as `GitHubAccess.asking` has
-    them. said: GitHub's own words, without secrets."""
+    """Return the error for an answer that is not a success.
+
+    Args:
+        error: The error that PyGithub raised for the answer.
+        what: What was attempted; see `GitHubAccess.asking`.
+        permission: The permission that it needs; see `GitHubAccess.asking`.
+        said: GitHub's message, without secrets.
+    """
     status = error.status
     headers = {k.lower(): v for k, v in (error.headers or {}).items()}
     told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
@@ -43,7 +51,10 @@ def error_of_answer(
 
 
 def error_of_form(what: str, fields: str = "") -> ForgeError:
-    """The error of an answer that is not as GitHub documents it. fields: where, if it is known."""
+    """Return the error for an answer that does not have the documented form.
+
+    `fields` names the unexpected fields, if they are known.
+    """
     return ForgeError(
         f"could not {what}: GitHub's answer is not of the form that its API documents"
         + (f" (at {fields})" if fields else ""),
@@ -53,7 +64,7 @@ def error_of_form(what: str, fields: str = "") -> ForgeError:
 
 
 def message_in(data: Any) -> str:
-    """GitHub's own words: `message`, and what it says of single fields."""
+    """Return GitHub's error message: `message` and what `errors` says about single fields."""
     if isinstance(data, bytes):
         try:
             data = json.loads(data)
@@ -72,6 +83,7 @@ def message_in(data: Any) -> str:
 
 
 def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
+    """Return True if the answer says that a primary or secondary rate limit was exceeded."""
     return (
         isinstance(error, github.RateLimitExceededException)
         or error.status == 429
@@ -81,6 +93,7 @@ def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) ->
 
 
 def _seconds_until_free(headers: Mapping[str, str]) -> float:
+    """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say."""
     wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if wait.isdigit():
         return float(wait)
@@ -90,6 +103,7 @@ def _seconds_until_free(headers: Mapping[str, str]) -> float:
 
 
 def _when_free(headers: Mapping[str, str]) -> str:
+    """Return when to try again, as the end of a message."""
     wait = headers.get("retry-after", "")
     if wait.isdigit():
         return f"try again in {wait} seconds"
@@ -103,7 +117,7 @@ def _when_free(headers: Mapping[str, str]) -> str:
 def _next_step(
     status: int, said: str, headers: Mapping[str, str], permission: str
 ) -> tuple[str, Cause]:
-    """What a person does about an answer, and its cause where it is one of those that are known."""
+    """Return what a person can do about an answer, and its cause if it is a known one."""
     needs = f"give the token the permission `{permission}`" if permission else "check the token"
     if status == 401:
         return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"

@@ -1,6 +1,4 @@
-"""Small files of a repository's default branch over the API: for a word about them, without a
-clone.
-"""
+"""Read small files of a repository's default branch over the API, without a clone."""
 
 from collections.abc import Iterator
 
@@ -9,13 +7,14 @@ from github.ContentFile import ContentFile
 from github.Repository import Repository
 
 LARGEST = 64_000
-"""Bytes of one file."""
+"""Maximum size of one file in bytes. Larger files are skipped."""
 
 
 def markdown_files(repository: Repository, folder: str, most: int) -> dict[str, bytes]:
-    """The markdown files right in a folder, and the SKILL.md of each folder in it, by path.
+    """Return the Markdown files of a folder and the SKILL.md of each of its subfolders, by path.
 
-    most: so many are read, one request each. Empty where there is no such folder.
+    The result is empty when the folder does not exist. `most` is the maximum number of files; each
+    costs one request.
     """
     found: dict[str, bytes] = {}
     for entry in _listed(repository, folder):
@@ -30,6 +29,7 @@ def markdown_files(repository: Repository, folder: str, most: int) -> dict[str, 
 
 
 def _listed(repository: Repository, folder: str) -> Iterator[ContentFile]:
+    """Yield the entries of a folder; none when it does not exist."""
     try:
         listed = repository.get_contents(folder.rstrip("/"))
     except github.UnknownObjectException:
@@ -38,6 +38,7 @@ def _listed(repository: Repository, folder: str) -> Iterator[ContentFile]:
 
 
 def _one(repository: Repository, path: str) -> ContentFile | None:
+    """Return a file, or None when it does not exist."""
     try:
         file = repository.get_contents(path)
     except github.UnknownObjectException:

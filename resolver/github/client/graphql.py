@@ -1,4 +1,7 @@
-"""Reading by the GraphQL API. Queries only: what they ask for may be asked for again."""
+"""Send queries to GitHub's GraphQL API.
+
+Only queries are sent, no mutations, so every request may be repeated.
+"""
 
 import logging
 import time
@@ -12,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from resolver.github.client.access import WORTH_TELLING, GitHubAccess
 
 LIMITED = "RATE_LIMITED"
-"""The type of the error that tells of a limit, in an answer that says 200.
+"""Type of the error that reports a rate limit, in an answer with status 200.
 
 Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
 """
@@ -21,14 +24,17 @@ logger = logging.getLogger("resolver.github")
 
 
 def _is_of_one_item(error: Any) -> bool:
-    """Whether it is only about one item of a list, which the answer has as null: one that the token
-    may not see, as an issue of another repository."""
+    """Return True if an error concerns only one item of a list.
+
+    The answer has null for such an item, for example an issue of another repository that the token
+    can't see.
+    """
     path = error.get("path") if isinstance(error, dict) else None
     return isinstance(path, list) and any(isinstance(step, int) for step in path)
 
 
 def _is_of_missing(error: Any, may_lack: Collection[str]) -> bool:
-    """Whether it only says that something does not exist which may not."""
+    """Return True if an error only says that one of the fields in `may_lack` does not exist."""
     path = error.get("path") if isinstance(error, dict) else None
     named = isinstance(path, list) and bool(path) and path[-1] in may_lack
     return named and error.get("type") == "NOT_FOUND"
@@ -40,18 +46,25 @@ def query_graphql(
     variables: dict[str, Any],
     may_lack: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The `data` of the answer; in its lists null for what the token may not see. Raises what
-    `GitHubAccess.asking` turns into a ForgeError.
+    """Return the `data` of the answer to a query.
 
-    may_lack: fields that are null where what they ask for does not exist. A rate limit is waited
-    for as the REST API's is, no longer than the access allows.
+    Lists in it contain null for items that the token can't see. A rate limit is waited for as in
+    the REST API, for no longer than the access allows. Raises what `GitHubAccess.asking` converts
+    into a ForgeError.
+
+    Args:
+        access: The address of GitHub and the token.
+        query: The GraphQL query.
+        variables: Its variables.
+        may_lack: Fields that are null when the object they ask for does not exist, instead of an
+            error.
     """
     for attempt in range(access.attempts + 1):
         answer = _asked(access, query, variables)
         found = answer.json()
         if answer.status_code != 200:
             raise github.GithubException(answer.status_code, found, dict(answer.headers))
-        # What is wrong with a query is told in an answer that says 200.
+        # Errors of a query are reported in an answer with status 200.
         errors = found.get("errors") or ()
         if not any(isinstance(error, dict) and error.get("type") == LIMITED for error in errors):
             break
@@ -70,18 +83,23 @@ def query_graphql(
 
 
 def _wait(answer: requests.Response, least: float) -> float:
-    """Seconds until GitHub takes the query again, as its headers say; else `least`."""
+    """Return the seconds until GitHub accepts the query again.
+
+    They are taken from the answer's headers, and are `least` or more.
+    """
     given = answer.headers.get("Retry-After", "")
     if given.isdigit():
         return max(least, float(given))
     reset = answer.headers.get("X-RateLimit-Reset", "")
     if reset.isdigit():
-        # One more, because it is not said when in that second.
+        # The header has whole seconds: one more, since the limit can end at any time within that
+        # second.
         return max(least, float(reset) - time.time() + 1)
     return least
 
 
 def _asked(access: GitHubAccess, query: str, variables: dict[str, Any]) -> requests.Response:
+    """Send the query. A POST without side effects is repeated like a GET."""
     retry = access.retry(harmless=True)
     with requests.Session() as session:
         for scheme in ("https://", "http://"):
@@ -90,7 +108,7 @@ def _asked(access: GitHubAccess, query: str, variables: dict[str, Any]) -> reque
             access.graphql_url,
             json={"query": query, "variables": variables},
             headers={"Authorization": f"Bearer {access.token}", "User-Agent": "resolver"},
-            auth=lambda request: request,  # so that no ~/.netrc takes the header's place
+            auth=lambda request: request,  # otherwise ~/.netrc replaces the header
             timeout=access.timeout,
             allow_redirects=False,
         )

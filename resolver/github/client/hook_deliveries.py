@@ -1,7 +1,7 @@
-"""What GitHub keeps of a webhook's deliveries: which ones failed, and what they said.
+"""Read the recent deliveries of a webhook: which ones failed, and their payloads.
 
-GitHub keeps them for three days and sends none again by itself.
-Source: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
+GitHub keeps deliveries for three days and does not repeat failed ones by itself. Source:
+https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
 """
 
 import re
@@ -20,8 +20,12 @@ _NEXT = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
 
 
 class HookDelivery(BaseModel):
-    """One attempt to deliver an event. guid: the same for each attempt, as the header
-    `X-GitHub-Delivery` has it. status_code: of the answer; 0 where there was none."""
+    """One attempt to deliver an event.
+
+    Attributes:
+        guid: The value of the header `X-GitHub-Delivery`, the same for every attempt.
+        status_code: Status of the answer; 0 when there was none.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -33,29 +37,37 @@ class HookDelivery(BaseModel):
 
     @property
     def is_received(self) -> bool:
-        """Whether it was answered as it should be."""
+        """Return True if the delivery was answered with success."""
         return 200 <= self.status_code < 300
 
 
 class _Request(BaseModel):
+    """The request of a delivery."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     payload: dict[str, Any]
 
 
 class _Delivery(BaseModel):
+    """A delivery with its request."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     request: _Request
 
 
 class _HookConfig(BaseModel):
+    """The configuration of a webhook."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     url: str = ""
 
 
 class _Hook(BaseModel):
+    """A webhook."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
@@ -64,13 +76,16 @@ class _Hook(BaseModel):
 
 @dataclass(frozen=True)
 class HookDeliveries:
-    """The deliveries of one webhook. path: of the webhook in the REST API."""
+    """The deliveries of one webhook. `path` is the webhook's path in the REST API."""
 
     access: GitHubAccess
     path: str
 
     def attempts(self, since: datetime, max_pages: int) -> Iterator[HookDelivery]:
-        """Attempts from that moment on, the newest first. Raises ForgeError."""
+        """Yield the attempts since a moment, newest first. Raises ForgeError.
+
+        At most `max_pages` pages of `PAGE_SIZE` attempts are read.
+        """
         cursor = ""
         for _ in range(max_pages):
             query = f"?per_page={PAGE_SIZE}" + (f"&cursor={cursor}" if cursor else "")
@@ -89,7 +104,7 @@ class HookDeliveries:
             cursor = following[1]
 
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
-        """What was to be delivered. Raises ForgeError."""
+        """Return the payload of a delivery. Raises ForgeError."""
         with self.access.asking("read a delivery of the webhook", "the webhook: read"):
             _, answer = self._requester.requestJsonAndCheck(
                 "GET", f"{self.path}/deliveries/{attempt.id}"
@@ -102,7 +117,7 @@ class HookDeliveries:
 
 
 def repository_hooks(access: GitHubAccess, repository: str, url: str) -> list[HookDeliveries]:
-    """The repository's webhooks that deliver to `url`. Raises ForgeError."""
+    """Return the repository's webhooks that deliver to `url`. Raises ForgeError."""
     path = f"/repos/{repository}/hooks"
     with access.asking(f"list the webhooks of {repository}", "webhooks: read"):
         _, answer = access.client().requester.requestJsonAndCheck("GET", f"{path}?per_page=100")

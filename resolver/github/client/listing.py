@@ -1,8 +1,9 @@
-"""Lists of GitHub's REST API: each element with what the list says of it, at one request a page.
+"""Read lists of GitHub's REST API at one request per page.
 
-An element of a list of PyGithub's own is asked for once more as soon as its raw data, or an
-attribute that the list does not have, is read: a thread of 100 comments would cost 101 requests.
-Source: https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
+PyGithub requests an element of its own lists again as soon as its raw data, or an attribute that
+the list lacks, is read: a conversation of 100 comments would cost 101 requests. The lists here take
+each element as complete. Source:
+https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,16 +17,21 @@ from github.Requester import Requester
 from requests.utils import parse_header_links
 
 PAGE = 100
-"""Elements of one answer; GitHub gives no more."""
+"""Elements per page, the maximum that GitHub allows."""
 
 Element = TypeVar("Element", bound=GithubObject)
 
 
 class Listing(Generic[Element]):
-    """The list at `url`, whose elements are of one kind. Nothing is asked before it is iterated.
+    """The list at `url`, with elements of one type. No request is sent before it is iterated.
 
-    query: the list's own parameters; those that are None are left out. Raises what
-    `GitHubAccess.asking` turns into a ForgeError.
+    Its methods raise what `GitHubAccess.asking` converts into a ForgeError.
+
+    Args:
+        requester: PyGithub's requester.
+        kind: PyGithub's class for the elements.
+        url: Address of the list.
+        query: The list's own parameters. Those that are None are left out.
     """
 
     def __init__(self, requester: Requester, kind: type[Element], url: str, **query: Any) -> None:
@@ -35,7 +41,7 @@ class Listing(Generic[Element]):
         self._query = {name: _written(v) for name, v in query.items() if v is not None}
 
     def __iter__(self) -> Iterator[Element]:
-        """In the list's order; a page is asked for when it is reached."""
+        """Yield the elements in the list's order. A page is requested when it is reached."""
         url, query = self._url, {**self._query, "per_page": PAGE}
         while url:
             links, elements = self._get(url, query)
@@ -43,12 +49,15 @@ class Listing(Generic[Element]):
             url, query = links.get("next", ""), {}
 
     def page(self, number: int) -> list[Element]:
-        """The elements of one page, counted from 0."""
+        """Return the elements of one page, counted from 0."""
         return self._numbered(number)[1]
 
     def newest(self, limit: int) -> list[Element]:
-        """The last `limit` of a list that has the oldest first, oldest first. One of a single page
-        costs one request, any other the pages that hold them and the first one."""
+        """Return the last `limit` elements of a list that is sorted oldest first, oldest first.
+
+        A list of one page costs one request, any other the first page and the pages with these
+        elements.
+        """
         links, first = self._numbered(0)
         last = page_number(links["last"]) if "last" in links else 0
         found: list[Element] = []
@@ -61,12 +70,15 @@ class Listing(Generic[Element]):
         return found[-limit:]
 
     def _numbered(self, number: int) -> tuple[Mapping[str, str], list[Element]]:
+        """Return the links and the elements of one page, counted from 0."""
         more = {"page": number + 1} if number else {}
         return self._get(self._url, {**self._query, "per_page": PAGE, **more})
 
     def _get(self, url: str, query: dict[str, Any]) -> tuple[Mapping[str, str], list[Element]]:
+        """Return the links and the elements of the page at an address."""
         headers, rows = self._requester.requestJsonAndCheck("GET", url, query or None)
-        # What is said to be complete is never asked for again: what the list lacks is None.
+        # PyGithub never requests an element again that is marked as completed: attributes that the
+        # list lacks are None.
         is_completable = issubclass(self._kind, CompletableGithubObject)
         known: dict[str, Any] = {"completed": True} if is_completable else {}
         found = [self._kind(self._requester, headers, row, **known) for row in rows or ()]
@@ -74,8 +86,10 @@ class Listing(Generic[Element]):
 
 
 class RowsReadOnce(Generic[Element]):
-    """A list for those who look through it one after another: each page is asked for once, when the
-    first of them reaches it. For one thread, and for as long as it need not be newer."""
+    """Caches the elements of a list, so that several loops over it request each page only once.
+
+    Not thread-safe. The elements are as old as the first request.
+    """
 
     def __init__(self, listing: Iterable[Element]) -> None:
         self._read: list[Element] = []
@@ -92,18 +106,18 @@ class RowsReadOnce(Generic[Element]):
 
 
 def _written(value: Any) -> Any:
-    """As the API takes it: a moment in UTC, in whole seconds."""
+    """Format a query parameter for the API: a moment in UTC, in whole seconds."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return value
 
 
 def links_of(headers: Mapping[str, Any]) -> dict[str, str]:
-    """The addresses of other pages of an answer's list, by their relation: "next", "last"."""
+    """Return the addresses of a list's other pages by their relation, such as "next" and "last"."""
     links = parse_header_links(str(headers.get("link") or ""))
     return {link["rel"]: link["url"] for link in links if "rel" in link}
 
 
 def page_number(url: str) -> int:
-    """The page, counted from 0, that an address of a list asks for."""
+    """Return the page, counted from 0, that a list's address requests."""
     return int(parse_qs(urlsplit(url).query)["page"][0]) - 1

@@ -1,4 +1,4 @@
-"""Accounts: their numbers, what people may do with a repository, and which teams they are in.
+"""Read accounts: their ids, their permissions on a repository and their teams.
 
 Source: https://docs.github.com/en/rest/collaborators/collaborators,
 https://docs.github.com/en/rest/teams/members
@@ -17,14 +17,17 @@ from resolver.github.client.graphql import query_graphql
 from resolver.models.run import Actor
 
 NO_PERSON = "not accessible by integration"
-"""GitHub's words for what a token that is no person's may not ask."""
+"""GitHub's message for a request that only a person's token may make, not an installation token."""
 
 _VIEWER = "query { viewer { login } }"
 
 
 def level_of(repository: Repository, login: str) -> str:
-    """One of LEVELS. A role of the organization's own counts as the level it is built on, as far
-    as GitHub tells it: triage as read, maintain as write."""
+    """Return the permission of an account on a repository, one of LEVELS.
+
+    A custom role of the organization counts as the role it is based on, as far as GitHub reports
+    it: triage as read, maintain as write.
+    """
     path = f"{repository.url}/collaborators/{quote(login, safe='')}/permission"
     _, answer = repository.requester.requestJsonAndCheck("GET", path)
     role = str(answer.get("role_name") or "")
@@ -32,18 +35,18 @@ def level_of(repository: Repository, login: str) -> str:
 
 
 def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
-    """The account that the token writes as, with its number where GitHub tells it with the login;
-    None where GitHub says that it has none to tell.
+    """Return the account that the token writes as, or None when GitHub says that there is none.
 
-    Any trouble is a ForgeError: under a wrong name nothing of ours would be found again, and all
-    of it would be done once more.
+    The id is known only if GitHub returns it together with the login. Raises ForgeError for any
+    other failure: with a wrong login, nothing that Resolver wrote before would be found, and all of
+    it would be done again.
     """
     with access.asking("ask whose token this is"):
         try:
             _, user = client.requester.requestJsonAndCheck("GET", "/user")
             return _actor(user)
         except github.GithubException as error:
-            # an installation's token has no user; a wrong token is 401
+            # An installation token has no user (403 or 404). A wrong token is 401.
             if error.status not in {403, 404}:
                 raise
         try:
@@ -55,14 +58,18 @@ def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
 
 
 def _actor(answer: dict[str, Any]) -> Actor:
+    """Return the account in an answer of the API."""
     return Actor(
         login=str(answer["login"]), id=int(answer["id"]), is_bot=answer.get("type") == "Bot"
     )
 
 
 def is_member(repository: Repository, team: str, login: str) -> bool:
-    """Whether the membership is active: who is only invited is no member, and neither is somebody
-    of a team that the token can't see."""
+    """Return True if the account is an active member of the team ORG/TEAM.
+
+    A person who is only invited is not a member. The answer for a team that the token can't see is
+    False.
+    """
     organization, _, slug = team.partition("/")
     path = f"/orgs/{quote(organization)}/teams/{quote(slug)}/memberships/{quote(login, safe='')}"
     try:
@@ -75,7 +82,7 @@ def is_member(repository: Repository, team: str, login: str) -> bool:
 
 
 def account_of(access: GitHubAccess, client: github.Github, login: str) -> Actor:
-    """The account of a login, with its number where GitHub tells it."""
+    """Return the account with this login; without its id when GitHub can't be asked."""
     try:
         with access.asking(f"read the account {login}"):
             _, answer = client.requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
@@ -85,8 +92,11 @@ def account_of(access: GitHubAccess, client: github.Github, login: str) -> Actor
 
 
 def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
-    """Whether anybody can read it; None where that is not known, as on a GitHub Enterprise Server,
-    which may want a login for what it calls public."""
+    """Return True if anyone can read the repository, and None when that is not known.
+
+    It is not known on a GitHub Enterprise Server, which may require a login even for public
+    repositories, and when GitHub can't be asked.
+    """
     try:
         with access.asking(f"read {repository.full_name}", "metadata: read"):
             known = repository.complete()

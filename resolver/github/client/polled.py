@@ -1,7 +1,8 @@
-"""What is read again and again: asked for with the ETag of the last answer, so that as long as
-nothing has changed GitHub answers 304 and counts no request against the rate limit.
+"""Read resources that are polled, with conditional requests.
 
-Source: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+Each request carries the ETag of the last answer. As long as nothing has changed, GitHub answers 304
+and does not count the request against the rate limit. Source:
+https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
 
 import json
@@ -13,26 +14,26 @@ from github.Requester import Requester
 NOT_MODIFIED = 304
 
 MOST_REMEMBERED = 50
-"""Answers; the one that was asked for first is forgotten first."""
+"""Maximum number of answers that are kept. The one that was stored first is dropped first."""
 
 
 @dataclass(frozen=True)
 class PolledAnswer:
-    """data: as JSON. changed: False when it is as it was the last time it was asked for."""
+    """An answer as parsed JSON. `changed` is False when it equals the previous answer."""
 
     data: Any
     changed: bool
 
 
 class PolledReader:
-    """One client's answers that may be asked for again. Not for several threads at a time."""
+    """Reads resources and remembers their answers for later requests. Not thread-safe."""
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
         self._known: dict[tuple[str, ...], tuple[str, Any]] = {}
 
     def get(self, path: str, query: dict[str, Any]) -> PolledAnswer:
-        """One page. Raises what `GitHubAccess.asking` turns into a ForgeError."""
+        """Return one page. Raises what `GitHubAccess.asking` converts into a ForgeError."""
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
         etag, data = self._known.get(key, ("", None))
         known = {"If-None-Match": etag} if etag else {}

@@ -1,7 +1,7 @@
-"""GitHub's answers read by the shape that its API documents, where one may have another.
+"""Validate GitHub's answers that may differ from the documented form.
 
-One unexpected element of a list loses itself and nothing else. What is read as a whole is
-validated by its model; `GitHubAccess.asking` puts the failure into words of ours.
+An unexpected element of a list is skipped without affecting the others. An answer that is needed as
+a whole is validated by its model; `GitHubAccess.asking` converts the failure into a message.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 MOST_FIELDS = 3
-"""Fields of an unexpected answer that are named."""
+"""Maximum number of unexpected fields that a message names."""
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -18,8 +18,10 @@ _LIST = TypeAdapter(list[Any])
 
 
 def read_rows(kind: type[Shape], rows: Any) -> tuple[list[Shape], int]:
-    """The elements of a list that have the shape, and how many have not. Raises ValidationError
-    where there is no list."""
+    """Return the elements of a list that have the expected form, and how many have not.
+
+    Raises ValidationError if `rows` is not a list.
+    """
     found: list[Shape] = []
     unread = 0
     for row in _LIST.validate_python(rows):
@@ -31,9 +33,12 @@ def read_rows(kind: type[Shape], rows: Any) -> tuple[list[Shape], int]:
 
 
 def unexpected_fields(error: ValidationError) -> str:
-    """The first fields that an answer has not, or not as expected, as `start_line, steps.0.name`;
-    "" where it is another thing altogether. Nothing of what stands in them is told."""
-    # An input is never quoted: it may hold a secret, or any stranger's words.
+    """Return the names of the first missing or unexpected fields of an answer.
+
+    They look like `start_line, steps.0.name`. The result is "" if the answer as a whole is
+    something else. The fields' values are never included.
+    """
+    # Values are never quoted: they may contain a secret, or any stranger's text.
     places: Sequence[tuple[int | str, ...]] = [
         each["loc"] for each in error.errors(include_url=False, include_input=False)
     ]

@@ -1,4 +1,7 @@
-"""How a repository is set up for an agent, and what our token may do there. Changes nothing."""
+"""Inspect how a repository is set up for an agent, and what the token may do there.
+
+Nothing is changed.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +13,20 @@ from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
 
 MOST_WORKFLOWS = 100
+"""Maximum number of workflow files that are read."""
 
 _LARGEST = 200_000
-"""Bytes of a workflow."""
+"""Maximum size of a workflow file in bytes."""
 
 _NOWHERE = "0" * 40
-"""A commit that no repository has."""
+"""A commit id that no repository has."""
 
 
 class RepositoryAccess:
-    """Asks about one repository. Everything raises ForgeError when GitHub can't be asked."""
+    """Answers questions about one repository.
+
+    All methods raise ForgeError if GitHub can't be asked.
+    """
 
     def __init__(self, access: GitHubAccess, repository: str) -> None:
         self._access = access
@@ -28,6 +35,7 @@ class RepositoryAccess:
         self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
     def _asked(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the headers and the body of the repository in the API. It is requested once."""
         if self._page is None:
             with self._access.asking(f"read {self._name}", "metadata: read"):
                 requester = self._repository.requester
@@ -36,36 +44,44 @@ class RepositoryAccess:
 
     @property
     def page(self) -> Mapping[str, Any]:
-        """The repository as the API has it."""
+        """The repository as the API returns it."""
         return self._asked()[1]
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
-        """Of a classic token; None for any other, whose answers don't name them."""
+        """The scopes of a classic token; None for other tokens, whose answers don't list them."""
         named = self._asked()[0].get("x-oauth-scopes")
         if named is None:
             return None
         return tuple(each.strip() for each in named.split(",") if each.strip())
 
     def may_push(self) -> bool:
-        """Whether the token may write contents, asked by a branch at a commit that is not there:
-        who may is told so, who may not is told that instead."""
+        """Return True if the token may write contents.
+
+        It asks for a branch at a commit that does not exist: GitHub reports the missing commit to a
+        token with the permission, and the missing permission to any other.
+        """
         body = {"ref": "refs/heads/agent/doctor", "sha": _NOWHERE}
         return self._is_let("POST", "git/refs", body)
 
     def may_open_pulls(self) -> bool:
-        """Whether the token may open pull requests, asked by one from a branch to itself."""
+        """Return True if the token may open pull requests.
+
+        It asks for a pull request from a branch to itself, which is always refused.
+        """
         base = self.page["default_branch"]
         return self._is_let("POST", "pulls", {"title": "doctor", "head": base, "base": base})
 
     def _is_let(self, method: str, what: str, body: Mapping[str, Any]) -> bool:
-        """Whether a request that can't be done is refused for that, and not for want of a right."""
+        """Return True if an impossible request is refused as such, not for a missing permission."""
         requester = self._repository.requester
         with self._access.asking(f"ask for {what} of {self._name}"):
             try:
                 path = f"/repos/{self._name}/{what}"
                 requester.requestJsonAndCheck(method, path, input=dict(body))
             except GithubException as error:
+                # 404 also stands for a missing permission; 409 and 422 refuse the content of the
+                # request.
                 if error.status in {404, 409, 422}:
                     return error.status != 404
                 if error.status == 403 and "not accessible by" in str(error.data):
@@ -74,7 +90,10 @@ class RepositoryAccess:
         return True
 
     def actions_may_open_pulls(self) -> bool | None:
-        """Whether the token of an Action's job may, None when only an administrator may ask."""
+        """Return True if the token of a GitHub Actions job may open pull requests.
+
+        Return None when only an administrator may ask.
+        """
         requester = self._repository.requester
         path = f"/repos/{self._name}/actions/permissions/workflow"
         with self._access.asking(f"read the Actions settings of {self._name}"):
@@ -87,7 +106,7 @@ class RepositoryAccess:
             return bool(answer["can_approve_pull_request_reviews"])
 
     def rules(self, branch: str) -> frozenset[str]:
-        """Types of the rules that hold for a branch, which need not exist.
+        """Return the types of the rules that apply to a branch, which need not exist.
 
         Source: https://docs.github.com/en/rest/repos/rules
         """
@@ -97,11 +116,11 @@ class RepositoryAccess:
             try:
                 _, answer = requester.requestJsonAndCheck("GET", path, {"per_page": 100})
             except UnknownObjectException:
-                return frozenset()  # an older GitHub Enterprise Server has none
+                return frozenset()  # an older GitHub Enterprise Server has no rules
             return frozenset(str(rule["type"]) for rule in answer)
 
     def file(self, path: str) -> bytes | None:
-        """A file of the default branch, None when it is not there."""
+        """Return a file of the default branch, or None when it does not exist."""
         with self._access.asking(f"read {path} of {self._name}", "contents: read"):
             try:
                 found = self._repository.get_contents(path)
@@ -110,7 +129,7 @@ class RepositoryAccess:
             return None if isinstance(found, list) else found.decoded_content
 
     def workflows(self) -> tuple[WorkflowFile, ...]:
-        """Those of the default branch."""
+        """Return the workflow files of the default branch."""
         with self._access.asking(f"read {FOLDER} of {self._name}", "contents: read"):
             try:
                 listed = self._repository.get_contents(FOLDER)

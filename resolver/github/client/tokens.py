@@ -1,6 +1,6 @@
-"""Who we are to GitHub: where the token comes from that a request or git shows.
+"""Sources of the token that a request to GitHub or a git command uses.
 
-A token may end in the middle of a run, so it is asked for at each use and never copied.
+A token may expire in the middle of a run, so it is requested at each use and never stored.
 """
 
 from dataclasses import dataclass, field
@@ -8,24 +8,30 @@ from typing import Protocol
 
 
 class TokenSource(Protocol):
-    """Gives the token to show now. For several threads at a time."""
+    """Returns the current token. Implementations are thread-safe."""
 
     def token(self) -> str:
-        """Good for some minutes at least. Raises ForgeError when none can be had."""
+        """Return a token that is valid for some minutes at least.
+
+        Raises ForgeError if there is none.
+        """
         ...
 
     def login(self) -> str:
-        """The login that its holder writes as; "" when GitHub is to be asked with the token."""
+        """Return the login that the token writes as.
+
+        It is "" when GitHub has to be asked with the token.
+        """
         ...
 
     def hidden_in(self, text: str) -> str:
-        """`text` without the tokens that it has given."""
+        """Return `text` with every token that this source has returned replaced."""
         ...
 
 
 @dataclass(frozen=True)
 class OneToken:
-    """A token that stays: a person's, or the one that GitHub gives to an Action's job."""
+    """A fixed token: a person's, or the GITHUB_TOKEN of a GitHub Actions job."""
 
     value: str = field(repr=False)
 
@@ -40,7 +46,7 @@ class OneToken:
 
 
 def redact_token(text: str, *tokens: str) -> str:
-    """`text` with a word in the place of each token."""
+    """Return `text` with each of the tokens replaced by `[token]`."""
     for token in filter(None, tokens):
         text = text.replace(token, "[token]")
     return text

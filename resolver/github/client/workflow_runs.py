@@ -1,4 +1,4 @@
-"""What GitHub knows of a run of GitHub Actions.
+"""Read workflow runs of GitHub Actions.
 
 Source: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
 """
@@ -16,12 +16,17 @@ logger = logging.getLogger("resolver.github")
 
 
 class _Run(BaseModel):
+    """A workflow run."""
+
     created_at: AwareDatetime
 
 
 def asked_at(access: GitHubAccess, repository: Repository, run: str) -> datetime | None:
-    """When the event was that the run `run` (GITHUB_RUN_ID) is for, whichever attempt it is; None
-    where that can't be seen. The job begins later: it may wait for a runner, and for other jobs."""
+    """Return the time of the event that started a workflow run, or None when it can't be read.
+
+    The time is the same for every attempt of the run. The job itself begins later: it may wait for
+    a runner and for other jobs. `run` is the value of GITHUB_RUN_ID.
+    """
     if not run.isdecimal():
         return None
     path = f"{repository.url}/actions/runs/{run}"

@@ -1,8 +1,9 @@
-"""From a check that has failed to a Trigger: on the default branch, or on a branch of our own.
+"""Parse events about failed checks into triggers.
 
-A workflow of GitHub Actions is told of by `workflow_run`, every other check by its suite (and by
-`check_run`, which counts when it is the suite's last), a commit status by `status`. One commit is
-one request, however many checks fail on it.
+Checks count on the default branch and on branches that Resolver created. GitHub reports workflows
+of GitHub Actions with `workflow_run`, any other check with `check_suite` (and with `check_run`,
+which counts when it is the last of its suite), and commit statuses with `status`. All checks that
+fail on one commit are one request.
 """
 
 from collections.abc import Mapping
@@ -18,49 +19,64 @@ from resolver.github.text.escape import single_line
 from resolver.models.run import Actor, Trigger, TriggerKind
 
 CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
+"""Names of the webhook events that report checks."""
 
 OWN_BRANCHES = "agent/"
-"""What the names of our branches begin with."""
+"""Prefix of the branches that Resolver creates."""
 
 FAILED = frozenset({"failure", "timed_out"})
-"""Conclusions that somebody can do something about by a change."""
+"""Check conclusions that a change to the code can fix."""
 
 FAILED_STATES = frozenset({"failure", "error"})
-"""The same, of commit statuses."""
+"""The same for commit statuses."""
 
 OF_CHANGES = frozenset({"push", "pull_request", "merge_group"})
-"""What starts the workflows that check changes. Others fail for other reasons; our own workflow is
-one of those."""
+"""Events whose workflows check changes.
+
+Workflows started by other events fail for other reasons; Resolver's own workflow is one of those.
+"""
 
 ACTIONS = "github-actions"
+"""Slug of the GitHub App that reports GitHub Actions workflows."""
 
 
 class CheckedRepository(RepositoryPayload):
+    """The repository of a check event."""
+
     default_branch: str
 
 
 class CheckPlace(Payload):
+    """The repository that a checked branch belongs to."""
+
     full_name: str | None = None
 
 
 class PullBranch(Payload):
+    """The head branch of a pull request."""
+
     ref: str
 
 
 class CheckedPull(Payload):
-    """A pull request that the checked commit belongs to."""
+    """A pull request that contains the checked commit."""
 
     number: int = Field(gt=0)
     head: PullBranch
 
 
 class CheckApp(Payload):
+    """The GitHub App that reported the check."""
+
     slug: str | None = None
     name: str = ""
 
 
 class CheckTarget(Payload):
-    """What a suite and a workflow's run have. conclusion: None while it runs."""
+    """Fields that check suites and workflow runs share.
+
+    `conclusion` is None while the check runs.
+    """
 
     head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
     head_branch: str | None = None
@@ -70,53 +86,81 @@ class CheckTarget(Payload):
 
 
 class CheckSuite(CheckTarget):
+    """A check suite."""
+
     status: str | None = None
     app: CheckApp | None = None
 
 
 class CheckRun(Payload):
+    """A check run and the suite it belongs to."""
+
     name: str
     conclusion: str | None = None
     check_suite: CheckSuite
 
 
 class WorkflowPayload(CheckTarget):
+    """A workflow run of GitHub Actions. `event` is the event that started it."""
+
     name: str | None = None
     event: str
     head_repository: CheckPlace | None = None
 
 
 class CheckEvent(Payload):
+    """Fields that all check events share."""
+
     action: str
     repository: CheckedRepository
     sender: User
 
 
 class WorkflowRunEvent(CheckEvent):
+    """A `workflow_run` event.
+
+    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#workflow_run
+    """
+
     workflow_run: WorkflowPayload
 
 
 class SuiteEvent(CheckEvent):
+    """A `check_suite` event.
+
+    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#check_suite
+    """
+
     check_suite: CheckSuite
 
 
 class CheckRunEvent(CheckEvent):
+    """A `check_run` event.
+
+    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#check_run
+    """
+
     check_run: CheckRun
 
 
 class Commit(Payload):
+    """A commit id."""
+
     sha: str
 
 
 class StatusBranch(Payload):
-    """A branch that has the commit, maybe not as its newest."""
+    """A branch that contains the commit, not necessarily as its newest one."""
 
     name: str
     commit: Commit
 
 
 class StatusEvent(Payload):
-    """Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#status"""
+    """A `status` event.
+
+    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#status
+    """
 
     sha: str
     state: str
@@ -129,23 +173,28 @@ class StatusEvent(Payload):
 
 @dataclass(frozen=True)
 class _Failed:
+    """A check with its display name and its conclusion."""
+
     name: str
     checked: CheckTarget
     conclusion: str | None
 
 
 def check_key(repository: str, commit: str) -> str:
-    """The key of all that fails on a commit."""
+    """Return the trigger key shared by all checks that fail on a commit."""
     return f"check_failed:{repository.casefold()}:{commit}"
 
 
 def from_check(
     name: str, payload: Mapping[str, Any], listening: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
-    """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
+    """Return the trigger for a check event, or the reason why there is none.
 
-    Whether a pull request of our own stands behind the branch, and how often it was tried before,
-    is asked of the forge later; `number` is None where the event does not name it.
+    Whether the branch belongs to one of Resolver's own pull requests, and how often a fix was tried
+    before, is read from GitHub later. `number` is None where the event does not name the pull
+    request.
+
+    Raises pydantic's ValidationError if the payload does not have the documented form.
     """
     if listening.checks == "none":
         return IgnoredEvent("failing checks start no work here (fix_failing_checks)")
@@ -176,6 +225,7 @@ def from_check(
 
 
 def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger for a failed commit status on the newest commit of a branch."""
     if event.state not in FAILED_STATES:
         return IgnoredEvent(f"the commit status is {event.state}")
     if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
@@ -185,6 +235,8 @@ def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | Ig
         return IgnoredEvent("the commit is no branch's newest")
     default = event.repository.default_branch
     own = (name for name in heads if name.startswith(OWN_BRANCHES))
+    # A status names every branch with the commit: the default branch is preferred, then one of
+    # Resolver's.
     checked = CheckTarget(
         head_sha=event.sha,
         head_branch=default if default in heads else next(own, heads[0]),
@@ -196,6 +248,7 @@ def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | Ig
 
 
 def _of_workflow(event: WorkflowRunEvent) -> _Failed | IgnoredEvent:
+    """Return the check of a workflow run, or the reason to ignore it."""
     run = event.workflow_run
     if run.event not in OF_CHANGES:
         return IgnoredEvent(f"the workflow was started by {run.event}, which checks no change")
@@ -208,6 +261,10 @@ def _of_workflow(event: WorkflowRunEvent) -> _Failed | IgnoredEvent:
 def _of_suite(
     suite: CheckSuite, name: str, conclusion: str | None, bot_login: str
 ) -> _Failed | IgnoredEvent:
+    """Return the check of a suite, or the reason to ignore it.
+
+    `name` is the name of the single check, "" for the suite as a whole.
+    """
     app = suite.app or CheckApp()
     if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
         return IgnoredEvent("it's our own")
@@ -219,6 +276,7 @@ def _of_suite(
 def _on_branch(
     event: CheckEvent, failed: _Failed, listening: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
+    """Return the trigger for a failed check if its branch and the settings allow it."""
     branch = failed.checked.head_branch
     if not branch:
         return IgnoredEvent("the check is of no branch")

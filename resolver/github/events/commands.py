@@ -1,7 +1,9 @@
-"""What a mention asks for: new work, something of a run that is there already, or a word about it.
+"""Parse the text after a mention into an instruction.
 
-Only a whole instruction is a command: `stop` stops, `stop using mocks` is work to be done. A slash
-makes a word a command whatever follows it. docs/commands.md tells people the same rules.
+An instruction is new work, a command for an existing run, or a question. A word counts as a command
+only when it is the whole instruction: `stop` stops the run, `stop using mocks` is new work. A
+leading slash makes a word a command whatever follows it. docs/commands.md states the same rules for
+users.
 """
 
 import re
@@ -10,10 +12,13 @@ from resolver.models.approval import named_number
 from resolver.models.run import Command, Extension, FrozenModel
 
 MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
-"""The most that one comment can ask for; the operator's ceiling is far below."""
+"""The largest extension that one comment can request.
+
+The operator's limits are far lower; this one only keeps absurd numbers out of the arithmetic.
+"""
 
 _AMOUNTS = 8
-"""Amounts that are read from one comment."""
+"""Maximum number of amounts read from one comment."""
 
 _NAMES = {
     "stop": Command.STOP,
@@ -49,7 +54,10 @@ _SLASHED = {
     "publish": Command.PUBLISH,
 }
 COMMAND_NAMES = tuple(_SLASHED)
-"""What a slash calls in every repository; no agent and no skill of a repository has such a name."""
+"""Slash commands that exist in every repository.
+
+No agent or skill of a repository can have one of these names.
+"""
 
 _SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
 _HELP = re.compile(
@@ -57,19 +65,20 @@ _HELP = re.compile(
     r"(?:[ ]here)?)[\s.!?]{0,9}",
     re.I,
 )
-# a condition that is not looked at must not become a yes
+# A conditional approval ("approve, but only if ...") must not count as an approval.
 _CONDITION = re.compile(
     r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until|before"
     r"|wait|later|pending|assuming|subject|don['’]?t)\b",
     re.I,
 )
-# what may stand between a command and its end without making it a sentence about something else
+# Words that may follow a command without turning it into a sentence about something else, such as
+# "stop the run" or "pause for now".
 _FILLER = re.compile(
     r"(?:[ \t]{1,3}(?:(?:the|this|that|your)[ ](?:run|work|job)|on[ ](?:it|this|that)|for[ ]now"
     r"|please|now|it|this|that|here|working|work|again))+(?![\w'’-])",
     re.I,
 )
-# the number of the action that a decision is about
+# The six-digit number of the action that an approval or denial refers to.
 _NUMBERED = re.compile(r"[ \t]{1,9}(?=`?[0-9]{6}(?![\w.]))")
 _END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
 _WITH = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
@@ -101,7 +110,7 @@ _BOUNDARY = re.compile(
 )
 _EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
 _ASKED = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
-# one sentence only: what follows a question is mostly a wish
+# One sentence only: text after a question is usually a request for work.
 _QUESTION = re.compile(
     r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
     r"(?:(?![.!?;](?:\s|$))[^\n]){1,2000}\?",
@@ -132,7 +141,8 @@ _ASPECT = re.compile(
     r"|these|those|my|our|all)\b)",
     re.I,
 )
-# who asks for a change, too, wants more than a review; "the fix" is a thing, not a wish
+# A text that also asks for a change is work rather than only a review. The lookbehinds skip nouns
+# such as "the fix".
 _CHANGES = re.compile(
     r"\b(?:comments|feedback)\b"
     r"|(?<!the )(?<!this )(?<!that )(?<!these )(?<!those )(?<!my )(?<!our )(?<!a )"
@@ -144,7 +154,7 @@ _CHANGES = re.compile(
 _UNCHANGED = re.compile(
     r"\b(?:do[ ]not|don['’]?t|without|never|no[ ]need[ ]to|nothing[ ]to)\b[^.,;:!?\n]{1,60}", re.I
 )
-# the branch as a whole, brought up to date with its base; anything more is work
+# An update of the whole branch from its base. Anything more specific is work.
 _BRANCH = r"(?:(?:the|this|my|your)[ ])?(?:pr|pull[ ]request|branch)(?:['’]s[ ]branch)?"
 _BASE = r"(?:(?:the[ ])?(?:base|default|target|main|master)(?:[ ]branch)?)"
 _UPDATE = re.compile(
@@ -167,8 +177,14 @@ _JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
 class Instruction(FrozenModel):
-    """words: what is left for the agent to be told; "" when the command says it all.
-    named: the name after a slash, where that is no command but an agent or a skill.
+    """The parsed text of a mention.
+
+    Attributes:
+        command: What is asked for.
+        named: The name after a slash when it is not a built-in command: an agent or a skill of the
+            repository. Otherwise "".
+        extension: Extra iterations, US dollars and seconds granted together with the command.
+        words: The text that remains for the agent; "" when the command says everything.
     """
 
     command: Command = Command.FIX
@@ -178,17 +194,25 @@ class Instruction(FrozenModel):
 
 
 FIX = Instruction()
-"""Work to do, without a word about it."""
+"""Work to do, without further text."""
 
 
 def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
-    """What the words after a mention ask for. Total: what is no command is work to do.
+    """Parse the text after a mention into an instruction.
 
-    stop, pause, resume, approve and deny count when nothing but a courtesy or a punctuation mark
-    follows, and the latter two before the number of an action; continue also before `with`, `and`,
-    `but` and before amounts like `+50 iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1
-    hour`) are a continue, too. help counts alone.
-    pull_request: whether it was said on one; elsewhere a review or an update of something is work.
+    Never raises: text that is not a command is work to do.
+
+    - `stop`, `pause`, `resume`, `approve` and `deny` count only when nothing but a courtesy or a
+      punctuation mark follows. `approve` and `deny` may also be followed by the number of an
+      action.
+    - `continue` may also be followed by `with`, `and` or `but`, or by amounts such as `+50
+      iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1 hour`) mean `continue` as well.
+    - `help` counts only when it stands alone.
+
+    Args:
+        text: The text after the mention.
+        pull_request: True when the text was written on a pull request. Elsewhere, a request to
+            review or update something specific is work.
     """
     text = text.strip()
     slash = _SLASH.match(text)
@@ -210,12 +234,12 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
 
 
 def asks_for_nothing(text: str) -> bool:
-    """Whether the words after a mention only thank or praise: nobody waits for an answer."""
+    """Return True if the text after a mention only thanks or praises and expects no answer."""
     return _THANKS.fullmatch(text) is not None
 
 
 def _slashed(name: str, words: str) -> Instruction:
-    """A slash and a word: a command for sure, or something that the repository brings."""
+    """Parse a slash and a name: a built-in command, or an agent or skill of the repository."""
     command = _SLASHED.get(name.lower())
     if command is None:
         return Instruction(named=name, words=words)
@@ -231,7 +255,7 @@ def _slashed(name: str, words: str) -> Instruction:
 
 
 def _steering(text: str) -> Instruction:
-    """What is asked of a run that is there already; else work."""
+    """Parse a command for an existing run. Text that is not one is returned as work."""
     named = _NAME.match(text)
     if named is None:
         return _bare_extension(text)
@@ -256,13 +280,19 @@ def _steering(text: str) -> Instruction:
 
 
 def _is_a_yes(rest: str) -> bool:
-    """Whether what follows `approve`, and the number of an action, takes nothing of it back."""
+    """Return True if the text after `approve` does not restrict or retract the approval.
+
+    The number of an action may stand between the two.
+    """
     _, rest = named_number(rest)
     return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
 
 
 def _review(text: str) -> Instruction | None:
-    """A review, with what to look at as its words; None when it is something else, or more."""
+    """Parse a request for a review, with what to look at as its text.
+
+    Return None when the text asks for something else, or for more than a review.
+    """
     begun = _REVIEW.match(text)
     if begun is None or _CHANGES.search(_UNCHANGED.sub("", text[begun.end() :])):
         return None
@@ -273,7 +303,7 @@ def _review(text: str) -> Instruction | None:
 
 
 def _question(text: str) -> str:
-    """The words of a question about the code, "" when it is anything else, or may be."""
+    """Return the text of a question about the code, or "" when the text may be anything else."""
     asked = _ASKED.match(text)
     if asked:
         return text[asked.end() :].strip()
@@ -284,6 +314,7 @@ def _question(text: str) -> str:
 
 
 def _bare_extension(text: str) -> Instruction:
+    """Parse amounts without a command name (`+$2`, `extend by 1 hour`). Other text is work."""
     extend = _EXTEND.match(text)
     extension, after = _amounts(text, extend.end() if extend else 0, marked=extend is None)
     if extension is None:
@@ -293,6 +324,7 @@ def _bare_extension(text: str) -> Instruction:
 
 
 def _words(text: str, start: int) -> str:
+    """Return the text that remains after position `start`, or "" when it is only a courtesy."""
     rest = text[start:].lstrip(_JUNK)
     joint = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", rest, re.I)
     words = rest[joint.end() :].strip() if joint else rest.strip()
@@ -300,8 +332,16 @@ def _words(text: str, start: int) -> str:
 
 
 def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, int]:
-    """The amounts that stand at `start`, and where they end. None when there are none, or when
-    they are part of a sentence. marked: the first one must say that it is more of something."""
+    """Sum the amounts that stand at `start`.
+
+    Returns the total and the position after the last amount. The total is None when there are no
+    amounts or when they are part of a sentence.
+
+    Args:
+        text: The text after the mention.
+        start: Position at which the amounts may begin.
+        marked: Require the first amount to say that it is an addition ("+", "more", "another").
+    """
     lead = _LEAD.match(text, start)
     position = lead.end() if lead and not marked else start
     total: Extension | None = None
@@ -320,11 +360,15 @@ def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, 
 
 
 def _ends_well(text: str, end: int) -> bool:
-    """Whether an amount ends here, or is followed by another one, and is no part of a phrase."""
+    """Return True if an amount ends at `end` or is followed by another one.
+
+    Otherwise it is part of a longer phrase.
+    """
     return bool(_BOUNDARY.match(text, end)) or re.match(r"[ ]{0,3}\+", text[end:]) is not None
 
 
 def _granted(found: "re.Match[str]") -> Extension | None:
+    """Return the extension that one matched amount stands for, or None if it is invalid."""
     word = found["number"].lower()
     number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))
     unit = (found["unit"] or "").lower()
@@ -341,6 +385,7 @@ def _granted(found: "re.Match[str]") -> Extension | None:
 
 
 def _added(one: Extension, two: Extension) -> Extension:
+    """Add two extensions, each field limited to its maximum in `MOST`."""
     return Extension(
         iterations=min(one.iterations + two.iterations, MOST.iterations),
         budget=min(one.budget + two.budget, MOST.budget),

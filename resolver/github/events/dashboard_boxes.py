@@ -1,8 +1,8 @@
-"""The boxes of the dashboard: how one is written, and what a tick of one asks for.
+"""The checkboxes of the dashboard: how they are written, and what ticking one asks for.
 
-Anybody who may triage can edit the text around them. Only a box that was there, unticked, before
-the edit counts, and what it asks is done only for a run that the ledger knows, on the issue that it
-knows as the dashboard, for a person who may.
+Anyone with triage permission can edit the dashboard's text. A tick therefore counts only if the box
+was there, unticked, before the edit, if the ledger knows the run and names this issue as the
+dashboard, and if the person is allowed to start work.
 """
 
 import re
@@ -28,11 +28,12 @@ _BOX = re.compile(
     rf"<!-- resolver:box (stop|retry) run=({RUN_ID}) thread=(\d{{1,9}}) number=(\d{{1,9}})"
     r" pull=([01]) -->.*"
 )
+"""A task list item with the marker that `render_box` writes."""
 
 
 @dataclass(frozen=True)
 class DashboardBox:
-    """One box, as its marker says."""
+    """A checkbox, as described by its marker."""
 
     action: str
     run: str
@@ -42,14 +43,20 @@ class DashboardBox:
 
 
 class _From(Payload):
+    """The text of a field before an edit."""
+
     text: str = Field(alias="from", default="")
 
 
 class _Changes(Payload):
+    """The fields that an edit changed."""
+
     body: _From | None = None
 
 
 class _Edited(Payload):
+    """An `issues` event with the action `edited`."""
+
     action: str
     issue: Issue
     changes: _Changes = _Changes()
@@ -58,7 +65,7 @@ class _Edited(Payload):
 
 
 def render_box(action: str, run: LedgerRun) -> str:
-    """The marker that makes a box of a task in a list."""
+    """Return the marker that turns a task list item into a checkbox for a run."""
     return (
         f"<!-- resolver:box {action} run={run.run} thread={run.thread} "
         f"number={run.number or run.thread} pull={int(run.pull_request)} -->"
@@ -66,7 +73,7 @@ def render_box(action: str, run: LedgerRun) -> str:
 
 
 def newly_ticked(before: str, after: str) -> list[DashboardBox]:
-    """The boxes that are ticked after an edit and were there unticked before it."""
+    """Return the boxes that are ticked after an edit and were present and unticked before it."""
     if not (before.lstrip().startswith(DASHBOARD) and after.lstrip().startswith(DASHBOARD)):
         return []
     free = {render_box for render_box, ticked in _boxes(before) if not ticked}
@@ -74,10 +81,11 @@ def newly_ticked(before: str, after: str) -> list[DashboardBox]:
 
 
 def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger | IgnoredEvent:
-    """What an `issues` event with the action `edited` asks for. Raises pydantic's ValidationError
-    for a payload that is none.
+    """Return the trigger for an edited issue, or the reason why there is none.
 
-    Who may is asked afterwards, as for any trigger, and whether the box is one of ours in `knows`.
+    The event is `issues` with the action `edited`. Authorization follows as for any trigger;
+    `has_box` checks that the box is one of Resolver's own. Raises pydantic's ValidationError if the
+    payload does not have the documented form.
     """
     event = _Edited.model_validate(payload)
     before = event.changes.body.text if event.changes.body else ""
@@ -105,7 +113,7 @@ def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger 
 
 
 def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
-    """The run that a ticked box stands for; None when the ledger knows no such box."""
+    """Return the run that a ticked box stands for, or None when the ledger has no such box."""
     ticked, place = trigger.ticked, ledger.place
     if ticked is None or place is None or place.number != ticked.dashboard:
         return None
@@ -118,6 +126,7 @@ def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
 
 
 def _boxes(text: str) -> list[tuple[DashboardBox, bool]]:
+    """Return the boxes of a text, each with whether it is ticked."""
     found = (_BOX.fullmatch(line) for line in text.splitlines())
     return [
         (DashboardBox(m[2], m[3], int(m[4]), int(m[5]), m[6] == "1"), m[1] != " ")

@@ -1,7 +1,7 @@
-"""From a dispatch, made by hand on GitHub's page or by another program, to a Trigger.
+"""Parse a dispatch, made on GitHub's page or by another program, into a trigger.
 
-Its inputs say what a comment would say: `issue`, the number; `instruction`, the words that follow
-a mention; `agent`, the name that follows a slash.
+Its inputs say what a comment would say: `issue` is the number, `instruction` the text after a
+mention, `agent` the name after a slash.
 """
 
 import re
@@ -20,9 +20,10 @@ from resolver.github.text.escape import shorten_text
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
+"""Names of the events that dispatch a workflow."""
 
 DISPATCH_TYPE = "agent"
-"""The `event_type` of a repository_dispatch that is for us."""
+"""The `event_type` of a repository_dispatch that is meant for Resolver."""
 
 ASKED_BY_DISPATCH = frozenset(
     {
@@ -34,10 +35,10 @@ ASKED_BY_DISPATCH = frozenset(
         Command.PUBLISH,
     }
 )
-"""What can be asked without a comment that a run at work would find."""
+"""Commands that a dispatch can give: those that need no comment for a run at work to find."""
 
 OF_SWEEP = frozenset({"sweep_issues", "sweep_total"})
-"""Inputs that a workflow hands on to a sweep, in the spelling of the settings."""
+"""Inputs that a workflow passes on to a sweep, spelled like the settings."""
 
 _NAME = re.compile(r"/?([A-Za-z0-9][\w-]{0,63})", re.A)
 _NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
@@ -45,15 +46,21 @@ _NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
 
 @dataclass(frozen=True)
 class DispatchSource:
-    """How a dispatch came. id: the same when the same is done again, like the id of the job's run;
-    at: when it came."""
+    """The identity of a dispatch, which its payload does not contain.
+
+    `id` stays the same when a job is run again, like the id of its workflow run. `at` is when the
+    dispatch arrived.
+    """
 
     id: str
     at: datetime
 
 
 class DispatchEvent(Payload):
-    """Both events. action: the `event_type` of a repository_dispatch."""
+    """A `workflow_dispatch` or `repository_dispatch` event.
+
+    `action` is the `event_type` of a repository_dispatch.
+    """
 
     action: str | None = None
     inputs: dict[str, Any] | None = None
@@ -63,7 +70,7 @@ class DispatchEvent(Payload):
 
 
 class Inputs(Payload):
-    """What a dispatch says, as text whatever it came as."""
+    """The inputs of a dispatch, converted to text."""
 
     issue: str = Field(default="", max_length=20)
     instruction: str = Field(default="", max_length=65_536)
@@ -76,9 +83,16 @@ def from_dispatch(
     listening: ListeningPolicy,
     arrival: DispatchSource | None,
 ) -> Trigger | IgnoredEvent:
-    """What the event asks for. Raises pydantic's ValidationError for a payload that is none.
+    """Return the trigger for a dispatch, or the reason why there is none.
 
-    arrival: None where it is not for us: a server is told of every workflow that is started.
+    Raises pydantic's ValidationError if the payload does not have the documented form.
+
+    Args:
+        name: `workflow_dispatch` or `repository_dispatch`.
+        payload: The event's payload.
+        listening: Whose events start work.
+        arrival: Id and time of the dispatch. None on a webhook server, which receives an event for
+            every workflow that is dispatched: the dispatch is for the job that it starts.
     """
     if name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE:
         return IgnoredEvent(f"the dispatch is of another type than {DISPATCH_TYPE}")
@@ -122,9 +136,10 @@ def from_dispatch(
 
 
 def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
-    """Whether a job's event asks for a sweep: a schedule, or a dispatch that says nothing at all.
+    """Return True if a job's event asks for a sweep: a schedule, or a dispatch without any input.
 
-    One that says something which can't be read is none: a sweep costs money that nobody meant.
+    A dispatch whose input can't be read does not start a sweep, which could cost money that nobody
+    meant to spend.
     """
     if name == "schedule":
         return True
@@ -140,14 +155,14 @@ def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
 
 
 def _says_something(name: str, value: Any) -> bool:
-    """An input that nobody has filled in comes as an empty text."""
+    """Return True if an input was filled in. GitHub sends an empty text for one that was not."""
     return name.replace("-", "_") not in OF_SWEEP and not (
         isinstance(value, str) and not value.strip()
     )
 
 
 def _wrong(given: Mapping[str, Any]) -> str:
-    """What is wrong with these inputs, "" for nothing."""
+    """Return what is wrong with these inputs, or "" when nothing is."""
     issue = given.get("issue", "")
     if not _is_plain(issue):
         return f"the input `issue` is no number of an issue: {_shown(issue)}"
@@ -164,15 +179,20 @@ def _wrong(given: Mapping[str, Any]) -> str:
 
 
 def _is_plain(value: Any) -> bool:
+    """Return True for a text or an integer. A bool is an int in Python and is refused."""
     return isinstance(value, str) or type(value) is int
 
 
 def _text(value: Any) -> str:
+    """Return an input as text; "" when it is missing."""
     return "" if value is None else str(value).strip()
 
 
 def _shown(value: Any) -> str:
-    """A stranger's value in a line of ours; a list may be of any depth."""
+    """Format a stranger's value for a message.
+
+    Lists and objects can be nested to any depth, so only their type is named.
+    """
     if isinstance(value, list | Mapping):
         return "a list" if isinstance(value, list) else "an object"
     return repr(shorten_text(value, 40) if isinstance(value, str) else value)

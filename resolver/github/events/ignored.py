@@ -1,4 +1,4 @@
-"""Why an event asks for nothing, and whose events never do."""
+"""Whose events Resolver listens to, and the reasons why an event starts no work."""
 
 import re
 from collections.abc import Collection
@@ -11,14 +11,14 @@ _OURS = re.compile(r"\s*<!-- resolver:[a-z]")
 
 @dataclass(frozen=True)
 class IgnoredEvent:
-    """The event asks for nothing. reason: one line for the log."""
+    """An event that starts no work. `reason` is one line for the log."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class MalformedEvent(IgnoredEvent):
-    """Something is asked for that can't be understood: whoever sent it has made a mistake."""
+    """An event that asks for something that can't be understood: its sender made a mistake."""
 
 
 def not_a_person(
@@ -27,10 +27,13 @@ def not_a_person(
     allowed_users: Collection[str],
     denied_users: Collection[str] = (),
 ) -> IgnoredEvent | None:
-    """Why this account is not listened to, None when it is.
+    """Return the reason why an account's events are ignored, or None when they are accepted.
 
-    bot_login: our own account; allowed_users: bots that are listened to; denied_users: who never
-    is.
+    Args:
+        account: The account.
+        bot_login: Login of Resolver's own account.
+        allowed_users: Bots whose events are accepted.
+        denied_users: Accounts whose events are always ignored.
     """
     login = account.login.casefold()
     if bot_login and login == bot_login.casefold():
@@ -45,17 +48,27 @@ def not_a_person(
 
 
 def is_our_text(body: str | None) -> bool:
-    """Whether the text begins as ours do. Our account may be that of a person, whose name is not
-    known here; somebody else who begins so is not listened to either."""
+    """Return True if the text begins with one of Resolver's markers.
+
+    With a personal access token, Resolver writes as a person whose login is not known here. A text
+    that somebody else begins in the same way is ignored as well.
+    """
     return _OURS.match(body or "") is not None
 
 
 @dataclass(frozen=True)
 class ListeningPolicy:
-    """What is listened to. bot_login: our own account, "" when it is not known.
+    """Whose events start work, and how they address Resolver.
 
-    checks: whose failing checks start work: "none", "own", "default-branch" or "all".
-    review_teams: whose review is ours to do, as ORG/TEAM, or TEAM of the repository's owner.
+    Attributes:
+        mention: The mention that addresses Resolver.
+        label: The label that asks for work.
+        bot_login: Login of Resolver's own account; "" when it is not known.
+        allowed_users: Bots whose events are accepted.
+        denied_users: Accounts whose events are always ignored.
+        checks: Whose failing checks start work: "none", "own", "default-branch" or "all".
+        review_teams: Teams whose reviews Resolver does, as ORG/TEAM, or as TEAM for a team of the
+            repository's owner.
     """
 
     mention: str
@@ -67,14 +80,14 @@ class ListeningPolicy:
     review_teams: Collection[str] = ()
 
     def ignores(self, account: User) -> IgnoredEvent | None:
-        """Why this account is not listened to, None when it is."""
+        """Return the reason why an account's events are ignored, or None when they are accepted."""
         return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
 
     def is_review_team(self, owner: str, team: str) -> bool:
-        """Whether a review that this team of `owner` is asked for is ours to do."""
+        """Return True if a review requested from this team of `owner` is Resolver's to do."""
         names = {team.casefold(), f"{owner}/{team}".casefold()}
         return any(each.casefold() in names for each in self.review_teams)
 
     def is_label(self, name: str) -> bool:
-        """Whether it is the label that asks for work."""
+        """Return True if `name` is the label that asks for work."""
         return name.casefold() == self.label.casefold()

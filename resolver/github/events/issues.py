@@ -1,8 +1,8 @@
-"""From what is done to an issue or a pull request itself to a Trigger: opened with a mention,
-labelled, assigned, its review asked for.
+"""Parse events of issues and pull requests themselves into triggers.
 
-Whoever opens an issue can do several of these in one go. That is one request: of the label where
-there is one, else of the words, else of the assignment.
+The events are: opened with a mention, labelled, assigned, or a review requested. GitHub sends
+several of them when an issue is opened with, for example, a mention and a label. Together they are
+one request: the label's if there is one, else the mention's, else the assignment's.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,10 @@ from resolver.github.events.snapshot import snapshot_of
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 OPENING = timedelta(seconds=10)
-"""What its author does to an issue within that time is part of opening it: GitHub sends an event
-for each label and each assignee that it is opened with."""
+"""Time within which the author's actions count as part of opening the issue.
+
+GitHub sends a separate event for each label and assignee that an issue is opened with.
+"""
 
 _STARTS = {
     "issues": ("opened", "labeled", "assigned"),
@@ -38,8 +40,18 @@ _STARTS = {
 
 @dataclass(frozen=True)
 class _Done:
-    """What was done, whichever of the two it was done to. it: what it is called. head, base: of a
-    pull request, the newest commit and the branch that it is to be merged into."""
+    """An action on an issue or a pull request.
+
+    Attributes:
+        event: The event as received.
+        subject: The issue or pull request.
+        it: What messages call it: "issue" or "pull request".
+        is_pull: True when the subject is a pull request.
+        head: Newest commit of the pull request; "" for an issue event.
+        base: Branch that the pull request is to be merged into; "" for an issue event.
+        reviewer: The account whose review was requested, if any.
+        team: The team whose review was requested, if any.
+    """
 
     event: IssuesEvent | PullRequestsEvent
     subject: SubjectPayload
@@ -52,6 +64,7 @@ class _Done:
 
     @property
     def by_its_author_when_opening(self) -> bool:
+        """Return True if the author did this as part of opening the issue."""
         author, subject = self.subject.user, self.subject
         own = author is not None and author.id == self.event.sender.id
         return own and subject.updated_at - subject.created_at <= OPENING
@@ -60,7 +73,10 @@ class _Done:
 def from_issue(
     name: str, payload: Mapping[str, Any], listening: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
-    """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
+    """Return the trigger for the event, or the reason why there is none.
+
+    Raises pydantic's ValidationError if the payload does not have the documented form.
+    """
     done = _read(name, payload)
     action = done.event.action
     if action not in _STARTS[name]:
@@ -82,11 +98,15 @@ def from_issue(
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:
-    """The key of a labelling. issue: its id, not its number; at: in UTC."""
+    """Return the trigger key of a labelling.
+
+    `issue` is the issue's id, not its number; `at` is in UTC.
+    """
     return f"labeled:{issue}:{label}:{at.isoformat()}"
 
 
 def _read(name: str, payload: Mapping[str, Any]) -> _Done:
+    """Parse the payload of an `issues` or `pull_request` event."""
     if name == "issues":
         event = IssuesEvent.model_validate(payload)
         issue: Issue = event.issue
@@ -98,14 +118,20 @@ def _read(name: str, payload: Mapping[str, Any]) -> _Done:
 
 
 def _said(done: _Done, listening: ListeningPolicy) -> str | None:
-    """The words after the mention in its own text, None without one, or when nothing is asked."""
+    """Return the text after the mention in the issue's own text.
+
+    Return None without a mention, or when the text asks for nothing.
+    """
     body = done.subject.body or ""
     words = None if is_our_text(body) else find_instruction(body, listening.mention)
     return None if words is None or asks_for_nothing(words) else words
 
 
 def _asked(words: str | None, done: _Done) -> Instruction:
-    """What these words ask for; work, where they would steer a run: there is none yet."""
+    """Parse the text after the mention.
+
+    A command for an existing run is taken as work, since no run exists yet.
+    """
     if words is None:
         return FIX
     asked = read_instruction(words, pull_request=done.is_pull)
@@ -113,10 +139,12 @@ def _asked(words: str | None, done: _Done) -> Instruction:
 
 
 def _wears_label(done: _Done, listening: ListeningPolicy) -> bool:
+    """Return True if the issue has the label that asks for work."""
     return any(listening.is_label(label.name) for label in done.subject.labels or ())
 
 
 def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger of an issue that was opened with a mention."""
     author = done.subject.user
     if author is None or author.id != done.event.sender.id:
         return IgnoredEvent(f"the {done.it}'s author didn't send it")
@@ -130,6 +158,7 @@ def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
 
 
 def _labeled(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger of a labelling."""
     label = done.event.label
     if label is None or not listening.is_label(label.name):
         return IgnoredEvent(f"the label isn't {listening.label}")
@@ -142,6 +171,7 @@ def _labeled(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
 
 
 def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger of an assignment to Resolver's account."""
     ignored = _is_somebody_else(done.event.assignee, listening, "was assigned")
     if ignored:
         return ignored
@@ -156,6 +186,7 @@ def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent
 
 
 def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger of a review request to Resolver's account or to one of `review_teams`."""
     if done.reviewer is None and done.team is not None:
         owner = done.event.repository.full_name.partition("/")[0]
         if not listening.is_review_team(owner, done.team.slug):
@@ -173,6 +204,7 @@ def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | Igno
 def _is_somebody_else(
     account: User | None, listening: ListeningPolicy, what: str
 ) -> IgnoredEvent | None:
+    """Return the reason to ignore the event when `account` is not Resolver's own, else None."""
     if not listening.bot_login:
         return IgnoredEvent(f"it is not known whether it was us who {what}: set bot_login")
     if account is None or account.login.casefold() != listening.bot_login.casefold():
@@ -181,11 +213,12 @@ def _is_somebody_else(
 
 
 def _id(done: _Done) -> str:
-    """The same number can be the id of an issue and that of a pull request."""
+    """Return an id that is unique among issues and pull requests, whose GitHub ids can be equal."""
     return f"pull:{done.subject.id}" if done.is_pull else str(done.subject.id)
 
 
 def _trigger(done: _Done, kind: TriggerKind, key: str, at: datetime, asked: Instruction) -> Trigger:
+    """Return the trigger with the fields that all actions share."""
     sender = done.event.sender
     return Trigger(
         key=key,

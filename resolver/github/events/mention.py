@@ -1,7 +1,7 @@
-"""Finding a mention that a person really made: in prose, not in code, quotes, links or HTML.
+"""Find a mention that a person really wrote: in prose, not in code, quotes, links or HTML.
 
-The text is parsed as GitHub parses it. Each place that could be a mention is numbered before,
-so that the one found in the tree is known in the source as well.
+The text is parsed as GitHub parses it. Every possible mention is replaced by a number before
+parsing, so that a mention found in the syntax tree can be located in the source.
 """
 
 import re
@@ -14,41 +14,40 @@ from resolver.github.text.markdown import markdown_parser
 
 _NUMBERED = re.compile("\ue000([0-9]+)\ue001")
 _ELSEWHERE = "\ufffc"
-"""Stands for what isn't prose; no mention starts or ends at it."""
+"""Placeholder for content that is not prose. No mention starts or ends next to it."""
 
-# text inside these isn't the writer's own words, or isn't shown at once
+# Text inside these elements is not the writer's own, or is not visible at once.
 _NOT_PROSE = {
     "a", "blockquote", "code", "del", "details", "kbd", "pre", "q", "s", "samp", "script", "strike",
     "style", "summary", "svg", "template", "textarea", "title", "tt", "var",
 }  # fmt: skip
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)([^<>]{0,2000})>")
 _LINKS = re.compile(r"\bhref\b", re.I)
-"""An `<a>` without it is the place that a link leads to."""
+"""An `<a>` element without this attribute is the target of a link, not a link."""
 
 _HIDDEN = re.compile(r"\bhidden\b|display\s*:\s*none", re.I)
 _FOOTNOTE = re.compile(r"\[\^[^\]]+\]:")
 _GAP = re.compile(r"\s")
 _VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
-"""Elements that hold no text, so none that would hide any."""
+"""Elements without content, which can't hide any text."""
 
-# A login is made of ASCII letters, digits and hyphens: any other sign ends one, as on GitHub, and
-# most can stand before the "@". A slash there is a path's.
+# A login consists of ASCII letters, digits and hyphens. As on GitHub, any other character ends it,
+# and most characters can stand before the "@". A slash is excluded because it belongs to a path.
 # Source: https://github.com/gjtorikian/html-pipeline (node_filter/mention_filter.rb)
 _BEFORE_LOGIN = re.compile(r"(?:^|[^A-Za-z0-9/@`\ue001\ufffc])$")
 _BEFORE_WORD = re.compile(r"(?:^|[\s(\[{\"'*_~,;:!?\u2013\u2014\u201c\u2018\u00ab>])$")
 _AFTER = re.compile(r"(?![A-Za-z0-9_/@\-'’\ufffc]|\.[A-Za-z0-9_])")
 _AS_APP = re.compile(r"\[bot\](?![\[(])", re.I)
-"""Behind the mention it is part of the name of an App's account."""
+"""A suffix that belongs to the login of a GitHub App's account."""
 
 _STOPS = ",:;.!?)]*_ \t\n，、。．：；！？）］】」』》”’…–—"
 
 
 def find_instruction(body: str, mention: str) -> str | None:
-    """The words after the first real `mention` in a comment, None when there is none.
+    """Return the text after the first real mention in a comment, or None when there is none.
 
-    When nothing but a punctuation mark follows it, the words before it, with a question mark where
-    that is the mark.
-    Hidden text is taken out.
+    When nothing but a punctuation mark follows the mention, return the text before it, with a
+    question mark if that is the mark. Hidden text is removed.
     """
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     numbered, ends = _number(body, mention)
@@ -70,8 +69,11 @@ def find_instruction(body: str, mention: str) -> str | None:
 
 
 def _number(body: str, mention: str) -> tuple[str, list[int]]:
-    """The body with each place that could be a mention replaced by its number, and the offsets
-    in the original where each place ends. The first character stays: markdown looks at it."""
+    """Replace each possible mention in the body by its number.
+
+    Returns the new body and, for each number, the offset in the original body where the mention
+    ends. The first character of a mention stays, because Markdown parsing depends on it.
+    """
     ends: list[int] = []
 
     def numbered(match: re.Match[str]) -> str:
@@ -83,6 +85,7 @@ def _number(body: str, mention: str) -> tuple[str, list[int]]:
 
 
 def _first_in_prose(numbered: str) -> int | None:
+    """Return the number of the first mention in prose, or None."""
     quotes = 0
     apart = _Apart()
     for token in markdown_parser().parse(numbered):
@@ -101,8 +104,11 @@ def _first_in_prose(numbered: str) -> int | None:
 
 
 class _Apart:
-    """The open HTML elements whose text isn't prose. An element that hides its text counts as open
-    to the end: where it is closed can't be told from a tag alone."""
+    """Tracks the open HTML elements whose text is not prose.
+
+    An element that hides its text counts as open until the end of the comment, because its closing
+    tag can't be recognized from the tag alone.
+    """
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
@@ -111,6 +117,7 @@ class _Apart:
         return self._open.total() > 0
 
     def read(self, html: str) -> None:
+        """Update the open elements with the tags in `html`."""
         for closing, tag, attributes in _HTML_TAG.findall(html):
             name = tag.lower()
             if closing:
@@ -122,7 +129,7 @@ class _Apart:
 
 
 def _prose(children: list[Token], apart: _Apart) -> str:
-    """The text of a block, with a mark for everything that isn't the writer's own prose."""
+    """Return the text of a block, with a placeholder for what is not the writer's own prose."""
     parts: list[str] = []
     links = 0
     for child in children:
@@ -133,9 +140,9 @@ def _prose(children: list[Token], apart: _Apart) -> str:
             parts.append(_ELSEWHERE)
         elif child.type == "html_inline":
             apart.read(child.content)
-            parts.append(" ")  # a tag ends a word, as a line does
+            parts.append(" ")  # a tag ends a word, as a line break does
         elif child.type in {"code_inline", "image"}:
-            parts.append(" ")  # GitHub finds a name that touches one, too
+            parts.append(" ")  # GitHub also accepts a mention next to one of these
         elif child.type in {"softbreak", "hardbreak"}:
             parts.append("\n")
         elif child.type in {"em_open", "em_close", "strong_open", "strong_close"}:
@@ -148,12 +155,13 @@ def _prose(children: list[Token], apart: _Apart) -> str:
 
 
 def _first(prose: str) -> int | None:
+    """Return the number of the first mention in a block's prose, or None."""
     if _FOOTNOTE.match(prose):
         return None
     word = seen = 0
     for found in _NUMBERED.finditer(prose):
         start = found.start() - 1  # the mention's own first character
-        # each character is looked at once: a comment can be one long word full of mentions
+        # Each character is scanned once: a comment can be one long word full of mentions.
         word = max((gap.end() for gap in _GAP.finditer(prose, seen, start)), default=word)
         seen = start
         if "://" in prose[word:start] or prose[word : min(word + 4, start)].lower() == "www.":

@@ -1,6 +1,6 @@
-"""From a GitHub event to a Trigger, or to the reason why there is none. No network here.
+"""Parse a GitHub event into a trigger, or into the reason why it starts no work.
 
-Whether the person may start work is asked afterwards, in `resolver.github.events.permission`.
+No network is used. Authorization follows in `resolver.github.events.permission`.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,14 +41,23 @@ def parse_github_event(
     review_teams: Collection[str] = (),
     arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
-    """What the event `name` (X-GitHub-Event, GITHUB_EVENT_NAME) asks for.
+    """Return the trigger for an event, or the reason why there is none.
 
-    bot_login: our own account, never listened to, and the one that is assigned and asked for
-    reviews; allowed_users: bots that are listened to; denied_users: who never is; checks: whose
-    failing checks start work, review_teams: whose reviews are ours (`Listening`); arrival: for a
-    dispatch, whose payload says neither what it is called nor when it came.
     The trigger's key is made from the event itself, not from the delivery: a redelivery, a copy
     under another delivery id and a re-run of the same workflow all give the same key.
+
+    Args:
+        name: Name of the event, as in the header X-GitHub-Event or the variable GITHUB_EVENT_NAME.
+        payload: The event's payload.
+        mention: The mention that addresses Resolver, such as `@agent`.
+        label: The label that asks for work.
+        bot_login: Login of Resolver's own account. Its events are ignored; assignments and review
+            requests to it start work.
+        allowed_users: Bots whose events are accepted.
+        denied_users: Accounts whose events are always ignored.
+        checks: Whose failing checks start work; see `ListeningPolicy`.
+        review_teams: Teams whose reviews Resolver does; see `ListeningPolicy`.
+        arrival: Id and time of a dispatch, which its payload does not contain.
     """
     listening = ListeningPolicy(
         mention, label, bot_login, allowed_users, denied_users, checks, review_teams
@@ -68,6 +77,7 @@ def _read(
     listening: ListeningPolicy,
     arrival: DispatchSource | None,
 ) -> Trigger | IgnoredEvent:
+    """Pass the payload to the parser of its event."""
     if name == "issue_comment":
         return _from_comment(IssueCommentEvent.model_validate(payload), listening)
     if name == "issues" and payload.get("action") == "edited":
@@ -84,7 +94,7 @@ def _read(
 
 
 def needs_own_login(name: str, payload: Mapping[str, Any]) -> bool:
-    """Whether nobody can say what the event asks for who doesn't know our own account."""
+    """Return True if the event can't be parsed without the login of Resolver's own account."""
     asked = str(payload.get("action")) in {"assigned", "review_requested"}
     return asked and name in {"issues", "pull_request"}
 
@@ -99,9 +109,16 @@ def command_of(
     allowed_users: Collection[str] = (),
     denied_users: Collection[str] = (),
 ) -> Instruction | None:
-    """What a comment that was read from its thread asks for, None when it isn't for us.
+    """Return the instruction in a comment of a conversation, or None when it is not for Resolver.
 
-    type: the author's account type, as the API has it.
+    Args:
+        body: The comment's text.
+        login: Login of its author.
+        type: The author's account type, as the API returns it ("User", "Bot").
+        mention: The mention that addresses Resolver.
+        bot_login: Login of Resolver's own account, whose comments are ignored.
+        allowed_users: Bots whose comments are accepted.
+        denied_users: Accounts whose comments are always ignored.
     """
     account = User(login=login, id=0, type=type)
     if is_our_text(body) or not_a_person(account, bot_login, allowed_users, denied_users):
@@ -111,6 +128,7 @@ def command_of(
 
 
 def _from_comment(event: IssueCommentEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger for a new comment on an issue or pull request."""
     if event.action != "created":
         return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
     author, issue, sender = event.comment.user, event.issue, event.sender

@@ -1,8 +1,8 @@
-"""The fields of GitHub's webhook payloads that are read, and no others.
+"""Models of the fields of GitHub's webhook payloads that Resolver reads.
 
 Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`,
-`pull_request`, `pull_request_review`, `pull_request_review_comment`). Those of checks are in
-`checks.py`, those of dispatches in `dispatch.py`.
+`pull_request`, `pull_request_review`, `pull_request_review_comment`). The models of check events
+are in `checks.py`, those of dispatches in `dispatch.py`.
 """
 
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 def _utc(moment: datetime) -> datetime:
+    """Convert a moment to UTC; one without a time zone is taken as UTC."""
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
@@ -19,11 +20,14 @@ def _utc(moment: datetime) -> datetime:
 
 
 Moment = Annotated[datetime, AfterValidator(_utc)]
-"""A time, in UTC whatever zone it was given in."""
+"""A point in time, converted to UTC."""
 
 
 class Payload(BaseModel):
-    """Fields that aren't named here are let through unread: GitHub adds some all the time."""
+    """Base class of the payload models.
+
+    Other fields are ignored, since GitHub adds new ones at any time.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -37,19 +41,25 @@ class User(Payload):
 
 
 class Label(Payload):
+    """A label of an issue or pull request."""
+
     name: str
 
 
 class Milestone(Payload):
+    """A milestone of an issue or pull request."""
+
     title: str
 
 
 class RepositoryPayload(Payload):
+    """A repository, named OWNER/NAME."""
+
     full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
 
 
 class SubjectPayload(Payload):
-    """What an issue and a pull request have. A deleted account is None."""
+    """Fields that issues and pull requests share. `user` is None when the account was deleted."""
 
     id: int
     number: int = Field(gt=0)
@@ -65,12 +75,14 @@ class SubjectPayload(Payload):
 
 
 class Issue(SubjectPayload):
-    """An issue, or a pull request when `pull_request` is there."""
+    """An issue. It is a pull request when `pull_request` is present."""
 
     pull_request: dict[str, Any] | None = None
 
 
 class IssueComment(Payload):
+    """A comment in the conversation of an issue or pull request."""
+
     id: int
     body: str | None = None
     user: User | None = None
@@ -90,17 +102,22 @@ class BasePayload(Payload):
 
 
 class PullRequestPayload(SubjectPayload):
-    """A pull request."""
+    """A pull request with its newest commit and the branch it is to be merged into."""
 
     head: HeadPayload
     base: BasePayload = BasePayload()
 
 
 class ReviewCommentPayload(Payload):
-    """A comment on the code. One that was drafted in a review is public from `updated_at` on.
+    """A comment on the code of a pull request.
 
-    pull_request_review_id: the review it belongs to; a single comment is a review of its own.
-    commit_id: what its author looked at; in a reply what the one replied to was about.
+    A comment that was drafted in a review is public from `updated_at` on.
+
+    Attributes:
+        commit_id: The commit that its author looked at; in a reply, that of the comment replied to.
+        in_reply_to_id: The comment that it replies to.
+        pull_request_review_id: The review that it belongs to. GitHub treats a single comment as a
+            review of its own.
     """
 
     id: int
@@ -114,7 +131,7 @@ class ReviewCommentPayload(Payload):
 
 
 class ReviewPayload(Payload):
-    """commit_id: what was reviewed."""
+    """A review of a pull request. `commit_id` is the commit that was reviewed."""
 
     id: int
     commit_id: str | None = None
@@ -124,7 +141,7 @@ class ReviewPayload(Payload):
 
 
 class Event(Payload):
-    """What all have. `sender` is the account that caused the event."""
+    """Fields that all events share. `sender` is the account that caused the event."""
 
     action: str
     repository: RepositoryPayload
@@ -132,12 +149,17 @@ class Event(Payload):
 
 
 class IssueCommentEvent(Event):
+    """An `issue_comment` event."""
+
     issue: Issue
     comment: IssueComment
 
 
 class IssuesEvent(Event):
-    """label, assignee: what was put on it, who was assigned."""
+    """An `issues` event.
+
+    `label` is the label that was added, `assignee` the account that was assigned.
+    """
 
     issue: Issue
     label: Label | None = None
@@ -145,17 +167,23 @@ class IssuesEvent(Event):
 
 
 class PullRequestEvent(Event):
-    """What the events of pull requests and of reviews have."""
+    """Fields that the events of pull requests and of reviews share."""
 
     pull_request: PullRequestPayload
 
 
 class Team(Payload):
+    """A team of an organization."""
+
     slug: str
 
 
 class PullRequestsEvent(PullRequestEvent):
-    """As with issues. requested_reviewer: None when a team was asked."""
+    """A `pull_request` event.
+
+    `label` and `assignee` are as in `IssuesEvent`. `requested_reviewer` is None when a team was
+    asked for the review.
+    """
 
     label: Label | None = None
     assignee: User | None = None
@@ -164,8 +192,12 @@ class PullRequestsEvent(PullRequestEvent):
 
 
 class ReviewCommentEvent(PullRequestEvent):
+    """A `pull_request_review_comment` event."""
+
     comment: ReviewCommentPayload
 
 
 class ReviewEvent(PullRequestEvent):
+    """A `pull_request_review` event."""
+
     review: ReviewPayload

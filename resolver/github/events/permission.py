@@ -1,4 +1,7 @@
-"""Who may start work: people with write access, and those on the lists. Nobody by association."""
+"""Decide who may start work: people with write access, and those on the allow-lists.
+
+An `author_association` never grants permission.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,27 +15,35 @@ Answer = TypeVar("Answer")
 
 
 class PermissionReader(Protocol):
-    """The part of a forge that is asked."""
+    """The part of a GitHub client that answers questions about permissions."""
 
     def permission(self, login: str) -> str:
-        """Permission of `login`: "admin", "maintain", "write", "triage", "read" or "none"."""
+        """Return the permission of an account on the repository.
+
+        It is "admin", "maintain", "write", "triage", "read" or "none".
+        """
         ...
 
     def is_member(self, team: str, login: str) -> bool:
-        """Whether `login` is an active member of the team ORG/TEAM."""
+        """Return True if `login` is an active member of the team ORG/TEAM."""
         ...
 
     def operator_may_push(self) -> bool:
-        """True when the owner of the token may push."""
+        """Return True if the owner of the token may push."""
         ...
 
 
 def authorize(trigger: Trigger, reader: PermissionReader, who: AccessPolicy | None = None) -> None:
-    """Return if the trigger may start work, else raise NotAllowed.
+    """Raise NotAllowed unless the trigger may start work.
 
-    who: people with write access when None. The forge's answer decides, asked now; an answer that
-    can't be had is a no. A check that failed was nobody's wish: it is listened to only where the
-    operator has said so, on branches that people with write access push.
+    GitHub is asked at the time of the call; if it can't answer, the trigger is refused. Triggers of
+    a local checkout and of failed checks are always allowed: nobody requested the latter, and they
+    exist only where the operator enabled them, on branches that people with write access push to.
+
+    Args:
+        trigger: The request.
+        reader: Answers questions about permissions.
+        who: Who is allowed; people with write access when None.
     """
     who = who or AccessPolicy()
     if trigger.kind in {TriggerKind.LOCAL, TriggerKind.CHECK_FAILED}:
@@ -63,6 +74,8 @@ def authorize(trigger: Trigger, reader: PermissionReader, who: AccessPolicy | No
 
 
 def _is_in_a_team(trigger: Trigger, reader: PermissionReader, who: AccessPolicy) -> bool:
+    """Return True if the requester is a member of one of the allowed teams."""
+
     def is_in(team: str) -> bool:
         return reader.is_member(team, trigger.actor.login)
 
@@ -70,6 +83,7 @@ def _is_in_a_team(trigger: Trigger, reader: PermissionReader, who: AccessPolicy)
 
 
 def _asked(question: Callable[[], Answer], trigger: Trigger, what: str) -> Answer:
+    """Return the answer to a question, or raise NotAllowed if GitHub can't be asked."""
     try:
         return question()
     except ForgeError as error:

@@ -1,7 +1,8 @@
-"""Whether a request that may start work does so now: what its thread, the person and the repository
-had today, and how long bots have been answering each other. Decides, and nothing else.
+"""Decide whether a request may start work now under the quotas.
 
-Days are those of UTC, in which a run began.
+The decision considers what the conversation, the user and the repository have used today, and how
+long bots have been answering each other. It reads and writes nothing. A run counts on the UTC day
+on which it began.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from resolver.github.events.quota_ledger import Ceiling, LedgerRun, QuotaLedger, day_of
 
 LEAST = 0.01
-"""US dollars without which a run is not begun: it could ask nothing."""
+"""US dollars below which a run is not started, since it could not pay for a single reply."""
 
 
 @dataclass(frozen=True)
 class QuotaBound:
-    """What one thread, user or repository may have in a day: runs, and US dollars. 0: no bound."""
+    """The daily quota of one conversation, user or repository: runs, and US dollars. 0:
+    no limit."""
 
     runs: int = 0
     cost: float = 0.0
@@ -24,7 +26,11 @@ class QuotaBound:
 
 @dataclass(frozen=True)
 class QuotaLimits:
-    """All of them. chain: exchanges of bots with us on a thread without a person; 0: no bound."""
+    """The quotas of a repository.
+
+    `chain` is the number of exchanges between bots and Resolver in a conversation without a person;
+    0 means no limit.
+    """
 
     thread: QuotaBound = QuotaBound()
     user: QuotaBound = QuotaBound()
@@ -34,12 +40,16 @@ class QuotaLimits:
 
 @dataclass(frozen=True)
 class QuotaRequest:
-    """A request, as the guard looks at it.
+    """A request, with what the quotas need to know about it.
 
-    key: digest of the trigger's; thread: 0 for none; user: "" for the owner of a terminal, who has
-    no ceiling of their own. wanted: US dollars that it may cost.
-    since: the newest word of a person on the thread, as far as it is known; exchanges: words of
-    ours on the thread after it.
+    Attributes:
+        key: Digest of the trigger's key.
+        thread: Number of the issue or pull request; 0 for none.
+        user: Normalized login; "" for the owner of a terminal, who has no quota as a user.
+        bot: True for a request by a bot or a GitHub App.
+        wanted: US dollars that the run may cost.
+        since: When a person last commented in the conversation, as far as known.
+        exchanges: Number of Resolver's comments in the conversation after that moment.
     """
 
     key: str
@@ -53,7 +63,10 @@ class QuotaRequest:
 
 @dataclass(frozen=True)
 class QuotaGranted:
-    """It may. reserve: US dollars to set aside; left: what all ceilings leave it."""
+    """The request may start work.
+
+    `reserve` is the amount to reserve in US dollars, `left` what all quotas together still allow.
+    """
 
     reserve: float
     left: float
@@ -61,9 +74,14 @@ class QuotaGranted:
 
 @dataclass(frozen=True)
 class QuotaExceeded:
-    """It may not. until: when it may again, None where a person has to do something.
+    """The request may not start work.
 
-    first: whether the thread was not told so today already.
+    Attributes:
+        ceiling: The limit that refused it.
+        what: What happened, for a person.
+        next_step: What a person can do about it.
+        until: When it may be asked again; None when a person has to act first.
+        first: False when a refusal was already reported in the conversation today.
     """
 
     ceiling: Ceiling
@@ -76,11 +94,12 @@ class QuotaExceeded:
 def decide_quota(
     ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
 ) -> QuotaGranted | QuotaExceeded:
-    """By the ledger. What stands in it of the same request, begun before, is not counted as a
-    run again; what it has cost is.
+    """Decide by the ledger whether a request may start work.
 
-    Without a ledger that can be read a person is let in, and a bot is not: nobody could tell a loop
-    from work. Each run has its own limits in either case.
+    An earlier attempt of the same request is not counted as another run; its cost is counted.
+
+    When the ledger can't be read, a person's request is granted and a bot's is refused, because a
+    loop of bots could not be told from work. Each run has its own limits in either case.
     """
     found = _chain(ledger, asked, ceilings) or _today(ledger, asked, ceilings, now)
     if isinstance(found, QuotaExceeded):
@@ -95,6 +114,7 @@ def decide_quota(
 
 
 def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> QuotaExceeded | None:
+    """Return the refusal of a bot's request that continues a chain of bots, else None."""
     if not asked.bot:
         return None
     if not ledger.readable:
@@ -116,7 +136,10 @@ def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> Q
 
 
 def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
-    """Runs on the thread that bots have started since a person last spoke or started one."""
+    """Count the runs that bots started in the conversation since a person last took part in it.
+
+    A person takes part with a comment or by starting a run.
+    """
     runs = [run for run in ledger.runs if run.thread == asked.thread and run.key != asked.key]
     count = 0
     for run in reversed(runs):
@@ -129,7 +152,7 @@ def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
 def _today(
     ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
 ) -> QuotaExceeded | float:
-    """US dollars that are left, or the first ceiling that is reached."""
+    """Return the US dollars left today, or the refusal of the first quota that is reached."""
     today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_at_work(now)]
     whose: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
         ("thread", "this thread", ceilings.thread, lambda run: run.thread == asked.thread),
@@ -156,7 +179,7 @@ def _within(
     asked: QuotaRequest,
     now: datetime,
 ) -> QuotaExceeded | float:
-    """US dollars that one ceiling leaves, or what is to be told."""
+    """Return the US dollars that one quota leaves, or its refusal."""
     runs = list(runs)
     others = [run for run in runs if run.key != asked.key]
     own = sum(run.cost for run in runs if run.key == asked.key)

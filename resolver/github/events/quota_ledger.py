@@ -1,7 +1,9 @@
-"""The ledger of a repository's runs: its entries, and how they are read and written as JSON lines.
+"""The quota ledger of a repository: its entries and their form as JSON lines.
 
-Whoever may push can have written it. A line that is no entry is set aside and counted; nothing in
-an entry is free text, so nothing in it can speak to anybody. Where it is kept is not known here.
+Anyone with push access can write to the ledger, so its content is not trusted. A line that is not a
+valid entry is skipped and counted, and no entry has a free-text field, so the ledger can't carry
+instructions to a model or a message to a reader. This module does not know where the ledger is
+stored; see `resolver.runs.quotas.ledger_ref`.
 """
 
 import re
@@ -13,32 +15,36 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 MOST_BYTES = 4_000_000
-"""A ledger that is larger is not read."""
+"""Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
 
 MOST_LINE = 2_000
+"""Maximum length of one line in bytes. A longer one is counted as damaged."""
 
 KEPT_DAYS = 7
-"""Days whose runs stand one by one; of older days only the sums."""
+"""Days for which single runs and refusals are kept. Older ones are reduced to daily sums."""
 
 KEPT_SUMS = 100
-"""Days of which the sums are kept."""
+"""Days for which the daily sums are kept."""
 
 MOST_RUNS = 5_000
-"""Runs that stand one by one; beyond, the oldest go into the sums of their day."""
+"""Maximum number of single runs. The oldest ones beyond it are added to the sums of their day."""
 
 MOST_REFUSALS = 1_000
+"""Maximum number of single refusals. The oldest ones beyond it are added to the sums of their day.
+"""
 
 EARLY = timedelta(hours=1)
-"""How far ahead of our clock another machine's may be; an entry from further on is none."""
+"""Tolerated clock difference between machines. An entry dated further in the future is invalid."""
 
 LONGEST = timedelta(days=8)
-"""Nothing is set aside for longer than that."""
+"""Maximum duration of a reservation. An entry that claims a longer one is invalid."""
 
 RUN_ID = r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}"
 _LOGIN = r"(?:[a-z0-9](?:[a-z0-9_-]{0,59})(?:\[bot\])?)?"
 
 Ceiling = Literal["thread", "user", "repository", "chain", "unreadable"]
-"""What bounds runs. chain: bots that answer each other; unreadable: the ledger can't be read."""
+"""The limit that refused a request. "chain": bots and Resolver kept answering each other.
+"unreadable": the ledger can't be read."""
 
 MOST_DOLLARS = 1_000_000.0
 MOST_COUNTED = 10**15
@@ -51,22 +57,34 @@ RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
 class _Line(BaseModel):
-    """One line of the ledger. Fields of a newer version are let through and lost."""
+    """One line of the ledger.
+
+    Fields that a newer version added are ignored, and lost when the line is written again.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class LedgerRun(_Line):
-    """A run, booked before its work and settled when it has ended. Times in UTC.
+    """A run: its cost is reserved before the work begins and recorded when it ends.
 
-    key: digest of its trigger's key: one request, one entry, however often it is begun.
-    thread: the issue it counts for, 0 for none; number: where it was asked and is told.
-    until: when what is reserved is free again, should the run never come back.
-    cost: US dollars of the replies whose price is known, of all attempts; unpriced: how many have
-    none. reserved: set aside for the attempt at work, beside the cost.
-    ending: as its comment has it, "" while it is at work. opened: the pull request; job: number of
-    the Action's run.
-    stop_by: who has asked on the dashboard that it stops.
+    Attributes:
+        key: Digest of the trigger's key. A request has one entry, however often it is started.
+        run: Id of the run.
+        thread: Number of the issue whose quota the run uses; 0 for none.
+        number: Number of the issue or pull request where the request was made and where the run
+            reports.
+        user: Normalized login of the requester.
+        at: When the run began. Times are in UTC.
+        until: When the reservation expires, in case the run never records its end.
+        reserved: US dollars reserved for the current attempt, in addition to `cost`.
+        cost: US dollars of all replies with a known price, over all attempts.
+        unpriced: Number of replies without a known price.
+        ending: How the run ended, as in its final comment; "" while it is at work.
+        attempts: How often the run was started.
+        opened: Number of the pull request that it opened; 0 for none.
+        job: Id of the GitHub Actions workflow run (GITHUB_RUN_ID); 0 for none.
+        stop_by: Login of the person who asked on the dashboard for the run to stop; "" for nobody.
     """
 
     kind: Literal["run"] = "run"
@@ -90,16 +108,22 @@ class LedgerRun(_Line):
     stop_by: Login = ""
 
     def is_at_work(self, now: datetime) -> bool:
-        """Whether it may be at work; one that never came back is until its time is over."""
+        """Return True if the run may still be at work.
+
+        A run that never recorded its end counts as at work until its reservation expires.
+        """
         return not self.ending and now < self.until
 
     def counts(self, now: datetime) -> float:
-        """US dollars that count against a ceiling."""
+        """Return the US dollars that count against a quota: the cost and any active reservation."""
         return self.cost + (self.reserved if self.is_at_work(now) else 0.0)
 
 
 class LedgerRefusal(_Line):
-    """A request that a ceiling has refused, and whose thread was told: one a thread and day."""
+    """A request that was refused by a quota, which was reported in its conversation.
+
+    Only the first refusal per conversation and day is stored.
+    """
 
     kind: Literal["refusal"] = "refusal"
     key: Key
@@ -111,7 +135,7 @@ class LedgerRefusal(_Line):
 
 
 class LedgerDay(_Line):
-    """The sums of a day (YYYY-MM-DD, UTC) whose runs do not stand one by one any more."""
+    """The sums of one day (YYYY-MM-DD, UTC) whose single entries are no longer kept."""
 
     kind: Literal["day"] = "day"
     day: Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
@@ -123,7 +147,10 @@ class LedgerDay(_Line):
 
 @dataclass(frozen=True)
 class LedgerSums:
-    """Of a day or a month. cost: US dollars of the replies whose price is known."""
+    """The sums of a day or a month.
+
+    `cost` is in US dollars and covers the replies with a known price.
+    """
 
     runs: int
     cost: float
@@ -132,7 +159,10 @@ class LedgerSums:
 
 
 class LedgerPlace(_Line):
-    """The dashboard's issue; 0 while `claimed_by`, until `until`, makes it."""
+    """The issue that holds the dashboard.
+
+    `number` is 0 while the run `claimed_by` creates the issue; the claim expires at `until`.
+    """
 
     kind: Literal["dashboard"] = "dashboard"
     number: Number = 0
@@ -147,9 +177,13 @@ _ENTRY: TypeAdapter[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace] = TypeA
 
 @dataclass(frozen=True)
 class QuotaLedger:
-    """The entries, each kind oldest first. damaged: lines that were set aside when it was read.
+    """The entries of a ledger, each kind sorted oldest first.
 
-    readable: False when what is there is no ledger, or can't be fetched: nothing is known then.
+    Attributes:
+        place: The dashboard issue, when there is one.
+        damaged: Number of invalid lines that were skipped when the ledger was read.
+        readable: False when the stored data is not a ledger or can't be fetched, so that nothing is
+            known about earlier runs.
     """
 
     runs: tuple[LedgerRun, ...] = ()
@@ -160,19 +194,20 @@ class QuotaLedger:
     readable: bool = True
 
     def run_of(self, key: str) -> LedgerRun | None:
-        """The run of a request, by its key's digest."""
+        """Return the run whose request has this key digest, or None."""
         return next((run for run in self.runs if run.key == key), None)
 
     def with_run(self, run: LedgerRun) -> "QuotaLedger":
-        """With this one in the place of the one of the same key."""
+        """Return a copy in which `run` replaces the run with the same key."""
         others = (each for each in self.runs if each.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda each: each.at)))
 
     def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
+        """Return a copy with one more refusal."""
         return replace(self, refusals=(*self.refusals, refusal))
 
     def sums(self, span: str) -> LedgerSums:
-        """The sums of a day, or of a month: `span` is how their dates begin."""
+        """Return the sums of a day or a month. `span` is a date prefix: YYYY-MM-DD or YYYY-MM."""
         runs = [run for run in self.runs if day_of(run.at).startswith(span)]
         refused = sum(day_of(each.at).startswith(span) for each in self.refusals)
         days = [day for day in self.days if day.day.startswith(span)]
@@ -186,28 +221,32 @@ class QuotaLedger:
 
 @dataclass(frozen=True)
 class KeptLedger:
-    """The ledger as the repository keeps it. tip: the object that its ref names, "" for none."""
+    """The ledger as stored in the repository.
+
+    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    """
 
     ledger: QuotaLedger
     tip: str = ""
 
 
 def day_of(moment: datetime) -> str:
-    """The day, of UTC, as YYYY-MM-DD."""
+    """Return the UTC day of a moment as YYYY-MM-DD."""
     return f"{moment.astimezone(UTC):%Y-%m-%d}"
 
 
 def normalize_login(login: str) -> str:
-    """How an account is written in the ledger: in lower case, and never more than a login."""
+    """Return a login in lower case, with only characters that a login can have."""
     plain = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
     return plain if re.fullmatch(_LOGIN, plain) else re.sub(r"[^a-z0-9]", "", plain)
 
 
 def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
-    """What the bytes say. Never raises: what is no entry is counted as damaged.
+    """Parse a ledger. Never raises: a line that is not a valid entry is counted as damaged.
 
-    Of two runs with one key the later line is used. An entry from the future is none: it would
-    count on a day that it chooses.
+    Of two runs with the same key the later line wins. An entry dated in the future is invalid,
+    since it could otherwise be counted on a day of its author's choice. Runs and refusals older
+    than 400 days are invalid as well.
     """
     if len(data) > MOST_BYTES:
         return QuotaLedger(readable=False)
@@ -244,6 +283,7 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
 def _entry(
     line: bytes, now: datetime
 ) -> LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | None:
+    """Return the entry on one line, or None when the line is not valid."""
     if len(line) > MOST_LINE:
         return None
     try:
@@ -265,7 +305,7 @@ def _entry(
 
 
 def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
-    """The ledger as JSON lines, with what is old summed up."""
+    """Return the ledger as JSON lines, with old entries reduced to daily sums."""
     ledger = _summed_up(ledger, now)
     place = (ledger.place,) if ledger.place else ()
     lines: Iterable[_Line] = (*place, *ledger.days, *ledger.refusals, *ledger.runs)
@@ -273,6 +313,7 @@ def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
 
 
 def _summed_up(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
+    """Reduce old entries, and those beyond the maximum numbers, to the sums of their days."""
     first = day_of(now - timedelta(days=KEPT_DAYS))
     runs = [run for run in ledger.runs if day_of(run.at) >= first or run.is_at_work(now)]
     runs = runs[-MOST_RUNS:]
@@ -296,7 +337,14 @@ def _summed_up(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
 def _left_out(
     ledger: QuotaLedger, runs: set[str], refusals: set[int]
 ) -> Iterator[tuple[str, int, float, int, int]]:
-    """What does not stand by itself any more: day, runs, cost, unpriced, refusals."""
+    """Yield (day, runs, cost, unpriced, refusals) for each entry that is no longer kept by itself.
+
+    Args:
+        ledger: The ledger before old entries are removed.
+        runs: Keys of the runs that are kept.
+        refusals: `id()` values of the refusal objects that are kept, since a refusal has no unique
+            key.
+    """
     for run in ledger.runs:
         if run.key not in runs:
             yield day_of(run.at), 1, run.cost, run.unpriced, 0

@@ -1,11 +1,11 @@
-"""From a review, or a comment on the code of a pull request, to a Trigger.
+"""Parse a review, or a comment on the code of a pull request, into a trigger.
 
-One submitted review is one request, whatever its words and its comments ask: all its events have
-one key, and the run reads the others from the forge. A single comment on a line is a review of its
-own for GitHub, and here.
+One submitted review is one request, however many events it causes: all of them have the same key,
+and the run reads the review's other parts from GitHub. GitHub treats a single comment on a line as
+a review of its own, and so does this module.
 
-What steers a run at work is said in the conversation below the code, where everybody who waits for
-the run sees it: here it is ignored.
+Commands that control a run at work belong into the conversation of the pull request, where
+everybody who waits for the run sees them. In a review they are ignored.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,22 @@ from resolver.models.run import Actor, Command, Trigger, TriggerKind
 ASKED_HERE = frozenset(
     {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
 )
-"""What can be asked in a review."""
+"""Commands that a review can give."""
 
 
 @dataclass(frozen=True)
 class _Said:
-    """What somebody said in a review. kind: of the trigger that it makes. seen: the commit that
-    they looked at, "" where the event does not tell."""
+    """A text that somebody wrote in a review.
+
+    Attributes:
+        kind: Kind of the trigger that it becomes.
+        id: Id of the review or of the comment.
+        review: Id of the review that it belongs to, when known.
+        author: Its author; None when the account was deleted.
+        body: The text.
+        at: When it was made public.
+        seen: The commit that its author looked at; "" when the event does not say.
+    """
 
     kind: TriggerKind
     id: int
@@ -43,7 +52,10 @@ class _Said:
 def from_review(
     name: str, payload: Mapping[str, Any], listening: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
-    """What the event asks for. Raises pydantic's ValidationError for a payload that is none."""
+    """Return the trigger for the event, or the reason why there is none.
+
+    Raises pydantic's ValidationError if the payload does not have the documented form.
+    """
     event: PullRequestEvent
     if name == "pull_request_review":
         event = review = ReviewEvent.model_validate(payload)
@@ -67,11 +79,12 @@ def from_review(
 
 
 def review_key(review: int) -> str:
-    """The key of all that is asked in one submitted review."""
+    """Return the trigger key shared by everything that one submitted review asks."""
     return f"review:{review}"
 
 
 def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | IgnoredEvent:
+    """Return the trigger for a text of a review, or the reason why it asks for nothing."""
     if is_our_text(said.body):
         return IgnoredEvent("it's our own")
     instruction = find_instruction(said.body, mention)

@@ -1,5 +1,7 @@
-"""A submitted review as one request: which conversations on lines it asks about, and what it says
-as a whole. Whichever of its events came first, the answer is the same. No network here.
+"""Combine the events of one submitted review into one request.
+
+The functions determine which review threads the review asks about and what it says as a whole. The
+result is the same whichever of the review's events arrived first. No network is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,19 +12,20 @@ from resolver.models.pull_request import AskedThread, AuthoredText, PullRequestC
 from resolver.models.run import Command, Trigger, TriggerKind
 
 MOST_ASKED = 50
-"""Conversations of one request; what is beyond them is for another."""
+"""Maximum number of review threads in one request. The others need another request."""
 
 _ANSWERED = frozenset({Command.FIX, Command.QUESTION})
-"""What is done, and told, conversation by conversation."""
+"""Commands that are carried out and answered thread by thread."""
 
 
 def requested_threads(
     trigger: Trigger, pull: PullRequestContext, mention: str
 ) -> tuple[AskedThread, ...]:
-    """The conversations that the trigger's review asks about, as T1, T2, ..., oldest first.
+    """Return the review threads that the trigger's review asks about, oldest first.
 
-    A review whose own words mention us asks about all that it comments on; otherwise each comment
-    asks for itself. Only what the requester wrote in that review asks.
+    They are labelled T1, T2, and so on. If the body of the review mentions Resolver, it asks about
+    all threads it comments in; otherwise each comment with a mention asks for itself. Only what the
+    requester wrote in that review counts.
     """
     if trigger.command not in _ANSWERED:
         return ()
@@ -40,7 +43,7 @@ def requested_threads(
 def render_deferred_threads(
     trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread]
 ) -> str:
-    """What a person is told of conversations beyond the bound; "" for none."""
+    """Return a sentence about the threads beyond the maximum, or "" when there are none."""
     if len(asked) < MOST_ASKED:
         return ""
     known = {each.thread.id for each in asked}
@@ -51,8 +54,10 @@ def render_deferred_threads(
 def whole_request(
     trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread], mention: str
 ) -> Trigger:
-    """The trigger with the words of the whole review, and what these ask for: work, where any of
-    them asks for work."""
+    """Return the trigger with the text of the whole review.
+
+    Its command becomes work if any part of the review asks for work.
+    """
     body = _body(trigger, pull, mention)
     if not asked or (len(asked) == 1 and body is None):
         return trigger
@@ -67,11 +72,11 @@ def whole_request(
 
 
 def _body(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | None:
-    """What the review's own words ask; None where they don't mention us."""
+    """Return what the review's own body asks, or None when it does not mention Resolver."""
     for review in pull.reviews:
         if review.words.id == trigger.review_id and _is_author(review.words, trigger):
             return find_instruction(review.words.body, mention)
-    # Its words were edited since, and are not read: the event had them.
+    # The body was edited after the request and is not used; the event holds the original text.
     submitted = trigger.kind is TriggerKind.REVIEW_SUBMITTED
     return trigger.instruction if submitted and trigger.review_id is not None else None
 
@@ -79,7 +84,7 @@ def _body(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | Non
 def _instructions(
     trigger: Trigger, asked: Sequence[AskedThread], body: str | None, mention: str
 ) -> Iterator[str]:
-    """What follows each mention."""
+    """Yield the text after each mention in the review's body and in its threads."""
     if body is not None:
         yield body
     for each in asked:
@@ -90,17 +95,21 @@ def _instructions(
 
 
 def _is_in(thread: ReviewThread, trigger: Trigger) -> bool:
+    """Return True if the review comments in this thread."""
     return any(_is_of_request(words, trigger) for words in thread.comments)
 
 
 def _is_of_request(words: AuthoredText, trigger: Trigger) -> bool:
+    """Return True if the text is part of the trigger's review and was written by the requester."""
     of_review = trigger.review_id is not None and words.review == trigger.review_id
     return of_review and _is_author(words, trigger)
 
 
 def _is_author(words: AuthoredText, trigger: Trigger) -> bool:
+    """Return True if the requester wrote the text."""
     return words.author.casefold() == trigger.actor.login.casefold()
 
 
 def _asks(words: AuthoredText, mention: str) -> bool:
+    """Return True if the text contains a mention."""
     return find_instruction(words.body, mention) is not None

@@ -1,14 +1,14 @@
-"""What the requester saw of an issue or pull request, read off the event."""
+"""The text and the properties of an issue or pull request as the requester saw them."""
 
 from resolver.github.events.payloads import SubjectPayload
 from resolver.models.run import Snapshot
 
 MOST_NAMED = 100
-"""Labels and assignees that are kept."""
+"""Maximum number of labels, and of assignees, that are kept."""
 
 
 def snapshot_of(subject: SubjectPayload) -> Snapshot:
-    """Its words and what it wears, as the event has them."""
+    """Return the text, labels, milestone and assignees of an issue or pull request in the event."""
     labels = subject.labels
     return Snapshot(
         title=subject.title,

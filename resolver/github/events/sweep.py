@@ -1,7 +1,7 @@
-"""An issue that wears the label, taken for the event of its labelling that nobody has followed.
+"""Turn an issue that has the label into the trigger of its labelling.
 
-The trigger is the one that the event would have made, so that work which the event has started
-is found done.
+A sweep uses it for labels whose event was never handled. The trigger equals the one that the event
+would have made, so that work which the event did start is found.
 """
 
 from collections.abc import Collection
@@ -14,8 +14,10 @@ from resolver.github.events.payloads import User
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 LATE = timedelta(seconds=1)
-"""By how much the moment in the webhook's event, the issue's `updated_at`, may be later than that
-in the list of its events."""
+"""How much later the webhook's time of a labelling may be than the time in the issue's events.
+
+The webhook's time is the issue's `updated_at`.
+"""
 
 
 def labelled_trigger(
@@ -27,10 +29,15 @@ def labelled_trigger(
     allowed_users: Collection[str] = (),
     denied_users: Collection[str] = (),
 ) -> Trigger | IgnoredEvent:
-    """What the labelling asks for, or why it starts no work now.
+    """Return the trigger for a labelling, or the reason why it starts no work now.
 
-    bot_login: our own account, never listened to; allowed_users: bots that are; denied_users: who
-    never is.
+    Args:
+        issue: The issue.
+        labelling: When and by whom it was labelled; None when the label is no longer there.
+        repository: OWNER/NAME.
+        bot_login: Login of Resolver's own account, whose labels are ignored.
+        allowed_users: Bots whose labels are accepted.
+        denied_users: Accounts whose labels are always ignored.
     """
     if labelling is None:
         return IgnoredEvent("the label was taken off meanwhile")
@@ -47,7 +54,8 @@ def labelled_trigger(
     ignored = not_a_person(account, bot_login, allowed_users, denied_users)
     if ignored:
         return IgnoredEvent(f"it was labelled by {by.login}: {ignored.reason}")
-    # in the second of the labelling itself nobody can say which of the two came first
+    # GitHub's times are in whole seconds: an edit in the second of the labelling may have come
+    # after it, so that the person did not see the text.
     if labelling.edited_at is not None and labelling.edited_at >= labelling.at:
         return IgnoredEvent(
             f"it was edited after {by.login} labelled it: read it, and label it again"
@@ -56,7 +64,7 @@ def labelled_trigger(
 
 
 def a_second_later(trigger: Trigger, issue: LabelledIssue, labelling: Labelling) -> Trigger:
-    """The same, should the webhook's event have had the later moment."""
+    """Return the same trigger as it would be if the webhook's payload had the later time."""
     at = trigger.at + LATE
     key = label_key(issue.id, labelling.label, at)
     return trigger.model_copy(update={"at": at, "key": key})
@@ -65,6 +73,7 @@ def a_second_later(trigger: Trigger, issue: LabelledIssue, labelling: Labelling)
 def _trigger(
     issue: LabelledIssue, labelling: Labelling, login: str, id: int, is_bot: bool, repository: str
 ) -> Trigger:
+    """Return the trigger with the key that the webhook's event would have."""
     at: datetime = labelling.at
     return Trigger(
         key=label_key(issue.id, labelling.label, at),
