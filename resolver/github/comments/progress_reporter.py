@@ -181,6 +181,8 @@ class ProgressReporter:
             return
         failures, looked = 0, False
         while failures < MOST_FAILURES:
+            # Changes that arrive during an edit, or within the interval after it, are merged into
+            # one edit.
             self._changed.wait()
             if self._closed.is_set():
                 return

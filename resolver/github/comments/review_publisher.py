@@ -128,6 +128,8 @@ class ReviewPublisher:
             except github.GithubException as error:
                 if error.status != 422:
                     raise
+        # The review is refused without its verdict too, so a comment must be on a line that is not
+        # in the diff. GitHub does not say which one.
         taken = tuple(self._taken(review.placed, review.commit))
         refused = tuple(each for each in review.placed if each not in taken)
         review = review.model_copy(update={"placed": taken, "beside": (*refused, *review.beside)})

@@ -51,12 +51,17 @@ class SignedCommits:
         the existing result. Raises BranchTaken if the branch points to anything else.
         """
         there = self._tip(branch)
+        # An earlier attempt may have moved the branch and then failed: if the tip is what these
+        # commits would become, it is the result. Ids cannot be compared, since GitHub sets another
+        # author and date.
         if there and there != previous:
             return self._found(there, commits, branch)
         if sum(len(commit.blobs) for commit in commits) > MOST_BLOBS:
             raise ForgeError(
                 f"the change has more than {MOST_BLOBS} new files, too many to sign", _PLAIN
             )
+        # Nothing is visible to anybody until `_move`: unreferenced objects are harmless if this
+        # fails.
         made: dict[str, str] = {}
         signed = False
         for commit in commits:

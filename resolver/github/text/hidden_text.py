@@ -95,6 +95,7 @@ def strip_hidden(text: str) -> CleanedText:
     end = _end_of_tables(seen)
     found[_TOO_MUCH] += end < len(seen)
     seen = seen[:end]
+    # Repeat until nothing changes: removing one construct can join the text around it into another.
     for _ in range(_ROUNDS):
         before, seen = seen, _strip_markup(seen, code_regions(seen), found)
         seen = _strip_definitions(seen, found)
