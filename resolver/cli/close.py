@@ -1,6 +1,4 @@
-"""`resolver close`: the last step of a GitHub Actions job, which closes the comment of a killed
-run.
-"""
+"""`resolver close`: closes the comment of a killed run in the last step of its job."""
 
 import sys
 from collections.abc import Mapping

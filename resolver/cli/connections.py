@@ -58,8 +58,9 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _bound_head(self) -> None:
-        """Start the timer while a request head is awaited, unless it or uvicorn's idle timer is
-        running.
+        """Keep the timer running only while a request head is awaited.
+
+        There is no timer either while uvicorn's own timer for idle connections is set.
         """
         awaits_head = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         if not awaits_head or self.timeout_keep_alive_task is not None:

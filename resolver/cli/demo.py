@@ -1,6 +1,4 @@
-"""`resolver demo`: resolves an issue in a bundled repository, with recorded replies or a live
-model.
-"""
+"""`resolver demo`: resolves an issue in a bundled repository, recorded or with a live model."""
 
 from collections.abc import Mapping
 from dataclasses import replace

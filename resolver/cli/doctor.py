@@ -129,8 +129,9 @@ def _model(settings: Settings) -> str:
 
 
 def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
-    """Yield every model in the settings, with a description: default, services, rules and
-    fallbacks.
+    """Yield every model in the settings with a description.
+
+    These are the default model, and those of services, rules and fallbacks.
     """
     yield "the model", model_config(settings)
     ruled = (parse_rule(text).agent for text in settings.model_rules)

@@ -22,7 +22,7 @@ class DoctorFinding:
 
     @property
     def advice(self) -> str:
-        """What to do about it, "" if the check passed."""
+        """The next step after a failed check, "" if it passed."""
         return "" if self.good else self.next_step
 
     def as_json(self) -> dict[str, str | bool]:

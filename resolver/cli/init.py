@@ -88,11 +88,11 @@ def command(
     force: bool,
     check: bool,
 ) -> int:
-    """Inspect the repository at PATH, write its workflow and its settings file, and list the steps
-    that are left to do.
+    """Write the workflow and the settings file of the repository at PATH.
 
-    Existing files are not changed. Nothing is committed or sent anywhere. The exit code is 1 if
-    --check finds that the setup fails.
+    Both are derived from the files of the repository, and the steps that are left to do are listed.
+    Existing files are kept unless --force is given. Nothing is committed or sent anywhere. The exit
+    code is 1 if --check finds that the setup fails.
     """
     checkout = _checkout(path)
     features = Features(

@@ -1,4 +1,4 @@
-"""What the commands that start servers share: the socket, the web server's settings and the log."""
+"""Helpers for the commands that start servers: socket, web server settings and logging."""
 
 import logging
 import resource

@@ -13,8 +13,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def settings_options(function: F) -> F:
-    """Add an option for each setting that has one. The value of an option that is not given is
-    None.
+    """Add an option for each setting that has one.
+
+    The value of an option that is not given is None.
     """
     return settings_options_but()(function)
 

@@ -1,5 +1,7 @@
-"""The checks of `resolver doctor OWNER/NAME`: account, permissions, the repository's settings and
-rules, and whether CI runs on what the agent pushes.
+"""The checks of `resolver doctor OWNER/NAME`.
+
+They cover the account, its permissions, the repository's settings and rules, and whether CI runs on
+what the agent pushes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,9 +54,7 @@ _RULES: Mapping[str, tuple[str, str, bool]] = {
         False,
     ),
 }
-"""Meaning of a rule on the agent's branches: what it does, how to fix it, and if it blocks every
-run.
-"""
+"""The effect of a rule on the agent's branches, how to fix it, and if it blocks every run."""
 
 
 def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
@@ -124,7 +124,7 @@ def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Do
 def check_repository_for(
     settings: Settings, host: RunHost, repository: str
 ) -> Iterator[DoctorFinding]:
-    """Check everything about one repository that a run on it depends on."""
+    """Check everything about one repository that a run depends on."""
     try:
         source = host.tokens.source(settings, repository)
         assert source is not None
@@ -241,9 +241,7 @@ def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
 
 
 def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
-    """Check that the features that a job's settings enable have the permissions and events they
-    need.
-    """
+    """Check that the features that a job enables have the permissions and events they need."""
     fixes = job.given.get("fix_failing_checks") or "none"
     unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
     if not (job.own_token or job.given.get("args")):

@@ -204,8 +204,9 @@ def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
 
 
 def _check(settings: Settings) -> str:
-    """Return the webhook's secret. Raises UsageError if a setting that deliveries need is
-    missing.
+    """Return the webhook's secret.
+
+    Raises UsageError if a setting that deliveries need is missing.
     """
     require_model(settings)
     if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
@@ -228,8 +229,9 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
-    """Serve until a signal arrives. uvicorn finishes its responses, then passes the signal to
-    `_end`.
+    """Serve until a signal arrives.
+
+    uvicorn finishes its responses and then passes the signal to `_end`.
     """
     allow_open_files(2 * MOST_CONNECTIONS)
     config = server_settings(

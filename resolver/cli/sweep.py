@@ -1,6 +1,4 @@
-"""`resolver sweep`: resolves the labeled issues of a repository that are not done, on a
-schedule.
-"""
+"""`resolver sweep`: resolves the labeled issues of a repository that are not done."""
 
 from collections.abc import Mapping
 from math import isfinite

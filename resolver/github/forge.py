@@ -77,14 +77,16 @@ class Forge(Protocol):
         ...
 
     def account(self) -> Actor:
-        """Return the account that Resolver writes as, with its id if known. May make another
-        request.
+        """Return the account that Resolver writes as, with its id if known.
+
+        This may make another request.
         """
         ...
 
     def permission(self, login: str) -> str:
-        """Return the permission of `login`: "admin", "maintain", "write", "triage", "read" or
-        "none".
+        """Return the permission of `login`.
+
+        It is "admin", "maintain", "write", "triage", "read" or "none".
         """
         ...
 
@@ -128,9 +130,7 @@ class Forge(Protocol):
         ...
 
     def open_head(self, branch: str) -> str | None:
-        """Return the newest commit of `branch` if Resolver has an open pull request from it, else
-        None.
-        """
+        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
         ...
 
     def heads(self) -> Heads:
@@ -197,10 +197,9 @@ class Forge(Protocol):
         ...
 
     def comment(self, report: Report, seconds: float | None = None) -> str:
-        """Write how the run ended, into one comment per key, and return its URL, "" for a local
-        run.
+        """Write how the run ended into its comment and return the URL of that.
 
-        `seconds` limits how long this is retried while the forge is unavailable; None applies the
-        same limit as for other writes.
+        There is one comment per key. The URL is "" for a local run. `seconds` limits how long this
+        is retried while the forge is unavailable; None applies the same limit as for other writes.
         """
         ...

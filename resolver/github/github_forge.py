@@ -41,9 +41,7 @@ from resolver.models.run import Actor, Command, Publication, PullRequest, Task, 
 logger = logging.getLogger("resolver.github")
 
 ACTIONS_LOGIN = "github-actions[bot]"
-"""The login of the token that GitHub gives to an Action. That token may not read its own
-account.
-"""
+"""The login of the token that GitHub gives to an Action; it may not read its own account."""
 
 CONFIRMED = "+1"
 """The reaction that confirms that an active run has received a comment."""
@@ -138,9 +136,7 @@ class GitHubForge:
             return markdown_files(self._repository, folder, most)
 
     def origin(self, number: int) -> tuple[int, str] | None:
-        """Return the issue and the run that pull request `number` came from, None if it is not
-        Resolver's.
-        """
+        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
         own = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
@@ -167,9 +163,7 @@ class GitHubForge:
             return issue.raw_data.get("pull_request") is not None
 
     def asked_at(self, run: str) -> datetime | None:
-        """Return when a run of GitHub Actions was requested, None if the token may not read
-        that.
-        """
+        """Return when a workflow run was requested, None if the token may not read that."""
         return asked_at(self._access, self._repository, run)
 
     def board(self) -> GitHubBoard:
@@ -304,8 +298,9 @@ class GitHubForge:
         return self._repository.get_issue(self._number(trigger))
 
     def _number(self, trigger: Trigger) -> int:
-        """Return the number of the trigger's issue. Raises UsageError if it is in another
-        repository.
+        """Return the number of the trigger's issue.
+
+        Raises UsageError if it is in another repository.
         """
         if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
             raise UsageError(

@@ -1,5 +1,6 @@
-"""Implements `Forge` for a checkout on this machine: the issue is a file, and the pull request is
-only rendered.
+"""Implements `Forge` for a checkout on this machine.
+
+The issue is a file, and the pull request is only rendered.
 """
 
 from collections.abc import Collection, Sequence
@@ -121,7 +122,7 @@ class LocalForge:
         return None
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
-        """Do nothing: every run has a new key here, so none is ever continued."""
+        """Do nothing: every new run has a new key here, so no earlier branch is in its way."""
 
     def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - there are no pull requests
         return None

@@ -209,9 +209,7 @@ def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
 
 
 def is_about_the_work(line: str) -> bool:
-    """Return True if a line is about the work rather than the change: its author, progress or
-    steps.
-    """
+    """Return True if a line is about the work (its author, progress, steps), not the change."""
     return bool(
         _SPEAKER.search(line)
         or _OPENING.match(line)

@@ -1,5 +1,4 @@
-"""Finds the pull request or issue in which a failing check is worked on, and counts earlier
-attempts.
+"""Finds the place in which a failing check is worked on, and counts earlier attempts.
 
 That is Resolver's own open pull request, or an issue of Resolver's about a check of the default
 branch. Attempts are counted from the comments there, so that every run sees the same number.
@@ -77,9 +76,7 @@ class CheckPlaces:
             }
 
     def given_up(self, check: str, closed_since: datetime) -> list[int]:
-        """Return Resolver's closed issues about this check that no merged pull request of its own
-        fixed.
-        """
+        """Return Resolver's closed issues about this check without a merged pull request."""
         closed = self.issues(closed_since)
         numbers = [n for n, body in closed.items() if is_of_check(body, check)]
         if not numbers:
@@ -108,9 +105,7 @@ class CheckPlaces:
         return None
 
     def open_issue(self, check: str, branch: str, commit: str) -> int:
-        """Return the number of the open issue about this check, which is created if there is
-        none.
-        """
+        """Return the number of the open issue about this check, and create it if necessary."""
         title, _, words = render(
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
@@ -124,9 +119,7 @@ class CheckPlaces:
         )
 
     def fix_of(self, issue: int) -> int | None:
-        """Return the number of Resolver's open pull request that was opened for this issue, or
-        None.
-        """
+        """Return the number of Resolver's open pull request for this issue, or None."""
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
             query = {"state": "open", "sort": "created", "direction": "desc"}
             pulls = find_or_create.pulls_of(self.repository, **query)
@@ -135,11 +128,10 @@ class CheckPlaces:
     def attempts(
         self, numbers: Sequence[int], branch: str, key_of: Callable[[str], str], apart_from: str
     ) -> int:
-        """Return how many comments on these issues belong to runs for checks of the branch's newest
-        commits.
+        """Return how many comments on these issues belong to runs for the branch's newest commits.
 
-        `key_of` returns the run key for a commit. The run for the commit `apart_from` is not
-        counted.
+        The issues may be pull requests too. `key_of` returns the run key for a commit. The run for
+        the commit `apart_from` is not counted.
         """
         threads = numbers[:_THREADS]
         with self.access.asking(f"read {self._name}#{threads[0]}", "issues: read"):

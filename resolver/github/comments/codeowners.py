@@ -15,8 +15,9 @@ _WORD = re.compile(r"(?:\\.|[^\\\s])+")
 
 @dataclass(frozen=True)
 class OwnerRule:
-    """A line of a CODEOWNERS file: a pattern, and the logins and ORG/TEAM names of the owners,
-    if any.
+    """A line of a CODEOWNERS file: a pattern, and the logins and ORG/TEAM names of its owners.
+
+    The owners may be empty: then nobody owns what the pattern matches.
     """
 
     pattern: re.Pattern[str]
@@ -65,9 +66,7 @@ def _words(line: str) -> list[str]:
 
 
 def _pattern(text: str) -> re.Pattern[str] | None:
-    """Compile a pattern; return None for syntax that GitHub does not support: negations and
-    ranges.
-    """
+    """Compile a pattern; return None for negations and ranges, which GitHub does not support."""
     if text.startswith(("!", "\\#")) or "[" in text or "***" in text:
         return None
     parts = text.split("/")

@@ -1,5 +1,4 @@
-"""Renders the comments of a run from the templates in prompts/comments/, within GitHub's size
-limit.
+"""Renders the comments of a run from prompts/comments/, within GitHub's size limit.
 
 Everything that a model or a user wrote is escaped here; the templates add only Resolver's own text.
 """
@@ -25,8 +24,9 @@ from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
 
 TRACE_ROOM = 45_000
-"""Maximum length of the trace in a comment, in UTF-16 units; the rest of the comment comes on
-top.
+"""Room that is reserved for the trace in a comment, in UTF-16 units.
+
+The other parts lose detail until this much room, or enough for the whole trace, is left.
 """
 
 _SECTIONS = {
@@ -52,7 +52,7 @@ _STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_ch
 class Detail:
     """Limits for one level of detail in a comment.
 
-    `message` and `output` (the output of one command) are lengths in UTF-16 units and characters;
+    `message` is a length in UTF-16 units, `output` (of one command) a length in characters.
     `files`, `commands` and `lines` (of lists such as warnings) are numbers of items.
     """
 
@@ -270,8 +270,9 @@ def _pushed(report: Report) -> dict[str, Any]:
 
 
 def _wanted(report: Report) -> dict[str, Any] | None:
-    """Return the template values of an action that waits for approval, and the commands that decide
-    it.
+    """Return the template values of an action that waits for approval.
+
+    They include the commands with which a person approves or denies it.
     """
     wanted = report.wanted
     if wanted is None:

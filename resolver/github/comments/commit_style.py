@@ -16,8 +16,9 @@ FEWEST = 5
 
 USUAL = 72
 LONGEST = 100
-"""Length limits of a subject in characters: the default, and the maximum in a repository whose
-people write longer ones.
+"""Maximum lengths of a subject in characters.
+
+USUAL is the default; LONGEST applies to a repository in which longer subjects are common.
 """
 
 Kind = Literal["plain", "conventional", "brackets", "area", "issue", "ticket"]
@@ -192,7 +193,7 @@ def _is_written(style: Style, text: str) -> bool:
 
 
 def change_kind_of(subject: CommitSubject) -> Work:
-    """Return the type of the change, by the files it touches, the issue's labels and its
+    """Return the type of the change, judged by its files, the issue's labels and the
     description.
     """
     kinds = {_sort_of(path) for path in subject.paths}
@@ -255,7 +256,7 @@ def _code(subject: CommitSubject) -> list[str]:
 
 
 def _area(style: Style, subject: CommitSubject) -> str:
-    """Return the known area that contains all files, the most specific one first, else ""."""
+    """Return the most specific known area that contains all files, else ""."""
     files = [f"/{'/'.join(_parts(path))}/" for path in _code(subject)]
     fits = [a for a in style.areas if files and all(f"/{a.lower()}/" in f for f in files)]
     return max(fits, key=lambda area: area.count("/"), default="")

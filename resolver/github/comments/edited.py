@@ -1,5 +1,4 @@
-"""Detects what people edited in Resolver's pull requests, so that their edits are never
-overwritten.
+"""Detects what people edited in Resolver's pull requests, so that it is never overwritten.
 
 A hidden marker after the run's marker holds digests of the title and text that Resolver wrote. A
 title or text that no longer matches is not replaced; what is new goes into a folded section at the
@@ -44,6 +43,7 @@ def words_marker(title: str, text: str, *, draft: bool) -> str:
 
 
 def _digest(text: str) -> str:
+    # GitHub's web editor saves CRLF line ends. These and trailing spaces do not count as an edit.
     lines = (line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     plain = "\n".join(lines).strip()
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -85,8 +85,9 @@ def with_title(body: str, title: str) -> str:
 
 
 def with_drafting(body: str, drafting: Drafting) -> str:
-    """Return the body with the draft status in its marker updated. Without a marker it is
-    unchanged.
+    """Return the body with the draft status in its marker updated.
+
+    Without a marker it is unchanged.
     """
     head = _markers(body)
     end = f" {drafting} -->" if drafting else " -->"

@@ -23,8 +23,9 @@ _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
 _ANY = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
 AT_WORK, DIED = "progress", "died"
-"""Values in place of an ending in the comment of a run that has none: the run is active, or it was
-killed and another run noticed that.
+"""Values of `ending` in the comment of a run without one.
+
+The run is active, or it was killed and another run noticed that.
 """
 
 DASHBOARD = "<!-- resolver:dashboard -->"
@@ -38,7 +39,7 @@ _MOMENT = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class ActiveRunMarker:
-    """What the marker of an active run's comment tells other runs about it.
+    """The data about an active run in its comment's marker, which other runs read.
 
     `since` is when the run started. `until` is the time by which it has certainly ended, including
     all extensions that comments may grant. `job` identifies its job in GitHub Actions as
@@ -53,6 +54,7 @@ class ActiveRunMarker:
 
 
 def _digest(text: str) -> str:
+    # JSON can carry lone surrogates, which strict UTF-8 cannot encode.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
@@ -113,9 +115,7 @@ def is_of_run(body: str, key: str) -> bool:
 
 
 def run_of_marker(body: str) -> tuple[int, str] | None:
-    """Return the issue number and the run that the marker of a pull request's body names, or
-    None.
-    """
+    """Return the issue and the run that the marker of a pull request's body names, or None."""
     found = _RUN.match(body)
     return (int(found[3]), found[4]) if found and found[3] else None
 
@@ -158,9 +158,7 @@ def is_review(body: str) -> bool:
 
 
 def ending_of(body: str, key: str) -> Ending | None:
-    """Return the ending in `body` if it starts with the marker of the run with this key, else
-    None.
-    """
+    """Return the ending if `body` starts with the marker of the run with this key, else None."""
     found = _RUN.match(body)
     if found is None or found[1] != _digest(key) or found[2] not in set(Ending):
         return None
@@ -193,9 +191,7 @@ def check_marker(check: str) -> str:
 
 
 def is_of_check(body: str, check: str = "") -> bool:
-    """Return True if `body` belongs to an issue about this check, or about any check if it is
-    "".
-    """
+    """Return True if `body` is that of an issue about this check, or any check if it is ""."""
     return body.startswith(check_marker(check) if check else "<!-- resolver:check name=")
 
 

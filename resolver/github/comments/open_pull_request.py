@@ -174,9 +174,7 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
 
 
 def _drafted(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> tuple[str, ...]:
-    """Convert the pull request to a draft, or mark it as ready; return why that failed, if it
-    did.
-    """
+    """Convert the pull request to a draft or mark it as ready, and return notes on a failure."""
     what = "make the pull request a draft" if draft else "mark the pull request as ready for review"
     try:
         with access.asking(what, "pull-requests: write"):

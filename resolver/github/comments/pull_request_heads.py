@@ -30,8 +30,9 @@ from resolver.models.pull_request import OpenPullRequest, PullRequestSource
 from resolver.models.run import Command, How, Publication, Trigger
 
 MOST_COMMITS = 250
-"""Maximum number of commits of a pull request that are searched, besides its newest one. GitHub
-lists no more.
+"""Maximum number of commits of a pull request that are searched, besides its newest one.
+
+GitHub lists no more.
 """
 
 MOST_BRANCHES = 50
@@ -145,8 +146,7 @@ class PullHeads:
             yield from self._open(issue, prefix)
 
     def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
-        """Return True if Resolver opened the pull request and its marker does not name another
-        issue.
+        """Return True if Resolver opened the pull request and its marker names no other issue.
 
         People may rewrite the body and so delete the marker; then the branch name, which the caller
         has checked, decides.
@@ -163,12 +163,11 @@ class PullHeads:
         return pin_head(self._repository, pull.raw_data, trigger)
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
-        """Return what an interrupted attempt of the run pushed to an existing pull request, or
-        None.
+        """Return what an interrupted attempt of the run pushed to an existing pull request.
 
-        The attempt pushed its commit but ended before it wrote its comment; the pull request may
-        have been merged since. A commit that names the run but was pushed by another account does
-        not count.
+        Returns None if there is nothing. The attempt pushed its commit but ended before it wrote
+        its comment; the pull request may have been merged since. A commit that names the run but
+        was pushed by another account does not count.
         """
         number = trigger.subject
         if trigger.command not in _PUSHING or number is None:

@@ -72,9 +72,7 @@ _HOME: dict[Part, tuple[Part, ...]] = {
     Part.TESTED: (Part.CHANGE, Part.WHAT, Part.WHY),
     Part.LOOK: (Part.CHANGE, Part.WHAT, Part.WHY),
 }
-"""Headings that can hold a part for which the template has no heading of its own, best one
-first.
-"""
+"""Headings that can hold a part for which the template has no heading, best one first."""
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*)</h\1>", re.I)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
@@ -101,8 +99,9 @@ _FACTS: tuple[tuple[Fact, str], ...] = (
     (Fact.ISSUE, _CLAIM + r"(?:link|referenc)\w*(?: (?:to|the|an?|related|existing))* issue\W*$"),
 )
 _FACT_PATTERNS = tuple((fact, re.compile(pattern, re.I)) for fact, pattern in _FACTS)
-"""Labels that a checkbox must have to be ticked: they say that something exists, never that it is
-good or that it passes.
+"""Labels that a checkbox must have to be ticked.
+
+They say that something exists, never that it is good or that it passes.
 """
 
 
@@ -247,9 +246,7 @@ def _boxes_of(block: str) -> str:
 
 
 def _tick_table(block: str) -> str:
-    """Return the table with its ticks removed, or "" if the block is no table with cells to
-    tick.
-    """
+    """Return the table without its ticks, or "" if the block is no table with cells to tick."""
     rows = [_TICK_CELL.sub(r"\1 ", row) for row in block.strip().split("\n")]
     is_table = all(map(_TABLE_ROW.fullmatch, rows))
     return "\n".join(rows) if is_table and any(map(_EMPTY_CELL.search, rows[2:])) else ""

@@ -73,8 +73,9 @@ def new_title(report: Report) -> str:
 
 
 def commit_message(report: Report) -> str:
-    """Return the commit message: subject, what was wrong and what changed, and trailers that name
-    the issue and the run.
+    """Return the commit message: subject, explanation and trailers.
+
+    The explanation says what was wrong and what changed; the trailers name the issue and the run.
     """
     outcome, issue = report.outcome, report.trigger.subject
     told = ""
@@ -128,9 +129,7 @@ def _is_dictated(words: str, instruction: str) -> bool:
 
 
 def _split_title(report: Report, message: str) -> tuple[str, str]:
-    """Return the first line and the rest if the first line can be a title, else "" and the whole
-    text.
-    """
+    """Return title and rest if the first line can be a title, else "" and the whole text."""
     first, _, rest = visible(message).lstrip().partition("\n")
     plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
     fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
@@ -142,9 +141,7 @@ def _split_title(report: Report, message: str) -> tuple[str, str]:
 
 
 def _known(report: Report) -> list[str]:
-    """Return texts that name what the change is about: issue title, instruction and changed
-    paths.
-    """
+    """Return the texts that name the change's subject: issue title, instruction, changed paths."""
     task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
     return [task.title if task else "", report.trigger.instruction, *paths[:100]]
 
@@ -170,12 +167,11 @@ def _said(report: Report) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the agent's text for a commit message: wrapped, shortened, without mentions or
-    trailers.
+    """Return the agent's text wrapped and shortened for a commit message.
 
-    Trailers such as `Signed-off-by:` are broken up, because GitHub and git would act on them. This
-    is done before and after wrapping: a wrapped line may begin with a trailer that was mid-line
-    before.
+    Mentions are broken up so that they notify nobody. Trailers such as `Signed-off-by:` are broken
+    up, because GitHub and git would act on them. This is done before and after wrapping: a wrapped
+    line may begin with a trailer that was mid-line before.
     """
     quiet = _FORGED.sub(r"\1\2 -", quieted(visible(text)))
     paragraphs = re.split(r"\n\s*\n", shorten_text(quiet.strip(), MOST_MESSAGE))
@@ -190,9 +186,7 @@ def _wrapped(paragraph: str) -> str:
 
 
 def pull_request_body(report: Report) -> str:
-    """Return the body of the pull request, at most 65,536 characters, with every HTML tag
-    closed.
-    """
+    """Return the body of the pull request: at most 65,536 characters, all HTML tags closed."""
     text = _fitting_text(report)
     if report.trigger.kind is TriggerKind.LOCAL:
         return f"{text}\n"
@@ -203,10 +197,10 @@ def pull_request_body(report: Report) -> str:
 
 
 def latest_changes_text(report: Report, room: int) -> str:
-    """Return Resolver's own sections, without the template, to add below a body that a person
-    edited.
+    """Return Resolver's own sections to add below a body that a person edited.
 
-    Returns "" if not even the shortest version fits into `room` UTF-16 units.
+    The template is left out. Returns "" if not even the shortest version fits into `room` UTF-16
+    units.
     """
     on_pull = report.task is not None and report.task.pull is not None
     for index in range(len(LEVELS)):
@@ -282,9 +276,7 @@ def _closes(report: Report) -> bool:
 
 
 def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
-    """Return the files to read first, most changed ones first, and those that need careful
-    review.
-    """
+    """Return the files to read first, most changed first, and those that need careful review."""
     # Binary files are flagged in the table of files instead: nobody can start reading with one.
     readable = [f for f in files if f.additions is not None or f.status == "deleted"]
     code = [f for f in readable if _is_code(f) and f.status != "deleted"]

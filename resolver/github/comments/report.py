@@ -41,8 +41,9 @@ from resolver.models.run import (
 
 
 class Ending(StrEnum):
-    """The outcomes of a run that its comment distinguishes. The value names the comment's
-    template.
+    """The outcomes of a run that its comment distinguishes.
+
+    The value is the name of the comment's template.
     """
 
     PULL_REQUEST = "pull_request"
@@ -125,10 +126,10 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
 
 
 class Report(FrozenModel):
-    """Everything that is reported about a run. Made by the pipeline at every ending, read by the
-    forge.
+    """Everything that is reported about a run.
 
-    Only `trigger` and `run` are always set; the other fields are set as far as the run got.
+    It is made by the pipeline when the run ends, in whatever way, and read by the forge. Only
+    `trigger` and `run` are always set; the other fields are set as far as the run got.
     """
 
     trigger: Trigger

@@ -30,8 +30,9 @@ from resolver.models.pull_request import (
 )
 
 MOST_DRAFTS = 40
-"""Maximum number of pending reviews that are created to find the refused comments. Comments that
-are still undecided then go into the body.
+"""Maximum number of pending reviews that are created to find the refused comments.
+
+Comments that are still undecided then go into the body.
 """
 
 MOST_COUNTED = 100

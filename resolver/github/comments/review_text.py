@@ -26,8 +26,10 @@ LONGEST_SUGGESTION = 20_000
 """Maximum length in characters; a longer suggestion is shown as plain code."""
 
 _ROOM = ((12_000, 4_000, 60), (6_000, 1_200, 40), (3_000, 400, 20))
-"""Limits to try in turn, until the body fits: length of the summary, length of each comment in the
-body, and number of these comments.
+"""Limits to try in turn until the body fits.
+
+They are the length of the summary, the length of each comment in the body, and the number of these
+comments.
 """
 
 
@@ -76,9 +78,7 @@ def remark_body(remark: Remark, number: int | None) -> str:
 
 
 def can_be_taken(remark: Remark) -> bool:
-    """Return True if the suggestion can be shown unaltered, in a place where GitHub can apply
-    it.
-    """
+    """Return True if the suggestion can be shown unaltered, where GitHub can apply it."""
     text = remark.suggestion
     return (
         text is not None

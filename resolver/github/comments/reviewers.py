@@ -22,8 +22,7 @@ MOST_LABELS = 100
 def mark(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
 ) -> tuple[str, ...]:
-    """Add labels, the assignee and reviewers as the settings say, and return notes on what was
-    refused.
+    """Add labels, assignee and reviewers as the settings say, and return notes on refusals.
 
     `own` is the login that opened the pull request and so cannot review it. What is already there
     is not requested again, and no reviews are requested for a draft.

@@ -212,7 +212,7 @@ class RunComments:
             return True
 
     def _made(self, trigger: Trigger, work: ActiveRunMarker, mention: str) -> str:
-        """Return the final comment of a killed run that had opened a pull request, "" if it opened
+        """Return the final comment of a killed run that opened a pull request, "" if it opened
         none.
         """
         newest = find_or_create.newest_pulls(self._repository)

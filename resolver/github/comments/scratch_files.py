@@ -1,5 +1,6 @@
-"""Detects new files that look like scratch work: reproduction scripts, experiments, logs and copies
-that were left behind.
+"""Detects new files that look like scratch work.
+
+These are reproduction scripts, experiments, logs and copies that were left behind.
 """
 
 import re

@@ -23,8 +23,9 @@ from resolver.github.comments.find_or_create import branch_tips
 from resolver.models.commits import MadeCommit, NewEntry, PublishedCommit
 
 MOST_BLOBS = 500
-"""Maximum number of new blobs in one publication. GitHub allows about 80 writes per minute and 500
-per hour.
+"""Maximum number of new blobs in one publication.
+
+GitHub allows about 80 writes per minute and 500 per hour.
 """
 
 _NEEDS = "contents: write"

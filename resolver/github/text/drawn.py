@@ -124,9 +124,7 @@ def _seen_of(source: str, found: Counter[str]) -> str:
 
 
 def _end_of_group(source: str, position: int) -> int:
-    """Return the end of the argument at `position`: a group in braces, a command or one
-    character.
-    """
+    """Return the end of the argument at `position`: a group, a command or one character."""
     if not source.startswith("{", position):
         command = re.compile(r"\\[A-Za-z]+|\\.|.|\Z").match(source, position)
         return command.end() if command else position

@@ -10,9 +10,7 @@ from resolver.github.text.invisible import without_invisible
 from resolver.trace.markdown import fenced, inline_code
 
 WORD_JOINER = "\u2060"
-"""A zero-width character. After `@` or `#` it keeps GitHub from notifying a user or linking an
-issue.
-"""
+"""A zero-width character that breaks a mention after `@`, and a reference after `#`."""
 
 MAX_TITLE = 256
 """Maximum length of a title on GitHub, in characters."""
@@ -32,13 +30,15 @@ NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
 """Text that GitHub turns into a link, a notification or an event on another issue."""
 
 _LOUD = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
-"""The position at which such text is broken. Breaking at an earlier hyphen would leave a rest that
-still matches.
+"""The position at which such text is broken.
+
+Breaking at an earlier hyphen would leave a rest that still matches.
 """
 
 _SKIPS = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
-"""Markers such as `[skip ci]`, which disable checks in a commit message or a title that becomes
-one.
+"""Markers such as `[skip ci]`, which disable checks.
+
+They work in a commit message, and so in a title that becomes one.
 """
 
 _FORGE_PATH = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits|compare)\b", re.I)
@@ -51,8 +51,9 @@ _LINE_START = re.compile(r"^(\s*)(?:([#=:+-])|(\d{1,9})([.)]))")
 
 
 def visible(text: str) -> str:
-    """Return the text without terminal codes, control and invisible characters, with `\n` line
-    ends.
+    """Return the text without terminal codes, control characters and invisible characters.
+
+    All line ends become newlines.
     """
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return without_invisible(text)
@@ -130,8 +131,9 @@ def _silenced(found: re.Match[str], own_issue: int | None) -> str:
 
 
 def single_line(text: str, limit: int = 200) -> str:
-    """Return `text` as one escaped line of at most about `limit` characters. Inline code is
-    kept.
+    """Return `text` as one escaped line of at most about `limit` characters.
+
+    Inline code is kept.
     """
     line = shorten_text(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)

@@ -44,9 +44,7 @@ def fit(markdown: str, limit: int) -> str:
 
 
 def is_closed(markdown: str) -> bool:
-    """Return True if text after `markdown` would be a separate paragraph outside of all
-    constructs.
-    """
+    """Return True if text after `markdown` would be a paragraph outside of all constructs."""
     tokens = markdown_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
     if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
         return False
@@ -98,9 +96,7 @@ def _as_code(text: str, limit: int) -> str:
 
 
 def _both_ends(units: list[str], limit: int, *, cut: bool) -> str:
-    """Return as many whole units as fit: two thirds of the room from the start, the rest from
-    the end.
-    """
+    """Return as many whole units as fit: two thirds from the start, the rest from the end."""
     sizes = [utf16_length(unit) + 2 for unit in units]
     room = limit * 2 // 3 if cut or sum(sizes) > limit else limit
     head = used = 0

@@ -22,13 +22,15 @@ _ROUNDS = 8
 
 _DEEP = 20
 _MOST_DEEP = 1_000
-"""Maximum number of brackets that are nested deeper than `_DEEP` in their paragraph. The parser
-takes quadratic time for them, and people hardly ever write them.
+"""Maximum number of brackets that are nested deeper than `_DEEP` in their paragraph.
+
+The parser visits each of them many times, and people hardly ever write them.
 """
 
 _MOST_CELLS = 10_000
-"""Maximum number of cells in all tables, including those that the parser adds to short rows. People
-write hundreds at most.
+"""Maximum number of cells in all tables, including those that the parser adds to short rows.
+
+People write hundreds at most.
 """
 
 _MOST_SAME = 200
@@ -67,7 +69,7 @@ _FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s
 _LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
 
 ALT = "alternative text"
-"""What is reported for an `<img>` that hides nothing else."""
+"""The label under which an `<img>` is counted that hides only its alternative text."""
 
 _TOO_MUCH = "text behind too many open brackets or cells"
 
@@ -76,9 +78,7 @@ Region = tuple[int, int]
 
 @dataclass(frozen=True)
 class CleanedText:
-    """A text as a person sees it. `removed` describes what was removed, such as "2 HTML
-    comments".
-    """
+    """A text as a person sees it. `removed` says what was removed, such as "2 HTML comments"."""
 
     text: str
     removed: tuple[str, ...] = ()

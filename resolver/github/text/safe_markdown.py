@@ -27,10 +27,9 @@ CUT_SOURCE = 20_000
 
 
 def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_000) -> str:
-    """Return `text` as harmless markdown of at most `limit` UTF-16 units, with every construct
-    closed.
+    """Return `text` as harmless markdown of at most `limit` UTF-16 units.
 
-    `own_issue` is the number of the one issue that may be referenced.
+    Every construct is closed. `own_issue` is the number of the one issue that may be referenced.
     """
     source = shorten_text(visible(text), CUT_SOURCE)
     while True:
