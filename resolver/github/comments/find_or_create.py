@@ -1,7 +1,7 @@
 """Finds and creates Resolver's pull requests and comments on GitHub.
 
-Everything is looked up before it is created, so that a retry does not create it twice. A result
-counts only if Resolver's own account wrote it.
+Everything is looked up before it is created, so that a retry does not create it twice. Callers
+trust a result only if Resolver's own account wrote it.
 """
 
 from collections.abc import Callable, Iterable

@@ -46,7 +46,7 @@ class RunComments:
         self._own = own
 
     def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
-        """Write the run's final comment from the report, into its existing comment if there is one.
+        """Write the report into the run's comment, which is created if there is none.
 
         `seconds` limits how long this is retried; None leaves that to the client's retry policy.
         """

@@ -168,8 +168,8 @@ class SignedCommits:
     def _made(self, what: str, path: str, sent: dict[str, Any]) -> Any:
         """Create a git object.
 
-        Objects are addressed by their content, so that this is safe to repeat after an unclear
-        failure.
+        This is safe to repeat after a failure that may hide a success: an unused object has no
+        effect.
         """
         return self._access.persistently(what, _NEEDS, lambda: self._ask("POST", path, sent))
 
