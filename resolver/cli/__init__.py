@@ -1,1 +1,1 @@
-"""Command line: one click command per module. It holds no logic of the server or of a run."""
+"""The command line: one click command per module. It has no logic of the server or of a run."""

@@ -1,4 +1,4 @@
-"""`resolver action`: the door of the GitHub Action."""
+"""`resolver action`: the entry point of the GitHub Action."""
 
 import sys
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from resolver.github.events.dispatch import asks_for_sweep
 def command(environment: Mapping[str, str]) -> int:
     """Run as a GitHub Action: reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH and INPUT_*.
 
-    A schedule, and a dispatch without any input, is a sweep of the repository. An event that asks
-    for nothing ends with exit code 0 and the output `state=ignored`, a dispatch that can't be
-    understood with exit code 2 and an error on the job's page. With INPUT_CLOSE=true it is
+    A schedule, or a dispatch without any input, starts a sweep of the repository. An event that is
+    not a request ends with exit code 0 and the output `state=ignored`; an invalid dispatch ends
+    with exit code 2 and an error on the page of the job. With INPUT_CLOSE=true the command is
     `resolver close`.
     """
     try:

@@ -1,6 +1,4 @@
-"""The workflow that `resolver init` writes: what each of its features adds to it, and whether what
-goes into it can stand there.
-"""
+"""Renders the workflow that `resolver init` writes, and validates what is inserted into it."""
 
 import re
 from collections.abc import Iterator
@@ -14,13 +12,13 @@ from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflo
 WORKFLOW = f"{FOLDER}/agent.yml"
 
 EVERY_NIGHT = "17 3 * * *"
-"""When a sweep begins where nobody says when; by UTC."""
+"""Default schedule of a sweep, in UTC."""
 
 GUESSED = "CI"
-"""Name of the workflow that runs tests, where none is found."""
+"""Name for the workflow that runs tests if none is found."""
 
 _LARGEST = 200_000
-"""Bytes of a workflow that is looked at."""
+"""Maximum size in bytes of a workflow that is read."""
 
 _CRON = re.compile(
     r"[\d*][\d*/,-]*(?: [\d*][\d*/,-]*){2} [\dA-Z*][\dA-Z*/,-]* [\dA-Z*][\dA-Z*/,-]*"
@@ -30,11 +28,11 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f\"\\${}]{1,200}")
 
 @dataclass(frozen=True)
 class Features:
-    """What starts work beside what people write, and what is kept up to date.
+    """Optional features of the workflow.
 
-    schedule: of a sweep, as cron has it; "" for none. fix_checks: whose failing checks start work,
-    as the setting `fix_failing_checks` has it; "" for nobody's. checked: names of the workflows
-    whose failures are listened to. dashboard: whether there is one.
+    `schedule` is the cron expression of a sweep, "" for none. `fix_checks` is the value of the
+    setting `fix_failing_checks`, "" for none. `checked` are the names of the workflows whose
+    failures start work. `dashboard` adds the dashboard's events.
     """
 
     schedule: str = ""
@@ -46,8 +44,10 @@ class Features:
 def workflow_text(
     action: str, mention: str, label: str, *, installs: bool, features: Features | None = None
 ) -> str:
-    """The workflow file. installs: whether the setup needs packages. Raises UsageError for what
-    can't stand in it."""
+    """Return the text of the workflow file. Raises UsageError for a value that it cannot contain.
+
+    `installs` says if the setup downloads packages.
+    """
     wanted = features or Features()
     return render(
         "init/workflow.yml.j2",
@@ -63,8 +63,10 @@ def workflow_text(
 
 
 def find_test_workflows(root: Path) -> tuple[str, ...]:
-    """Names of a checkout's workflows that run tests on a push or a pull request, the agent's own
-    left out."""
+    """Return the names of a checkout's workflows that run tests on a push or a pull request.
+
+    Workflows that run the agent are left out.
+    """
     found = {workflow.path: workflow for workflow in _workflows(root)}
     return tuple(
         dict.fromkeys(
@@ -94,7 +96,7 @@ def _workflows(root: Path) -> Iterator[WorkflowFile]:
 
 
 def plain_yaml(what: str, value: str) -> str:
-    """`value`, which goes into an expression and into YAML. Raises UsageError."""
+    """Return `value` if it is safe in an expression and in YAML. Raises UsageError if it is not."""
     if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
         raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")
     return value

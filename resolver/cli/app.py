@@ -1,4 +1,4 @@
-"""`resolver app`: what GitHub has to be told to make a GitHub App for `resolver serve`."""
+"""`resolver app`: shows how to register a GitHub App for `resolver serve`."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from resolver.errors import UsageError
 from resolver.github.client.app import EVENTS, PERMISSIONS
 
 PAGE = "https://docs.github.com/apps"
-"""The homepage that a form must have; of no use to the App."""
+"""The homepage URL, which GitHub requires; the App does not use it."""
 
 
 @click.command()
@@ -30,10 +30,10 @@ def command(
     name: str,
     as_json: bool,
 ) -> int:
-    """Say how to make the GitHub App, in a form of GitHub's that is filled in already.
+    """Show how to register the GitHub App, with a link to GitHub's form that is filled in already.
 
-    URL is where `resolver serve` is reached from GitHub, like https://agent.example.org. Without
-    one the App gets no webhook, which is enough for the Action. Nothing is sent anywhere.
+    URL is the address at which GitHub reaches `resolver serve`, such as https://agent.example.org.
+    Without it the App gets no webhook, which is enough for the Action. Nothing is sent anywhere.
     """
     settings = load_settings({}, environment)
     hook = _webhook(server) if server else ""
@@ -48,9 +48,10 @@ def command(
 
 
 def manifest(name: str, hook: str) -> dict[str, Any]:
-    """The App as a manifest. hook: address of its webhook, "" for none.
+    """Return the App's manifest. `hook` is the URL of its webhook, "" for none.
 
-    Source: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
+    Source:
+    https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
     """
     return {
         "name": name,
@@ -63,9 +64,10 @@ def manifest(name: str, hook: str) -> dict[str, Any]:
 
 
 def form(github: str, owner: str | None, name: str, hook: str) -> str:
-    """The address of the form in which all of it is filled in.
+    """Return the URL of GitHub's registration form with its fields filled in.
 
-    Source: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
+    Source:
+    https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
     """
     fields = [
         ("name", name),
@@ -81,7 +83,7 @@ def form(github: str, owner: str | None, name: str, hook: str) -> str:
 
 
 def _webhook(server: str) -> str:
-    """The webhook's address. Raises UsageError."""
+    """Return the webhook's URL. Raises UsageError if `server` is not an https URL."""
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`resolver close`: the last step of a job of GitHub Actions, for a run that could not speak."""
+"""`resolver close`: closes the comment of a killed run in the last step of its job."""
 
 import sys
 from collections.abc import Mapping
@@ -27,21 +27,24 @@ from resolver.runs.wiring.sandbox import RunHost
 @click.command()
 @click.pass_obj
 def command(environment: Mapping[str, str]) -> int:
-    """Say on the thread that the run of this job died, where its comment still says that it works.
+    """Mark the comment of this job's run as died if it still says that the run is in progress.
 
-    For a step of a GitHub Actions job after the Action's own, with `if: always()`: a run that was
-    killed could not say it itself. Reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_REPOSITORY,
-    GITHUB_RUN_ID, GITHUB_JOB, RUNNER_NAME and INPUT_*, of which it needs what the Action's step
-    was given to understand the event by. Of a matrix each job speaks for itself alone. Where the
-    run has said how it ended, nothing is done.
+    This is for a step with `if: always()` after the step of the Action: a run that was killed could
+    not write its final comment. The command reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH,
+    GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_JOB, RUNNER_NAME and INPUT_*; its step needs the inputs
+    by which the Action interprets events. Each job of a matrix closes only its own comments. If the
+    run has written its final comment, nothing is done.
     """
     return close(environment, Console(file=sys.stdout))
 
 
 def close(environment: Mapping[str, str], console: Console) -> int:
-    """The exit code: 0, also where there is nothing to do. Raises UsageError and ForgeError."""
+    """Close the comments of this job's runs and return exit code 0, also if there are none.
+
+    Raises UsageError and ForgeError.
+    """
     host = open_host(environment)
-    # the run may have died of the other settings
+    # The run may have failed because of another setting, so only those for events are read.
     settings = load_settings({}, environment, only=HEARING)
     settings = load_settings(app_login(settings, host), environment, only=HEARING)
     name, payload = read_event(environment)
@@ -68,7 +71,7 @@ def _of_request(
     environment: Mapping[str, str],
     host: RunHost,
 ) -> int:
-    """How many comments were closed."""
+    """Close the comments of the request's run and return how many there were."""
     if isinstance(trigger, IgnoredEvent):
         return 0
     forge = github_forge(settings, trigger.repository, host)
@@ -82,7 +85,10 @@ def _of_request(
 
 
 def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
-    """How many comments were closed: a sweep has one run at work at a time."""
+    """Close the comments of a sweep's active run and return how many there were.
+
+    A sweep has one active run at a time, so the first issue with such a comment is the only one.
+    """
     forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
     job = actions_run(environment)
     for issue in forge.labelled(settings.label).oldest_first():

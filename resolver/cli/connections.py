@@ -1,5 +1,6 @@
-"""The HTTP protocol of our servers: uvicorn's, with a bound on how long a connection may take to
-send the head of a request, and on how many connections may be open.
+"""The HTTP protocol of Resolver's servers.
+
+It is uvicorn's protocol with a timeout for the head of a request and a limit on open connections.
 """
 
 import asyncio
@@ -9,20 +10,24 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""How long a connection may take from its first byte, or from being opened, to a whole head."""
+"""Time in seconds for a connection to send a complete request head, from when it was opened.
+
+On a connection that is kept open, the time starts with the first byte of a request.
+"""
 
 
 class BoundedConnection(H11Protocol):
-    """Closes connections that don't send a request, so that they keep nobody else out.
+    """A connection that is closed if it sends no request, so that it does not keep others out.
 
-    uvicorn bounds how long a connection may idle after an answer, but not how long the first
-    request, or one that is sent byte by byte, may take. Where half as many connections are open as
-    may be (`limit_concurrency`), the oldest one without a request makes room for the new one.
+    uvicorn limits how long a connection may be idle after a response, but not how long the first
+    request, or one that is sent byte by byte, may take (a slow loris attack). When more than half
+    of `limit_concurrency` connections are open, the oldest one without a request is closed for a
+    new one.
     """
 
     head_seconds = HEAD_SECONDS
     replaceable: frozenset[Any] = frozenset({h11.IDLE})
-    """States of the client in which its connection may be closed to make room for another one."""
+    """States of the client in which its connection may be closed for a new one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -31,7 +36,7 @@ class BoundedConnection(H11Protocol):
 
     @property
     def is_replaceable(self) -> bool:
-        """Whether the connection may be closed to make room for another one."""
+        """True if the connection may be closed for a new one."""
         return self.conn.their_state in self.replaceable
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -45,7 +50,7 @@ class BoundedConnection(H11Protocol):
         self._bound_head()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()  # it may go on with a request that was sent meanwhile
+        super().on_response_complete()  # may continue with a pipelined request
         self._bound_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,8 +58,10 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _bound_head(self) -> None:
-        """Set the timer while a head is awaited, unless it is set or uvicorn's own for idle
-        connections is."""
+        """Keep the timer running only while a request head is awaited.
+
+        There is no timer either while uvicorn's own timer for idle connections is set.
+        """
         awaits_head = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         if not awaits_head or self.timeout_keep_alive_task is not None:
             self._unset_head_timer()
@@ -67,8 +74,8 @@ class BoundedConnection(H11Protocol):
             self._head_timer = None
 
     def _make_room(self) -> None:
-        # uvicorn counts the tasks of closed connections as well, until they have ended: at half of
-        # its limit there is time for that
+        # uvicorn also counts the tasks of closed connections until they end. At half of its limit
+        # there is enough time for that.
         limit = (self.limit_concurrency or 0) // 2
         while limit and len(self.connections) > limit:
             others = (c for c in self.connections if c is not self)

@@ -1,4 +1,4 @@
-"""`resolver costs`: what the runs of a server have cost."""
+"""`resolver costs`: shows what the runs of a server have cost."""
 
 import json
 import re
@@ -24,9 +24,10 @@ from resolver.trace.plain import for_terminal
 def command(environment: Mapping[str, str], /, repository: str, month: str, as_json: bool) -> int:
     """Show what the server's runs have cost, by month and repository.
 
-    Reads the server's database (RESOLVER_DATABASE_URL); it may be running. A run counts for the
-    month, of UTC, in which it began. Replies of a model without a known price are counted, and are
-    not in the cost: set input_cost_per_token and output_cost_per_token for such a model.
+    The command reads the server's database (RESOLVER_DATABASE_URL), also while the server is
+    running. A run counts for the month (UTC) in which it began. Replies of a model without a known
+    price are counted but not included in the cost: set input_cost_per_token and
+    output_cost_per_token for such a model.
     """
     if month and not re.fullmatch(r"\d{4}-\d{2}", month):
         raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
@@ -55,7 +56,10 @@ def _totals(address: str, repository: str, month: str) -> Sequence[SpendingTotal
 
 
 def _row(total: SpendingTotal) -> dict[str, Any]:
-    """`cost` is null when a price is not known; `priced` is then what the other replies cost."""
+    """Return a total as JSON.
+
+    `cost` is null if a price is unknown; `priced` is then the cost of the other replies.
+    """
     return {
         "repository": total.repository,
         "month": total.month,

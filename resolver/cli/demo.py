@@ -1,4 +1,4 @@
-"""`resolver demo`: the main job on a bundled repository, with recorded replies or a live model."""
+"""`resolver demo`: resolves an issue in a bundled repository, recorded or with a live model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,10 +43,10 @@ RECORDING = HERE / "recording.jsonl"
 @settings_options
 @click.pass_obj
 def command(environment: Mapping[str, str], /, live: bool, folder: Path, **options: Any) -> int:
-    """Resolve a bundled issue in a bundled repository, without a forge.
+    """Resolve a bundled issue in a bundled repository, without GitHub.
 
-    The model's replies come from a recording, everything else is real: each command is run, each
-    edit is made, the tests pass or they don't. With --live a real model does the work.
+    The model's replies come from a recording. Everything else is real: the commands run, the edits
+    are made, and the tests pass or fail. With --live, a live model does the work.
     """
     if not live:
         options = {**options, "model": f"replay:{RECORDING}"}
@@ -81,8 +81,10 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
 
 
 def _failure_of_replay(result: RunResult) -> SandboxError | None:
-    """The error for actions that did not run as recorded; None where all did. Their output may
-    differ: other versions of Python word it otherwise."""
+    """Return an error if an action of the recording did not run as recorded, else None.
+
+    Outputs may differ, because other versions of Python have other messages.
+    """
     divergences = result.log.state.divergences if result.log else []
     failed = [each for each in divergences if each.field != "content"]
     if not failed:

@@ -1,4 +1,4 @@
-"""`resolver doctor`: what a run needs, checked, with the next step where something is missing."""
+"""`resolver doctor`: checks what a run needs, and names the next step if something is missing."""
 
 import json
 import shutil
@@ -27,10 +27,10 @@ from resolver.runtime.engine import connect_engine, has_image
 from resolver.trace.plain import for_terminal
 
 CONFIGURED = "configured"
-"""What `--model` without a name stands for."""
+"""The value of `--model` without a name."""
 
 ASKING_SECONDS = 60.0
-"""How long the model may take for one word: a large one on a cold machine needs it."""
+"""Timeout in seconds for one reply of the model: a large model on a cold machine is slow."""
 
 
 @click.command()
@@ -57,9 +57,9 @@ def command(
 ) -> int:
     """Check that this machine and these settings can run Resolver. Changes nothing.
 
-    With OWNER/NAME also what the token or the App may do there, the repository's settings file, the
-    rules of its branches, and whether CI will look at what the agent pushes. Exit code 1 when
-    something is missing without which no run can start.
+    With OWNER/NAME, also check what the token or the App may do there, the repository's settings
+    file, the rules of its branches, and whether CI runs on what the agent pushes. The exit code is
+    1 if something is missing that every run needs.
     """
     named = None if model == CONFIGURED else model
     settings = load_settings({**options, "model": named}, environment)
@@ -129,7 +129,10 @@ def _model(settings: Settings) -> str:
 
 
 def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
-    """Every model that the settings name, with words for it: of services, fallbacks and rules."""
+    """Yield every model in the settings with a description.
+
+    These are the default model, and those of services, rules and fallbacks.
+    """
     yield "the model", model_config(settings)
     ruled = (parse_rule(text).agent for text in settings.model_rules)
     for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, ruled))):
@@ -141,7 +144,7 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
 
 
 def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:
-    """One call to each model, once."""
+    """Call each live model once."""
     done: list[ModelConfig] = []
     for whose, config in configs.items():
         live = config.model and not config.model.startswith((REPLAY, SCRIPTED))

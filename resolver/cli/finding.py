@@ -1,4 +1,4 @@
-"""One line of what `resolver doctor` has found, and how it asks for one."""
+"""The result of one check of `resolver doctor`."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -8,7 +8,7 @@ from resolver.errors import ResolverError
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """Something that was looked at. required: without it no run can start."""
+    """The result of a check. `required` means that no run can start if the check fails."""
 
     good: bool
     what: str
@@ -17,23 +17,27 @@ class DoctorFinding:
 
     @property
     def mark(self) -> str:
-        """In one word, how it is."""
+        """The result in one word: "ok", "missing", or "note" if it is not required."""
         return "ok" if self.good else ("missing" if self.required else "note")
 
     @property
     def advice(self) -> str:
-        """What to do about it: nothing where it is good."""
+        """The next step after a failed check, "" if it passed."""
         return "" if self.good else self.next_step
 
     def as_json(self) -> dict[str, str | bool]:
-        """The finding for programs."""
+        """Return the finding as JSON."""
         return {**asdict(self), "next_step": self.advice}
 
 
 def check_finding(
     what: str, question: Callable[[], str | None], required: bool = True
 ) -> DoctorFinding:
-    """What came of a question: its answer, None for no, or why it can't be answered."""
+    """Run a check and return its result.
+
+    `question` returns a text if the check passes and None if it fails. If it raises a
+    ResolverError, the finding says why the check could not be done.
+    """
     try:
         answer = question()
     except ResolverError as error:

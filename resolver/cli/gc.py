@@ -1,4 +1,4 @@
-"""`resolver gc`: removes what killed runs have left on the engine and on this machine."""
+"""`resolver gc`: removes what killed runs left behind on the Docker engine and on this machine."""
 
 import os
 import tempfile
@@ -29,9 +29,9 @@ from resolver.runtime.toolbox import Toolbox
 )
 @click.pass_obj
 def command(environment: Mapping[str, str], /, older_than: float) -> int:
-    """Remove what killed runs have left: containers, volumes, images, temporary folders.
+    """Remove what killed runs left behind: containers, volumes, images and temporary folders.
 
-    Runs that are at work keep all they have. Safe to run from cron.
+    Active runs are not affected. The command is safe to run from cron.
     """
     count = 0
     for what in _clean(environment, timedelta(days=older_than)):

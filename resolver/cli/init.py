@@ -1,4 +1,4 @@
-"""`resolver init`: writes the workflow and the settings file of a repository after a look at it."""
+"""`resolver init`: inspects a repository and writes its workflow and settings file."""
 
 import json
 import os
@@ -39,7 +39,7 @@ _ACTION = re.compile(r"[\w.-]+/[\w./-]+@[\w./-]+")
 
 @dataclass(frozen=True)
 class Checkout:
-    """What git says of the folder. page: of the repository on its server, "" when not known."""
+    """A git checkout. `page` is the repository's URL on its server, "" if unknown."""
 
     root: Path
     branch: str
@@ -88,10 +88,11 @@ def command(
     force: bool,
     check: bool,
 ) -> int:
-    """Write the workflow and the settings of the repository at PATH, and say what is left to do.
+    """Write the workflow and the settings file of the repository at PATH.
 
-    Files that are there are left alone. Nothing is committed or sent anywhere. Exit code 1 when
-    --check finds that the setup fails.
+    Both are derived from the files of the repository, and the steps that are left to do are listed.
+    Existing files are kept unless --force is given. Nothing is committed or sent anywhere. The exit
+    code is 1 if --check finds that the setup fails.
     """
     checkout = _checkout(path)
     features = Features(
@@ -118,8 +119,10 @@ def command(
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
-    """Try the setup of the settings file that is there now, with the network that the workflow
-    gives it; the exit code."""
+    """Try the setup of the current settings file and return the exit code.
+
+    The sandbox gets the same network access as in the generated workflow.
+    """
     click.echo("\nTrying the setup in a sandbox ...")
     file = _reader(root)(REPOSITORY_FILE)
     settings = load_settings({}, environment, repository_settings(file))
@@ -187,18 +190,18 @@ def _checkout(path: Path) -> Checkout:
 
 
 def _paths(root: Path) -> list[str]:
-    """Paths of the files that git has, or would add."""
+    """Return the paths of the files that git tracks or would add."""
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [path for path in listed.split("\0") if path]
 
 
 def _exists(paths: Collection[str], path: str) -> bool:
-    """Whether git has a file of the path, or a folder."""
+    """Return True if git has a file or a folder at this path."""
     return path in {".", *paths} or any(each.startswith(f"{path}/") for each in paths)
 
 
 def _git(path: Path, *arguments: str) -> str:
-    """What git prints, "" when it fails."""
+    """Return the output of git, "" if it fails."""
     try:
         result = subprocess.run(
             ["git", "-C", str(path), *arguments], capture_output=True, text=True, check=False
@@ -220,7 +223,7 @@ def _reader(root: Path) -> Read:
 
 
 def _action(given: str | None) -> str:
-    """The Action's address. Raises UsageError when it is not known."""
+    """Return the address of Resolver's Action. Raises UsageError if it is unknown or malformed."""
     address = given or _installed_from()
     if address is None:
         raise UsageError(
@@ -234,7 +237,7 @@ def _action(given: str | None) -> str:
 
 
 def _installed_from() -> str | None:
-    """The repository on GitHub and the commit that pip has installed this from.
+    """Return the GitHub repository and commit that pip installed this program from, or None.
 
     Source: https://packaging.python.org/en/latest/specifications/direct-url/
     """

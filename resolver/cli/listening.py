@@ -1,4 +1,4 @@
-"""What the commands that serve have in common: a socket, the web server's settings, a log."""
+"""Helpers for the commands that start servers: socket, web server settings and logging."""
 
 import logging
 import resource
@@ -14,7 +14,7 @@ from resolver.security.redaction import Redactor
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on. Raises UsageError."""
+    """Return a listening socket. Raises UsageError if the address cannot be used."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=1024)
@@ -22,14 +22,15 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(
             f"can't listen on {host}:{port}: {error.strerror}", "choose another --host or --port"
         ) from error
-    # Connections inherit it. Without it the body of an answer waits 40 ms for the other end's
-    # delayed acknowledgement of its head; asyncio does not know such a socket as one of TCP.
+    # Connections inherit this option. Without it the body of a response waits 40 ms for the
+    # client's delayed acknowledgement of its head (Nagle's algorithm). asyncio sets the option only
+    # on sockets whose `proto` is IPPROTO_TCP, and create_server leaves it 0.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def allow_open_files(wanted: int) -> None:
-    """Raise the process's limit of open files to `wanted`, as far as the system lets it."""
+    """Raise the process's soft limit of open files to `wanted`, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -37,7 +38,7 @@ def allow_open_files(wanted: int) -> None:
 
 
 def address_of(listening: socket.socket) -> str:
-    """HOST:PORT as it stands in a URL."""
+    """Return HOST:PORT as it is written in a URL."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -48,10 +49,11 @@ def server_settings(
     protocol: type[BoundedConnection] = BoundedConnection,
     **more: Any,
 ) -> uvicorn.Config:
-    """A web server that says nothing of itself and logs what went wrong alone.
+    """Return the settings of a web server that sends no server header and logs only problems.
 
-    app: an ASGI application. connections: open at a time; what comes beyond is answered 503. From
-    half of them on, a new one takes the place of the oldest that `protocol` calls replaceable.
+    `app` is an ASGI application. `connections` is the maximum number of open connections; further
+    requests are answered with status 503. From half of it on, a new connection replaces the oldest
+    one that `protocol` considers replaceable.
     """
     return uvicorn.Config(
         app,
@@ -68,7 +70,7 @@ def server_settings(
 
 
 def log_to_stderr(redactor: Redactor) -> None:
-    """Plain lines on stderr, without secrets; of other packages their warnings alone."""
+    """Log to stderr in plain lines without secrets. Other packages log only their warnings."""
     handler = logging.StreamHandler()
     handler.addFilter(RewritingFilter(redactor.redact_text))
     logging.basicConfig(

@@ -1,4 +1,4 @@
-"""The command line. Starts fast: a command's module is imported when the command is run."""
+"""The command line. To start fast, it imports the module of a command only to run that command."""
 
 import gc
 import importlib
@@ -32,16 +32,16 @@ COMMANDS = {
     "demo": "Resolve a bundled issue in a bundled repository.",
     "doctor": "Check that this machine and these settings can run Resolver.",
 }
-"""Name of each command and its one line of help. Its code is `resolver.cli.<name>.command`."""
+"""Each command with its one line of help. The code of a command is `resolver.cli.NAME.command`."""
 
 
 class LazyCommands(click.Group):
-    """A group that knows its commands' names and imports them only when they run.
+    """A click group that imports a command only when it is run.
 
     Source: https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
     """
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - signature of click
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -61,7 +61,7 @@ class LazyCommands(click.Group):
 @click.version_option(__version__, prog_name="resolver")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """From a GitHub issue to a small, correct pull request, with proof and a readable trace.
+    """Turn a GitHub issue into a small, correct pull request, with proof and a readable trace.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
@@ -72,32 +72,32 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Entry point of the `resolver` script."""
-    # What is imported stays: with the default thresholds the collector looks through all of it
-    # again and again, for a quarter of the time that a run takes to start.
+    # Imported modules are never freed. With the default thresholds the garbage collector scans all
+    # of them again and again, which takes a quarter of the time that a run needs to start.
     gc.set_threshold(50_000, 20, 50)
     leave(run(sys.argv[1:], dict(os.environ)))
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once, without taking apart everything that was imported, which takes
-    more than a second.
+    """End the process at once, without the regular shutdown of the interpreter.
 
-    By now a command has closed its files and removed its containers and folders. Threads that
-    still run, such as those of litellm, have nothing to finish.
+    Freeing everything that was imported takes more than a second. By now the command has closed its
+    files and removed its containers and folders; threads that still run, such as those of litellm,
+    have nothing left to do.
     """
     logging.shutdown()
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:  # whoever reads has gone
+    except OSError:  # the reader of the pipe has gone
         code = code or 1
     os._exit(code)
 
 
 def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run one command line; its exit code. Errors become two lines on stderr.
+    """Run one command line and return its exit code. Errors become two lines on stderr.
 
-    environment: the variables, which commands find as `ctx.obj`.
+    `environment` holds the environment variables, which commands get as `ctx.obj`.
     """
     try:
         code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
@@ -113,12 +113,12 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: bool) -> None:
-    """Print a warning for each `RESOLVER_*` variable that sets nothing: a typo there is silent.
+    """Print a warning for each `RESOLVER_*` variable that is not a setting, which may be a typo.
 
-    as_annotation: as a workflow command, which GitHub shows on the job's page.
+    With `as_annotation` it is a workflow command, which GitHub shows on the page of the job.
     """
     if not any(name.startswith("RESOLVER_") for name in environment):
-        return  # so that the settings are not imported for nothing
+        return  # avoid importing the settings without need
     for told in importlib.import_module("resolver.config.unknown_variables").unknown_variables(
         environment
     ):
@@ -130,7 +130,7 @@ def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: boo
 
 
 def print_error(error: ResolverError | RunStopped) -> None:
-    """What went wrong, and below it what to do."""
+    """Print what went wrong, and below it the next step."""
     click.echo(for_terminal(f"resolver: {error.what}"), err=True)
     if error.next_step:
         click.echo(for_terminal(f"  -> {error.next_step}"), err=True)

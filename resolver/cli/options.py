@@ -1,4 +1,4 @@
-"""Command-line options made from the settings model, so that a knob is described once."""
+"""Makes command-line options from the settings model, so that each setting is described once."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def settings_options(function: F) -> F:
-    """Add an option for each knob that has one. Not given means None."""
+    """Add an option for each setting that has one.
+
+    The value of an option that is not given is None.
+    """
     return settings_options_but()(function)
 
 
 def settings_options_but(*names: str) -> Callable[[F], F]:
-    """As `settings_options`, without those that the command has in a form of its own."""
+    """Add the options as `settings_options` does, without those that the command defines itself."""
 
     def add(function: F) -> F:
         for name, field in reversed(Settings.model_fields.items()):
@@ -30,7 +33,7 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
 
 
 def run_options(function: F) -> F:
-    """The settings' options, and where the output of a run goes."""
+    """Add the options of the settings, and those for a run's output."""
     function = click.option(
         "--no-publish", is_flag=True, help="Do everything but push, open and comment."
     )(function)
@@ -55,7 +58,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
 
 
 def _listed(_context: click.Context, _option: click.Parameter, given: Any) -> Any:
-    """Repeated or with commas, as in the environment; not given is None."""
+    """Return the values of a repeated or comma-separated option, or None if it was not given."""
     return tuple(part.strip() for text in given for part in text.split(",") if part.strip()) or None
 
 

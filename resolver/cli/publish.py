@@ -1,4 +1,4 @@
-"""`resolver publish`: makes public what a run has made, without a model and without a sandbox."""
+"""`resolver publish`: publishes the change of a finished run, without a model or a sandbox."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,10 +27,10 @@ from resolver.trace.progress import TerminalProgress
 @click.option("--draft/--no-draft", default=None, help="Open the pull request as a draft, or not.")
 @click.pass_obj
 def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None) -> int:
-    """Publish what the run in the output folder FOLDER has made.
+    """Publish the change of the run in the output folder FOLDER.
 
-    For a run whose publishing failed, and for one with --no-publish that was looked at and found
-    good. The change is checked as ever, and nothing that is public already is made twice.
+    This is for a run whose publishing failed, and for one with --no-publish whose change has been
+    inspected. The change is checked again, and nothing is published twice.
     """
     options = {"draft": None if draft is None else "always" if draft else "never"}
     settings = load_settings(options, environment)
@@ -64,7 +64,7 @@ def _is_published(output: Output) -> bool:
 
 
 def _check_finished(output: Output) -> None:
-    """Raises UsageError unless the run's work is over and its change is there."""
+    """Raise UsageError unless the run has finished and its change exists."""
     state = State.fold(read_log(output.log)) if output.has_events else State()
     again = "go on with it: resolver resolve --resume"
     if state.run_state not in DONE:

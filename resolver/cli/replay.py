@@ -1,4 +1,4 @@
-"""`resolver replay`: a log's actions done again in a fresh sandbox, and forks of a run."""
+"""`resolver replay`: repeats the actions of an event log in a fresh sandbox, or forks a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,14 +48,14 @@ from resolver.trace.plain import for_terminal
 from resolver.trace.progress import TerminalProgress
 
 MOST_SHOWN = 200
-"""Characters of an action that are shown."""
+"""Maximum length of an action that is shown, in characters."""
 
 BOUNDS = ("max_iterations", "max_budget", "max_time")
 
 
 @dataclass(frozen=True)
 class ReplayLog:
-    """A log that was read. source: where its repository is cloned from."""
+    """An event log. `source` is the path or URL that its repository is cloned from."""
 
     events: Sequence[Event]
     opening: RunStarted
@@ -64,7 +64,7 @@ class ReplayLog:
 
 @dataclass(frozen=True)
 class Fork:
-    """What the new run is to be. events: those it begins with."""
+    """A new run that continues from a log. `events` are the events that it keeps."""
 
     log: ReplayLog
     events: Sequence[Event]
@@ -102,13 +102,13 @@ def command(
     publish: bool,
     **options: Any,
 ) -> int:
-    """Do the actions of the event log LOG again in a fresh sandbox; say where it goes otherwise.
+    """Repeat the actions of the event log LOG in a fresh sandbox and report the first difference.
 
-    LOG is an events.jsonl, or the output folder that holds one. No model is asked and nothing is
-    published. The exit code is 0 when everything came as recorded, 1 when something did not.
+    LOG is an events.jsonl, or the output folder that holds one. No model is called and nothing is
+    published. The exit code is 0 if all results are as recorded, 1 if any result differs.
 
-    With --from ID a new run begins with the log up to the event ID: its sandbox is made again to
-    that point, and the agent goes on live, with --model and what --say tells it.
+    With --from ID, a new run begins with the log up to the event ID: its sandbox is rebuilt to that
+    point, and the agent continues live with --model and the instruction of --say.
     """
     events = list(open_log(log))
     opening = opening_of(events, Path(log))
@@ -130,8 +130,11 @@ def command(
 
 
 def boundary(events: Sequence[Event], event: int) -> int:
-    """How many events a fork keeps that was asked for up to `event`: the steps that had ended by
-    then, and what comes before the first step at least. Raises UsageError."""
+    """Return how many events a fork at `event` keeps.
+
+    A fork keeps whole steps: those that had ended by then, and at least what precedes the first
+    step. Raises UsageError if the log has no such event.
+    """
     if event >= len(events):
         raise UsageError(
             f"the log ends with event {len(events) - 1}", "give the id of one of its events"
@@ -143,7 +146,7 @@ def boundary(events: Sequence[Event], event: int) -> int:
 
 
 def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution:
-    """Do the log's actions again in a fresh sandbox. Raises WorkspaceError and SandboxError."""
+    """Repeat the log's actions in a fresh sandbox. Raises WorkspaceError and SandboxError."""
     run = run_id(f"replay:{log.opening.run}", utc_now())
     with temporary_directory() as folder:
         redactor = host.redactor(settings)
@@ -186,7 +189,7 @@ def _told(log: ReplayLog, done: Reexecution) -> str:
 
 
 def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Start the new run on a copy of the log's beginning; its exit code."""
+    """Start the new run with a copy of the events that it keeps, and return its exit code."""
     settings = load_settings(options, environment)
     require_model(settings)
     host = open_host(environment)
@@ -215,7 +218,10 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
 
 
 def _asked(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
-    """A wish of its own: nothing that the run of the log has published is touched."""
+    """Return the trigger and the forge of the fork.
+
+    The trigger is a new request, so that nothing that the original run published is changed.
+    """
     before, now = fork.log.opening.task.trigger, utc_now()
     if is_url(fork.log.source) and before.number is not None:
         trigger = command_line_trigger(before.repository, before.number, now)
@@ -238,7 +244,10 @@ def _source(source: str) -> str:
 
 
 def _credential(source: str, settings: Settings, host: RunHost) -> Credential | None:
-    """The forge's token, for the forge's own repositories alone. Raises ForgeError."""
+    """Return the forge's token if `source` is on that forge, else None. Raises ForgeError.
+
+    A log may name any URL, and no other server may get the token.
+    """
     server = f"{settings.github_server_url.rstrip('/')}/"
     if not source.startswith(server):
         return None

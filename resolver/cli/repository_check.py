@@ -1,5 +1,7 @@
-"""What `resolver doctor OWNER/NAME` looks at on GitHub: who we are there, what we may do, what the
-repository's settings and rules say, and whether CI looks at what the agent pushes.
+"""The checks of `resolver doctor OWNER/NAME`.
+
+They cover the account, its permissions, the repository's settings and rules, and whether CI runs on
+what the agent pushes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,14 +19,14 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.runs.wiring.tokens import access_of
 
 BRANCH = "agent/issue-1-doctor"
-"""Stands for the branches that are pushed."""
+"""Example of the branches that Resolver pushes."""
 
 NEEDED = ("contents", "issues", "pull_requests", "metadata")
-"""Permissions without which no run comes to its end; the others make runs better."""
+"""Permissions that every run needs; the others are for optional features."""
 
 NEEDED_WRITE = ("contents", "issues", "pull-requests")
 READ_OF_CHECKS = ("checks", "statuses", "actions")
-"""Permissions of a job that does the work, and those to read the checks that fail."""
+"""Permissions that a job needs to do its work, and those for reading failing checks."""
 
 _LEVELS = ("none", "read", "write", "admin")
 
@@ -52,11 +54,11 @@ _RULES: Mapping[str, tuple[str, str, bool]] = {
         False,
     ),
 }
-"""What a rule on the agent's branches means: what, what to do, whether no run can do without."""
+"""The effect of a rule on the agent's branches, how to fix it, and if it blocks every run."""
 
 
 def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
-    """The GitHub App: that its key is good, what it may do, and what it is told of."""
+    """Check the GitHub App: its key, permissions, events and webhook."""
     try:
         app = host.tokens.app(settings)
         page = app.page()
@@ -122,7 +124,7 @@ def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[Do
 def check_repository_for(
     settings: Settings, host: RunHost, repository: str
 ) -> Iterator[DoctorFinding]:
-    """Everything about one repository that a run on it depends on."""
+    """Check everything about one repository that a run depends on."""
     try:
         source = host.tokens.source(settings, repository)
         assert source is not None
@@ -145,7 +147,7 @@ def check_repository_for(
 def _rights(
     settings: Settings, host: RunHost, standing: RepositoryAccess, repository: str
 ) -> Iterator[DoctorFinding]:
-    """What the token may do, by the way in which a token of its kind can be asked."""
+    """Check what the token may do, in the way that is possible for a token of its kind."""
     if settings.has_app:
         try:
             granted = host.tokens.app(settings).installation(repository).permissions
@@ -202,7 +204,7 @@ def _rules(standing: RepositoryAccess, settings: Settings) -> Iterator[DoctorFin
 
 
 def _ci(standing: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
-    """Whether anything checks what the agent pushes, and the jobs in which it runs."""
+    """Check that CI runs on what the agent pushes, and check the jobs that run the agent."""
     try:
         workflows = standing.workflows()
     except ResolverError as error:
@@ -239,7 +241,7 @@ def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
 
 
 def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
-    """Whether the features that a job's settings switch on have what they need."""
+    """Check that the features that a job enables have the permissions and events they need."""
     fixes = job.given.get("fix_failing_checks") or "none"
     unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
     if not (job.own_token or job.given.get("args")):

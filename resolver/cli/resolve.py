@@ -1,4 +1,4 @@
-"""`resolver resolve`: one issue, from GitHub or from a file beside a local checkout."""
+"""`resolver resolve`: resolves one issue, from GitHub or from a file for a local checkout."""
 
 import shlex
 from collections.abc import Mapping
@@ -45,13 +45,13 @@ from resolver.trace.plain import for_terminal
 from resolver.trace.progress import TerminalProgress
 
 ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
-"""What is asked for by choosing an agent; with any other it is work to be done."""
+"""The command that an agent implies. Any other agent implies `Command.FIX`."""
 
 BOUNDS = ("max_iterations", "max_budget", "max_time")
-"""Options that set a resumed run's limits anew; without them those of its log hold."""
+"""Options that replace the limits of a resumed run; otherwise the limits in its log apply."""
 
 RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})
-"""States of a run that can go on as soon as somebody lets it."""
+"""States from which a run can be resumed without an answer from a person."""
 
 
 @click.command()
@@ -80,15 +80,15 @@ def command(
 ) -> int:
     """Resolve the issue TARGET and open a pull request.
 
-    With --agent ReviewerAgent or ReadOnlyAgent, TARGET may be a pull request: it is reviewed, or
-    what it asks is answered.
+    TARGET is OWNER/NAME#N or the URL of a GitHub issue (uses GITHUB_TOKEN), or the PATH of a local
+    git checkout together with --issue FILE.md. On a local checkout the change becomes a new branch
+    `agent/...`; working tree, index, hooks and configuration are not touched.
 
-    TARGET is OWNER/NAME#N or the URL of a GitHub issue (GITHUB_TOKEN is used), or the PATH of a
-    local git checkout together with --issue FILE.md. On a local checkout the change becomes a new
-    branch `agent/...`; working tree, index, hooks and configuration are left alone.
+    With --agent ReviewerAgent, TARGET may be a pull request, which is reviewed; with --agent
+    ReadOnlyAgent the question in it is answered.
 
-    With --resume DIR a run that was cut off goes on from its event log: nothing that it did is
-    asked of the model again or published twice. Its limits count over the whole run.
+    With --resume DIR, an interrupted run continues from its event log: no request is sent to the
+    model twice, and nothing is published twice. Limits apply to the run as a whole.
     """
     settings = load_settings(options, environment)
     console = Console(stderr=True)
@@ -133,7 +133,7 @@ def command(
 
 
 def new_request(target: str | None, issue: Path | None, settings: Settings) -> StoredRequest:
-    """What the command line asks for. Raises UsageError."""
+    """Return the request that the command line describes. Raises UsageError."""
     now = utc_now()
     if target is None:
         raise UsageError(
@@ -151,10 +151,10 @@ def new_request(target: str | None, issue: Path | None, settings: Settings) -> S
 
 
 def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
-    """The folder of an earlier run, and what that run was asked to do.
+    """Return the output folder of an earlier run and the request of that run.
 
-    Raises UsageError when it holds no run or another process is at work in it, and LogError when
-    its log can't be gone on with.
+    Raises UsageError if the folder has no run or another process is using it, and LogError if its
+    log cannot be continued.
     """
     if not any((folder / name).is_file() for name in (EVENTS, REQUEST)):
         raise UsageError(f"{folder} holds no run", "give the output folder of an earlier run")
@@ -173,10 +173,10 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
 
 
 def resume_command(result: RunResult, options: Mapping[str, Any]) -> str:
-    """Return the command that goes on with a run that was cut off, "" for any other.
+    """Return the command that continues an interrupted run, "" if the run cannot be continued.
 
-    options: those of this command line, which the next one needs again. A limit that was reached
-    is doubled: it counts over the whole run.
+    `options` are those of this command line, which the next one needs again. A limit that was
+    reached is doubled, because it applies to the run as a whole.
     """
     if result.outcome_file.state not in RESUMABLE or result.publishable:
         return ""
@@ -205,13 +205,13 @@ def _as_option(name: str, value: Any) -> list[str]:
 
 
 def is_done(output: Output) -> bool:
-    """Whether the run has come to its end and nothing is left to publish."""
+    """Return True if the run has ended and nothing is left to publish."""
     outcome = output.outcome
     return outcome is not None and outcome.get("exit_code") in (0, 3)
 
 
 def describe_result(output: Output) -> str:
-    """That there is nothing left to do, with what came of it."""
+    """Return a message that the run is done already, with its result."""
     outcome = output.outcome or {}
     where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
     came = where or outcome.get("reason") or outcome.get("state")
@@ -219,7 +219,7 @@ def describe_result(output: Output) -> str:
 
 
 def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
-    """Where what was asked for is read and told."""
+    """Return the forge that the request is read from and reported to."""
     if request.trigger.kind is not TriggerKind.LOCAL:
         return github_forge(settings, request.trigger.repository, host)
     branches = Workspace.branches(_checkout(request.trigger.repository))

@@ -1,4 +1,4 @@
-"""`resolver sandbox serve`: sandboxes for runs on other machines."""
+"""`resolver sandbox serve`: serves sandboxes to runs on other machines."""
 
 import asyncio
 import contextlib
@@ -38,20 +38,20 @@ from resolver.security.redaction import Redactor
 logger = logging.getLogger("resolver.sandboxes")
 
 CONNECTIONS: Final = 16
-"""Open at a time for each sandbox that there may be."""
+"""Maximum number of open connections for each sandbox that may exist."""
 
 DRAIN_SECONDS: Final = 3
-"""How long an answer under way may still take when the server is told to end."""
+"""Time in seconds for responses in progress to finish when the server is stopped."""
 
 REMOVE_SECONDS: Final = 25.0
-"""How long sandboxes may take to be removed then."""
+"""Time in seconds for the sandboxes to be removed when the server is stopped."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 @click.group()
 def command() -> None:
-    """Sandboxes for runs on other machines."""
+    """Serve sandboxes to runs on other machines."""
 
 
 @command.command()
@@ -106,7 +106,7 @@ def serve(
     idle: float,
     name: str | None,
 ) -> int:
-    """Serve sandboxes to whoever has the token.
+    """Serve sandboxes to clients that have the token.
 
     \b
     Needs in the environment:
@@ -114,8 +114,8 @@ def serve(
     Runs use it with:
       resolver resolve ... --runtime remote, and RESOLVER_REMOTE_URL=https://HOST:PORT
 
-    Whoever has the token can run programs in sandboxes, within the bounds given here. SIGTERM
-    removes all sandboxes and ends the server. `GET /healthz` answers anybody while it lives.
+    Anybody who has the token can run programs in sandboxes, within the limits given here. SIGTERM
+    removes all sandboxes and stops the server. `GET /healthz` needs no token.
     """
     memory_bytes(max_memory)
     if name is not None and not _NAME.fullmatch(name):
@@ -131,7 +131,7 @@ def serve(
     log_to_stderr(Redactor((token, *environment_secrets(environment))))
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
-    # Local sandboxes of a server that was killed are then found, and removed, here.
+    # Here the next start finds and removes the local sandboxes of a server that was killed.
     tempfile.tempdir = str(_folder(environment, name).empty_scratch())
     sandboxes = Sandboxes(bounds, _machines(runtime, environment, name), run_prefix(name))
     scheme = "https" if tls_cert else "http"
@@ -156,7 +156,10 @@ def _config(
 
 
 class _Server(uvicorn.Server):
-    """Removes the sandboxes before it ends: that also ends the answers that wait for them."""
+    """A uvicorn server that removes its sandboxes before it stops.
+
+    Removing them also ends the responses that wait for a sandbox.
+    """
 
     def __init__(self, config: uvicorn.Config, sandboxes: Sandboxes) -> None:
         super().__init__(config)
@@ -180,7 +183,7 @@ def _token(environment: Mapping[str, str]) -> str:
 
 
 def _check_tls(host: str, cert: str | None, key: str | None, plain_http: bool) -> None:
-    """Raise UsageError for a certificate that can't be used, and for a token that all could see."""
+    """Raise UsageError for an invalid certificate, or if the token would be sent unencrypted."""
     if (cert is None) != (key is None):
         raise UsageError("a certificate and its key go together", "give --tls-cert and --tls-key")
     if cert is not None:
@@ -204,7 +207,7 @@ def _usual_name(listening: socket.socket) -> str:
 
 
 def _folder(environment: Mapping[str, str], name: str) -> DataFolder:
-    """The server's own folder, which keeps a second one of its name out."""
+    """Return the server's data folder, whose lock keeps out a second server of the same name."""
     home = environment.get("HOME", "/")
     state = Path(environment.get("XDG_STATE_HOME") or f"{home}/.local/state") / "resolver"
     return DataFolder(Path(environment.get("RESOLVER_DATA_DIR") or state) / f"sandboxes-{name}")
@@ -219,8 +222,8 @@ def _machines(runtime: str, environment: Mapping[str, str], name: str) -> OpenMa
     return docker_machines(environment, Toolbox(open_host(environment).cache))
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
-    """End this process: the server has ended already, or not begun."""
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
+    """End this process: the server has stopped already, or never started."""
     logger.info("stopped by %s", signal.Signals(number).name)
     logging.shutdown()
     os._exit(0)

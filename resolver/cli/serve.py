@@ -1,4 +1,4 @@
-"""`resolver serve`: the GitHub App's webhook and its worker in one process."""
+"""`resolver serve`: the webhook of the GitHub App and its worker, in one process."""
 
 import logging
 import os
@@ -56,11 +56,14 @@ from resolver.security.redaction import Redactor
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MOST_CONNECTIONS = 4000
-"""Open at a time. Where half of them are, those without a complete request make room for new ones,
-so that only complete requests keep others out, who are then answered 503."""
+"""Maximum number of open connections.
+
+From half of it on, connections without a complete request are closed to make room for new ones.
+Only complete requests can therefore use up the limit, and they are answered with status 503.
+"""
 
 DRAIN_SECONDS = 3
-"""How long an answer under way may still take when the server is told to end."""
+"""Time in seconds for responses in progress to finish when the server is stopped."""
 
 
 @click.command()
@@ -97,11 +100,13 @@ def command(
       RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
       RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
 
-    The webhook needs the events `issue_comment` and `issues`; docs/triggers.md has the others. A
-    delivery is stored before it is answered. The same delivery again does nothing. SIGTERM ends the
-    server within seconds; what was not finished then, or at a crash, is done when it starts again.
-    One server works on a database at a time. `GET /healthz` says whether deliveries can be stored;
-    with RESOLVER_PUBLIC_URL `GET /runs/RUN` shows a run to whoever has its link (docs/server.md).
+    The webhook needs the events `issue_comment` and `issues`; docs/triggers.md lists the others. A
+    delivery is stored before it is answered, and a redelivery has no effect. SIGTERM stops the
+    server within seconds. Work that is unfinished then, or after a crash, continues at the next
+    start. A database can be used by one server at a time.
+
+    `GET /healthz` reports if deliveries can be stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`
+    shows a run to anybody who has its link (docs/server.md).
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
@@ -117,7 +122,7 @@ def command(
     settings = load_settings(options, environment)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, partial(_end, folder))
-    # Clones and local sandboxes of runs that were cut off are then found, and removed, here.
+    # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.outage_retry_seconds)
     ledger, minted = SpendingLedger(url), machine.tokens.minted
@@ -133,7 +138,8 @@ def command(
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
-    preload_models(settings)  # runs are threads of this process: the first one finds it loaded
+    # runs are threads of this process, so that the first one finds the modules loaded
+    preload_models(settings)
     pages = Pages(folder.path, secret) if settings.public_url else None
     _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
     return 0
@@ -142,8 +148,11 @@ def command(
 def _delivery_sources(
     settings: Settings, machine: RunHost, queue: RequestQueue
 ) -> Iterator[HookDeliveries]:
-    """The webhooks that deliver to this server: the App's; else, where the server's address is set,
-    those of the repositories from which it has had requests. Raises ForgeError."""
+    """Yield the webhooks that deliver to this server.
+
+    That is the App's webhook. Without an App, if the server's public URL is set, these are the
+    webhooks of the repositories that it has had requests from. Raises ForgeError.
+    """
     if settings.has_app:
         yield machine.tokens.app(settings).deliveries()
     elif settings.public_url and settings.github_token is not None:
@@ -154,23 +163,23 @@ def _delivery_sources(
             except ForgeError as error:
                 if error.cause not in {"not_found", "permission"}:
                     raise
-                logger.debug("%s", error.what)  # the token may not read webhooks there
+                logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
 def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
-    """What the worker calls for each request."""
+    """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
     return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
-    """What is done with a delivery before it is answered."""
+    """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
-        # Each workflow that somebody starts is told to us, too: that is its own job's to do.
+        # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         own, presumed = settings.bot_login, ""
         if not own and needs_own_login(event, payload):
@@ -178,7 +187,8 @@ def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
             presumed = "" if own else login_from_github(payload)
         trigger = trigger_for_target(settings, event, payload, own, arrival)
         if isinstance(trigger, IgnoredEvent) and presumed:
-            # GitHub delivers once: who does not know yet takes it for ours, and finds out later
+            # GitHub delivers once: while the own login is unknown, presume that the delivery is
+            # meant for it, store it, and decide later.
             trigger = trigger_for_target(settings, event, payload, presumed, arrival)
             if isinstance(trigger, Trigger):
                 worker.enqueue_undecided(delivery, trigger, presumed)
@@ -194,7 +204,10 @@ def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
 
 
 def _check(settings: Settings) -> str:
-    """The webhook's secret. Raises UsageError when anything a delivery needs is missing."""
+    """Return the webhook's secret.
+
+    Raises UsageError if a setting that deliveries need is missing.
+    """
     require_model(settings)
     if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
         raise UsageError(
@@ -216,7 +229,10 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
-    """Answer until a signal comes; uvicorn lets it pass to `_end` when all is answered."""
+    """Serve until a signal arrives.
+
+    uvicorn finishes its responses and then passes the signal to `_end`.
+    """
     allow_open_files(2 * MOST_CONNECTIONS)
     config = server_settings(
         app,
@@ -227,10 +243,10 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
-    """End this process now, with whatever runs: the next start does that again.
+def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
+    """End this process now; the next start continues the runs that are interrupted.
 
-    Leaving in the usual way would wait for the threads of the runs, an hour perhaps.
+    A regular exit would wait for the threads of the runs, which can take an hour.
     """
     logger.info(
         "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name

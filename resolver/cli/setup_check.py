@@ -1,4 +1,4 @@
-"""Tries the setup of a checkout once, in a sandbox as a run would have it."""
+"""Tries the setup of a checkout once, in a sandbox like that of a run."""
 
 import time
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ from resolver.runtime.environment.prepare import TAIL
 
 @dataclass(frozen=True)
 class SetupTrial:
-    """The result of a setup that was tried.
+    """The result of trying a setup.
 
-    source: what was run, "" where there is none. kind: of the sandbox. commit: that was checked
-    out. output: the end of what it wrote. warnings: for a person.
+    `source` says what was run, "" if there is no setup. `kind` is the kind of the sandbox, `commit`
+    the abbreviated id of the commit that was checked out, `output` the end of the setup's output,
+    and `warnings` are for a person.
     """
 
     ok: bool
@@ -36,9 +37,9 @@ class SetupTrial:
 
 
 def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
-    """Run the setup at the commit that is checked out in `root`; nothing of it is kept.
+    """Run the setup at the commit that is checked out in `root`, and keep nothing of it.
 
-    Raises SandboxError where no sandbox of the image can be started, and WorkspaceError without a
+    Raises SandboxError if no sandbox of the image can be started, and WorkspaceError if there is no
     commit.
     """
     wanted = settings.model_copy(update={"keep_setup": False})

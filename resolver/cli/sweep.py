@@ -1,4 +1,4 @@
-"""`resolver sweep`: the labelled issues of a repository that nobody has done, for a schedule."""
+"""`resolver sweep`: resolves the labeled issues of a repository that are not done."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -59,16 +59,17 @@ def command(
     output: Path | None,
     **options: Any,
 ) -> int:
-    """Resolve the open issues of REPOSITORY (OWNER/NAME) that wear the label, oldest first.
+    """Resolve the open issues of REPOSITORY (OWNER/NAME) that have the label, oldest first.
 
-    An issue is done as if its label had just been put on by whoever did that: with the words it
-    had then, and only when that person may start work. It is skipped when it has an open pull
-    request of ours, was answered already, or was edited after it was labelled.
+    An issue is handled as if it had just been labeled by the person who added the label: with the
+    text that it had then, and only if that person may start work. It is skipped if Resolver has an
+    open pull request for it or has answered it already, or if it was edited after it was labeled.
 
-    The end is one line an issue, in a job of GitHub Actions also in the step's summary. Exit code
-    0 when no run failed, 1 when one did.
+    The report has one line per issue; in a job of GitHub Actions it also goes into the job summary.
+    The exit code is 0 if no run failed, 1 if one did.
     """
-    if max_total is not None and not isfinite(max_total):  # for which click's range is no bound
+    # click's range lets infinity and NaN through
+    if max_total is not None and not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "give US dollars, like 10")
     given = {"sweep_issues": max_issues, "sweep_total": max_total}
     return sweep(environment, {**options, **given}, repository, dry_run, output)
@@ -81,7 +82,10 @@ def sweep(
     dry_run: bool = False,
     output: Path | None = None,
 ) -> int:
-    """Do a sweep and tell of it; the exit code. options, environment: the settings, as ever."""
+    """Run a sweep, print its report and return the exit code.
+
+    `options` and `environment` are sources of the settings.
+    """
     settings = load_settings(options, environment)
     check_repository(repository)
     if not dry_run:
@@ -124,7 +128,7 @@ def sweep(
 
 
 def _workspace(environment: Mapping[str, str]) -> Path | None:
-    """That of the job of GitHub Actions; None outside of one."""
+    """Return the workspace of the GitHub Actions job, None outside of one."""
     found = environment.get("GITHUB_WORKSPACE", "")
     return Path(found) if found and environment.get("GITHUB_ACTIONS") == "true" else None
 

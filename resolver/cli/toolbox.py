@@ -1,4 +1,4 @@
-"""`resolver toolbox`: what the sandbox brings with it into any image."""
+"""`resolver toolbox`: builds the programs that the sandbox adds to any image."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from resolver.runtime.volume import fill_volume, volume_name
 
 @click.group()
 def command() -> None:
-    """Make the toolbox: Python, IPython, bash and git that run in any Linux image."""
+    """Build the toolbox: Python, IPython, bash and git that run in any Linux image."""
 
 
 @command.command()
@@ -23,9 +23,9 @@ def command() -> None:
 @settings_options
 @click.pass_obj
 def build(environment: Mapping[str, str], /, engine: bool, **options: object) -> int:
-    """Build the toolbox from this machine's programs, where it is not cached.
+    """Build the toolbox from this machine's programs, unless it is cached.
 
-    A run does this by itself when it has to; done before, the first run starts sooner.
+    A run builds it if necessary; building it beforehand makes the first run start sooner.
     """
     started = time.monotonic()
     toolbox = Toolbox(open_host(environment).cache)

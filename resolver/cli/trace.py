@@ -1,4 +1,4 @@
-"""`resolver trace`: an event log for a person, its schema for a program, and its repair."""
+"""`resolver trace`: renders an event log, prints its JSON schema, or repairs it."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ RENDERERS = {
 }
 
 LISTED = 50
-"""Damages that are told one by one."""
+"""Maximum number of damaged places that are listed one by one."""
 
 
 @click.command()
@@ -45,8 +45,11 @@ LISTED = 50
     help="New file for --repair; LOG with .repaired.jsonl at its end unless given.",
 )
 def command(log: str | None, form: str, schema: bool, repair: bool, output: Path | None) -> int:
-    """Show the event log LOG: an events.jsonl, or the output folder that holds one, or a run in a
-    database (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN)."""
+    """Show the event log LOG.
+
+    LOG is an events.jsonl, the output folder that holds one, or a run in a database
+    (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN).
+    """
     if schema:
         click.echo(json.dumps(log_schema(), indent=2))
         return 0

@@ -1,1 +1,1 @@
-"""Everything that knows GitHub: the client, events, context, comments and text."""
+"""Everything that is specific to GitHub: the client, events, context, comments and text."""

@@ -1,6 +1,4 @@
-"""What the guard asks of a forge beside a run's own thread: who has spoken there last, and the
-dashboard's issue. The protocol, and its nouns.
-"""
+"""The protocol by which the quota dashboard reads and writes issues, and its values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class LastSpeaker:
-    """A comment of a thread, for who wrote it and when. own: by our account."""
+    """A comment on an issue, with its author and time. `own` is true for Resolver's own account."""
 
     author: str
     is_bot: bool
@@ -21,31 +19,31 @@ class LastSpeaker:
 
 @dataclass(frozen=True)
 class DashboardIssue:
-    """An issue of our own account, with the marker of a dashboard at its start."""
+    """A dashboard: an issue by Resolver's account whose body starts with the dashboard marker."""
 
     number: int
     body: str
 
 
 class DashboardForge(Protocol):
-    """Of one repository. Raises ForgeError."""
+    """The dashboard in one repository. All methods raise ForgeError."""
 
     def voices(self, number: int) -> Sequence[LastSpeaker]:
-        """Who has written the newest comments of a thread, newest first."""
+        """Return the newest comments of an issue, newest first."""
         ...
 
     def dashboard(self, number: int) -> DashboardIssue | None:
-        """Issue `number` if it is a dashboard of ours, else None."""
+        """Return issue `number` if it is Resolver's dashboard, else None."""
         ...
 
     def find(self) -> DashboardIssue | None:
-        """The oldest open dashboard of ours."""
+        """Return the oldest open dashboard, or None."""
         ...
 
     def create(self, title: str, body: str) -> int:
-        """A new issue; its number. None is made where one can be found."""
+        """Return the number of the dashboard, which is created if none can be found."""
         ...
 
     def rewrite(self, number: int, body: str) -> None:
-        """Put another text into the dashboard's issue."""
+        """Replace the body of the dashboard issue."""
         ...

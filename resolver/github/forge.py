@@ -1,6 +1,7 @@
-"""Forge: where issues and pull requests live. The protocol, nothing else.
+"""The protocol of a forge, the place that holds issues and pull requests.
 
-`github/` is GitHub and GitHub Enterprise Server, `local.py` a checkout on this machine.
+`resolver.github.github_forge` implements it for GitHub and GitHub Enterprise Server,
+`resolver.github.local_forge` for a checkout on this machine.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,25 +24,30 @@ from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 
 class Heads(Protocol):
-    """The branches that pull requests come from."""
+    """Reads the head branches of pull requests."""
 
     def source(self, number: int) -> PullRequestSource:
-        """Where a pull request comes from at this moment."""
+        """Return the current head branch of a pull request."""
         ...
 
     def of_issue(self, trigger: Trigger, prefix: str) -> OpenPullRequest | None:
-        """The newest pull request of ours that is open for the trigger's issue, None when there is
-        none. prefix: how the branches of work on the issue begin."""
+        """Return Resolver's newest open pull request for the trigger's issue, or None.
+
+        Only branches that start with `prefix` count.
+        """
         ...
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
-        """What an earlier attempt of the run has pushed to a pull request that was there before:
-        the trigger's own, or ours for its issue. None when there is nothing. prefix: as above."""
+        """Return what an earlier attempt of the run pushed to an existing pull request, or None.
+
+        That is the trigger's own pull request, or one that Resolver opened for its issue from a
+        branch that starts with `prefix`.
+        """
         ...
 
 
 class Signer(Protocol):
-    """Makes commits anew, so that the forge vouches for who made them."""
+    """Creates commits again through the forge, so that the forge signs them."""
 
     def put(
         self,
@@ -50,127 +56,150 @@ class Signer(Protocol):
         branch: str,
         previous: str,
     ) -> PublishedCommit:
-        """Make `branch` hold the last of the commits; the one that it then holds. Again is a no-op.
+        """Move `branch` to the last of the commits and return the commit that it then points to.
 
-        commits: oldest first, each with parents that are among them or on the forge. contents: the
-        new blobs of one. previous: what the branch holds now, "" for a new one. Raises BranchTaken
-        when the branch holds something else.
+        `commits` are ordered oldest first; each parent is one of them or already on the forge.
+        `contents` returns the new blobs of a commit. `previous` is the current tip of the branch,
+        "" for a new one. Calling this again has no further effect. Raises BranchTaken if the branch
+        points to anything else.
         """
         ...
 
 
 class Forge(Protocol):
-    """One repository. Every write is bound to it and to the trigger's own issue.
+    """One repository on a forge. Every write goes to it, and to the trigger's own issue.
 
-    All methods raise ForgeError, with the missing permission named where that is the cause.
+    All methods raise ForgeError, which names the missing permission if that is the cause.
     """
 
     def whoami(self) -> str:
-        """Login that this forge writes as."""
+        """Return the login that Resolver writes as."""
         ...
 
     def account(self) -> Actor:
-        """As `whoami`, with the account's number where it is known. Asks once more."""
+        """Return the account that Resolver writes as, with its id if known.
+
+        This may make another request.
+        """
         ...
 
     def permission(self, login: str) -> str:
-        """What `login` may do here: "admin", "maintain", "write", "triage", "read" or "none"."""
+        """Return the permission of `login`.
+
+        It is "admin", "maintain", "write", "triage", "read" or "none".
+        """
         ...
 
     def is_member(self, team: str, login: str) -> bool:
-        """Whether `login` is an active member of the team ORG/TEAM."""
+        """Return True if `login` is an active member of the team ORG/TEAM."""
         ...
 
     def is_public(self) -> bool | None:
-        """Whether anybody can read the repository; None where the forge does not say."""
+        """Return True if anybody can read the repository, None if the forge does not say."""
         ...
 
     def operator_may_push(self) -> bool:
-        """True when the owner of the token may push."""
+        """Return True if the owner of the token may push."""
         ...
 
     def acknowledge(self, trigger: Trigger) -> None:
-        """Show at once that the request was seen. Never raises: a run doesn't hang on it."""
+        """Show at once that the request was seen. Never raises: the run does not depend on it."""
         ...
 
     def read(self, trigger: Trigger) -> Task:
-        """The issue as the requester saw it, with hidden text taken out."""
+        """Return the issue as the requester saw it, without hidden text."""
         ...
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        """What an earlier run of the same key has published, None when it may run (again).
+        """Return what an earlier run with the same key published, or None if the run may start.
 
-        `comment_url` is None when that run died between its pull request and its comment.
+        `comment_url` is None if that run was killed after it opened its pull request and before it
+        wrote its final comment.
         """
         ...
 
     def branches(self, prefix: str) -> set[str]:
-        """Names of the branches that start with `prefix`."""
+        """Return the names of the branches that start with `prefix`."""
         ...
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
-        """Remove the branches that start with `prefix` which a cut-off attempt of this run has
-        pushed, and of which there never was a pull request. Never raises, as `acknowledge`."""
+        """Delete the branches that an interrupted attempt of this run left without a pull request.
+
+        Only branches that start with `prefix` are considered. Never raises.
+        """
         ...
 
     def open_head(self, branch: str) -> str | None:
-        """Newest commit of `branch` while a pull request of ours is open from it, else None."""
+        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
         ...
 
     def heads(self) -> Heads:
-        """The branches that pull requests come from, of this repository and of forks."""
+        """Return the reader of pull request heads, of this repository and its forks."""
         ...
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
-        """The pull request of `branch`: the open one if there is one, with its words brought up
-        to date when it is ours, else a new one."""
+        """Return the pull request from `branch`, which is opened if there is none.
+
+        An existing one is updated if it is Resolver's own.
+        """
         ...
 
     def bring_up(self, report: Report) -> PullRequest | None:
-        """The pull request that the trigger is about, with what the run has added to it in its
-        text, and a draft unless that is ready; None, and nothing done, when it is not ours."""
+        """Update the trigger's pull request with what the run added to it, and return it.
+
+        The text and the draft status are updated. Returns None, and changes nothing, if the pull
+        request is not Resolver's own.
+        """
         ...
 
     def signer(self) -> Signer | None:
-        """What makes signed commits; None where nobody signs."""
+        """Return what creates signed commits, or None if the forge does not sign."""
         ...
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
-        """The review of the trigger's pull request, in one piece: the one of this key if there is
-        one already, else a new one. A comment whose lines are refused goes into its text."""
+        """Return the review of the trigger's pull request, which is published unless it exists.
+
+        A comment whose lines the forge refuses goes into the body of the review.
+        """
         ...
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
     ) -> AnsweredThreads:
-        """One reply in each of these conversations on lines, unless it is there already.
+        """Write one reply in each of these review threads, unless it exists.
 
-        commit: the one that has become part of the pull request, "" for none. resolve: whether
-        those are marked as resolved in which something was done; failing to is no error.
+        `commit` is the commit that was added to the pull request, "" for none. With `resolve`,
+        threads in which the request was carried out are marked as resolved; a failure of that is
+        not an error.
         """
         ...
 
     def has_begun(self, trigger: Trigger) -> bool:
-        """Whether a comment says that the run of this key waits or is at work."""
+        """Return True if a comment says that the run with this key waits or is active."""
         ...
 
     def apart(self) -> ProgressWriter:
-        """What tells of the run while it is at work: for one other thread, with a client of its
-        own whose waits are short. Raises ForgeError."""
+        """Return the writer of progress comments, for use by one other thread.
+
+        It has a client of its own with short timeouts. Raises ForgeError.
+        """
         ...
 
     def board(self) -> DashboardForge | None:
-        """What the guard asks beside a run's thread; None where there are no threads."""
+        """Return the dashboard's forge, or None if there are no issues."""
         ...
 
     def ask(self, report: Report) -> datetime | None:
-        """Tell what the run waits for, in the comment that will tell how it ended; since when it
-        can be seen there, by the forge's clock. None when nobody can be told."""
+        """Write what the run waits for into its comment, and return when that was published.
+
+        The time is by the forge's clock. Returns None if there is nobody to ask.
+        """
         ...
 
     def comment(self, report: Report, seconds: float | None = None) -> str:
-        """Tell how the run ended, in one comment per key. Returns its URL, "" when local.
+        """Write how the run ended into its comment and return the URL of that.
 
-        seconds: for which it is tried again while the forge is in trouble; as long as any other
-        write unless given."""
+        There is one comment per key. The URL is "" for a local run. `seconds` limits how long this
+        is retried while the forge is unavailable; None applies the same limit as for other writes.
+        """
         ...

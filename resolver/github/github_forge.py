@@ -1,6 +1,6 @@
-"""GitHubForge: one repository of GitHub or of a GitHub Enterprise Server, behind the protocol.
+"""Implements `Forge` for one repository of GitHub or GitHub Enterprise Server.
 
-Every write goes to the trigger's own issue in this repository, nowhere else.
+Every write goes to the trigger's own issue in this repository.
 """
 
 import logging
@@ -41,18 +41,18 @@ from resolver.models.run import Actor, Command, Publication, PullRequest, Task, 
 logger = logging.getLogger("resolver.github")
 
 ACTIONS_LOGIN = "github-actions[bot]"
-"""Who writes with the token that GitHub gives to an Action; that token may not ask who it is."""
+"""The login of the token that GitHub gives to an Action; it may not read its own account."""
 
 CONFIRMED = "+1"
-"""The reaction that says: the run at work has got it."""
+"""The reaction that confirms that an active run has received a comment."""
 
 MOST_REACTIONS = 100
 
 
 class GitHubForge:
-    """A `Forge`. One per run; its client may not be shared between threads.
+    """A `Forge` on GitHub. Each run has one; its client must not be shared between threads.
 
-    Raises UsageError when repository, token or addresses can't be used.
+    Raises UsageError if the repository, the token or the URLs are not valid.
     """
 
     def __init__(
@@ -100,13 +100,13 @@ class GitHubForge:
         add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
 
     def confirm(self, trigger: Trigger) -> None:
-        """Show that what was asked of a run at work has reached it. Never raises."""
+        """Show that an active run has received what the comment asks. Never raises."""
         add_reaction(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
 
     def is_confirmed(self, trigger: Trigger) -> bool:
-        """Whether `confirm` was done for this comment, by any process of ours."""
+        """Return True if any of Resolver's processes called `confirm` for this comment."""
         if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
-            return False  # what is asked elsewhere never steers a run
+            return False  # only issue comments control a run
         with self._access.asking("read the reactions to the request", "issues: read"):
             path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
             query = {"content": CONFIRMED, "per_page": MOST_REACTIONS}
@@ -117,13 +117,13 @@ class GitHubForge:
             )
 
     def is_told(self, trigger: Trigger) -> bool:
-        """Whether a run of this key has said anything on the thread, of whatever came of it."""
+        """Return True if a run with this key has written a comment on the issue."""
         own = self.whoami()
         with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
             return find_or_create.comment_of_run(self._issue(trigger), own, trigger) is not None
 
     def say(self, trigger: Trigger, text: str) -> None:
-        """One comment that is no run's, where it was asked. Given once for each request."""
+        """Answer the request with a comment that belongs to no run, at most once per request."""
         marker = answer_marker(trigger.key)
         what = f"comment on {self._name}#{trigger.number}"
         find_or_create.say_once(
@@ -131,12 +131,12 @@ class GitHubForge:
         )
 
     def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
-        """At most so many markdown files of a folder of the default branch, by path."""
+        """Return at most `most` markdown files of a folder of the default branch, by path."""
         with self._access.asking(f"read {folder} of {self._name}", "contents: read"):
             return markdown_files(self._repository, folder, most)
 
     def origin(self, number: int) -> tuple[int, str] | None:
-        """Issue and run that the pull request `number` came from, None when it isn't ours."""
+        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
         own = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
@@ -145,33 +145,33 @@ class GitHubForge:
             )
 
     def news(self, number: int, since: datetime) -> ThreadNews:
-        """The comments that issue or pull request `number` gets from now on."""
+        """Return the reader of new comments on issue or pull request `number`."""
         return ThreadNews(self._access, self._repository, number, since)
 
     def check_places(self) -> CheckPlaces:
-        """Where failing checks are worked on."""
+        """Return the finder of work on failing checks."""
         return CheckPlaces(self._access, self._repository, self.whoami())
 
     def is_public(self) -> bool | None:
-        """As `Forge` has it."""
+        """Return True if anybody can read the repository; see `Forge.is_public`."""
         return people.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
-        """Whether this number is a pull request's."""
+        """Return True if `number` is a pull request."""
         with self._access.asking(f"read {self._name}#{number}", "issues: read"):
             issue = self._repository.get_issue(number).complete()
             return issue.raw_data.get("pull_request") is not None
 
     def asked_at(self, run: str) -> datetime | None:
-        """When a run of GitHub Actions was asked for; None where nobody may see that."""
+        """Return when a workflow run was requested, None if the token may not read that."""
         return asked_at(self._access, self._repository, run)
 
     def board(self) -> GitHubBoard:
-        """What the guard asks beside a run's thread."""
+        """Return the forge of the dashboard; see `Forge.board`."""
         return GitHubBoard(self._access.in_haste(), self._name, self.whoami())
 
     def labelled(self, label: str) -> LabelledIssues:
-        """The open issues that wear the label."""
+        """Return the open issues that have the label."""
         return LabelledIssues(self._access, self._repository, label, self.whoami())
 
     def read(self, trigger: Trigger) -> Task:
@@ -207,7 +207,7 @@ class GitHubForge:
             )
 
     def _review_of(self, trigger: Trigger, own: str) -> PublishedReview | None:
-        """The review that an earlier run of this request has published."""
+        """Return the review that an earlier run of this request published, or None."""
         may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
         if not may_be or not trigger.is_pull_request:
             return None
@@ -277,13 +277,13 @@ class GitHubForge:
         return self.run_comments.at_work(trigger) is not None
 
     def apart(self) -> RunComments:
-        # Who we are is known since the run looked for what an earlier one had published.
+        # The login is known by now, from the search for what an earlier run published.
         hasty = self._access.in_haste(self.whoami(), pause_between_writes=0.0)
         return GitHubForge(hasty, self._name).run_comments
 
     @property
     def run_comments(self) -> RunComments:
-        """The comments that tell of runs."""
+        """The comments of runs."""
         return RunComments(self._access, self._repository, self.whoami())
 
     @cached_property
@@ -298,7 +298,10 @@ class GitHubForge:
         return self._repository.get_issue(self._number(trigger))
 
     def _number(self, trigger: Trigger) -> int:
-        """The trigger's issue; UsageError when it isn't one of this repository."""
+        """Return the number of the trigger's issue.
+
+        Raises UsageError if it is in another repository.
+        """
         if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
             raise UsageError(
                 f"the request is not about an issue of {self._name}",

@@ -1,4 +1,7 @@
-"""A checkout on this machine as a forge: the issue is a file, the pull request only its text."""
+"""Implements `Forge` for a checkout on this machine.
+
+The issue is a file, and the pull request is only rendered.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,11 +25,11 @@ from resolver.models.pull_request import (
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
 
 MAX_ISSUE_FILE = 1_000_000
-"""Bytes of an issue file; a larger one is a mistake."""
+"""Maximum size of an issue file in bytes; a larger file is probably a mistake."""
 
 
 def local_trigger(repository: Path, *, run: str, login: str, at: datetime) -> Trigger:
-    """The wish to work on a checkout. The run's id is the key: a person asked just now."""
+    """Return the trigger for work on a checkout. Its key is the run's id: every request is new."""
     return Trigger(
         key=f"local:{run}",
         kind=TriggerKind.LOCAL,
@@ -37,8 +40,11 @@ def local_trigger(repository: Path, *, run: str, login: str, at: datetime) -> Tr
 
 
 def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
-    """The Task in a file: its first line that isn't empty is the title (`# Title` or plain), the
-    rest is the body. Raises UsageError when there is no such text."""
+    """Return the task from an issue file.
+
+    The first line that is not empty is the title (`# Title` or plain text), the rest is the body.
+    Raises UsageError if the file cannot be read or has no title.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -73,9 +79,9 @@ def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
 
 @dataclass(frozen=True)
 class LocalForge:
-    """A `Forge` without a forge: nothing is asked, nothing is sent.
+    """A `Forge` that sends nothing.
 
-    branch_names: the branches of the checkout, so that a new one can be told from them.
+    `branch_names` are the branches of the checkout, so that a new one gets another name.
     """
 
     issue_file: Path
@@ -91,7 +97,7 @@ class LocalForge:
     def signer(self) -> None:
         return None
 
-    def permission(self, login: str) -> str:  # noqa: ARG002 - whoever can write the files may
+    def permission(self, login: str) -> str:  # noqa: ARG002 - anyone who can edit the files may
         return "write"
 
     def is_member(self, team: str, login: str) -> bool:  # noqa: ARG002 - as above
@@ -101,7 +107,7 @@ class LocalForge:
         return True
 
     def acknowledge(self, trigger: Trigger) -> None:
-        """Nobody waits for a sign: the terminal shows the run."""
+        """Do nothing: the terminal shows the run."""
 
     def read(self, trigger: Trigger) -> Task:
         return read_issue_file(self.issue_file, trigger, self.base_branch)
@@ -116,9 +122,9 @@ class LocalForge:
         return None
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
-        """A run of the command line has a new key each time: nothing is ever left of it."""
+        """Do nothing: every new run has a new key here, so no earlier branch is in its way."""
 
-    def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - nothing is ever open here
+    def open_head(self, branch: str) -> str | None:  # noqa: ARG002 - there are no pull requests
         return None
 
     def heads(self) -> "LocalForge":
@@ -128,10 +134,10 @@ class LocalForge:
         raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
 
     def of_issue(self, trigger: Trigger, prefix: str) -> None:
-        """None is ever open here."""
+        """Return None: there are no pull requests."""
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> None:
-        """Branches of a checkout are no pull requests."""
+        """Return None: there are no pull requests to push to."""
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
         return PullRequest(
@@ -139,14 +145,14 @@ class LocalForge:
         )
 
     def bring_up(self, report: Report) -> None:
-        """A checkout has no pull requests."""
+        """Return None: there are no pull requests."""
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
         return describe_review(review)
 
     def answer_threads(
         self,
-        report: Report,  # noqa: ARG002 - nobody talks about lines here
+        report: Report,  # noqa: ARG002 - there are no review threads
         replies: Sequence[ThreadReply],  # noqa: ARG002
         commit: str,  # noqa: ARG002
         *,
@@ -164,17 +170,17 @@ class LocalForge:
         return None  # the terminal shows it
 
     def close_dead(self, progress: RunProgress) -> None:
-        """There is no thread with comments of runs."""
+        """Do nothing: there are no comments of runs."""
 
     def board(self) -> None:
-        """There are no threads, and no other runs."""
+        """Return None: there are no issues, and no other runs."""
 
-    def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no thread
+    def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no issue to ask on
         return None
 
     def comment(
         self,
-        report: Report,  # noqa: ARG002 - the terminal tells it
+        report: Report,  # noqa: ARG002 - the terminal shows it
         seconds: float | None = None,  # noqa: ARG002
     ) -> str:
         return ""

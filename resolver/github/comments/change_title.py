@@ -1,25 +1,25 @@
-"""Decides whether a line says what a change does, so that it can be a title.
+"""Decides if a line describes a change, so that it can be used as a title.
 
-A title says what changed: it begins with a verb of change ("Add", "Fixes", "Handled", or "fix: ")
-and names what. What speaks of the work itself ("All tests passed", "I'm ready to submit", "Let me
-verify") is none. A good title that is not recognised costs little: the issue's takes its place.
+A title begins with a verb of change ("Add", "Fixes", "Handled", or "fix: ") and names what was
+changed. Lines about the work itself ("All tests passed", "I'm ready to submit", "Let me verify")
+are rejected. Rejecting a good title costs little: the issue's title is used instead.
 """
 
 import re
 from collections.abc import Collection, Iterable
 
 _PREFIX = re.compile(r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+")
-"""What a subject may begin with: `fix(parser): `, `docs: `, `[api] `."""
+"""Prefixes of a subject: `fix(parser): `, `docs: `, `[api] `."""
 
 _TYPE = re.compile(
     r"(?:build|chore|ci|docs?|feat|fix|perf|refactor|style|tests?)\b[^:]{0,50}:", re.I
 )
-"""As https://www.conventionalcommits.org has it: it says by itself that something changed."""
+"""Types of https://www.conventionalcommits.org, which alone state that something was changed."""
 
 _LEAD = re.compile(
     r"(?:(?P<stops>no longer|don['’]t|do not|never)|\w{3,20}ly|also|always)\s+", re.I
 )
-"""What may stand before the verb."""
+"""Words that may precede the verb."""
 
 _CHANGES = """
     abort accept adapt add address adjust adopt align allow amend anchor annotate append apply
@@ -75,14 +75,17 @@ _CHANGES = """
     weigh whitelist widen wind wipe wire wrap write yield zero
 """
 _VERBS = frozenset(_CHANGES.split())
-"""What people who write commit messages say that a change does, in its base form."""
+"""Base forms of the verbs with which commit messages describe a change."""
 
 _AMBIGUOUS = """
     check clean complete examine finish inspect look read reproduce review run see submit test
     try verify view
 """
 _STEPS = frozenset(_AMBIGUOUS.split())
-"""Verbs of the work as well as of a change: a change is meant where what follows is known."""
+"""Verbs that describe a change or a step of the work.
+
+They count as a change only if the rest of the line names something known.
+"""
 
 _IRREGULAR = {
     "broke": "break", "broken": "break", "brought": "bring", "built": "build", "caught": "catch",
@@ -114,7 +117,7 @@ _NOTHING = """
     very was way were what when where which will with without work working works would yet your
 """
 _SAYS_NOTHING = frozenset(_NOTHING.split())
-"""Words that name nothing: without another one beside them a line does not say what changed."""
+"""Words that identify nothing: a line that has only these does not say what was changed."""
 
 _SPEAKER = re.compile(
     r"(?:^|[.,;!?]\s+|\b(?:and|so|now|but|that|because|as|what)\s+)(?:I|[Ww]e)\b(?![./])"
@@ -122,7 +125,7 @@ _SPEAKER = re.compile(
     r"|\bI (?:am|have|will|was|had|need|should|can|could|would|must|did|do|think|made|ran)\b"
     r"|\b[Ll]et(?:['’]s| me| us)\b|\b(?:[Mm]y|[Mm]ine|[Mm]yself)\b"
 )
-"""Who did the work speaks."""
+"""First person: the author talks about the work."""
 
 _OPENING = re.compile(
     r"(?:now|next|first|firstly|second|then|finally|lastly|wait|ok|okay|great|good|perfect|excellent"
@@ -131,7 +134,7 @@ _OPENING = re.compile(
     r"|\w+[.!](?:\s|$)",
     re.I,
 )
-"""How a remark on the work begins."""
+"""First words of a remark about the work."""
 
 _WORK = (
     r"(?:(?:all|the|these|those|this|that|my|our|both|every|each|some|most|any|no|\d+|new|existing"
@@ -150,7 +153,7 @@ _STATE = re.compile(
     r"|implemented|applied|verified|submitted|clean|green|exists?)\b",
     re.I,
 )
-"""The work, its tests or its result, and what state they are in."""
+"""A statement about the state of the work, its tests or its result."""
 
 _PAST_WORK = re.compile(
     r"(?:(?:successfully|manually|also|just)\s+)?(?:verif(?:ied|ying)|confirm(?:ed|ing)"
@@ -167,22 +170,22 @@ _STEP = re.compile(
     r"|to make sure|to be sure|submission|submitting|properly|correctly)\b.*)?\W*",
     re.I,
 )
-"""A step of the work: what was run or looked at, not what changed."""
+"""A step of the work: something that was run or inspected, not changed."""
 
 _CALL = re.compile(r"\w+[(._]\S")
-"""A name from code, and no verb: `add()`, `print.color`."""
+"""Code rather than a verb: `add()`, `print.color`."""
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _TECHNICAL = re.compile(
     r"\w\(|\w_\w|[a-z0-9][A-Z]|\w\.\w|\w/\w|(?:^|\s)--?\w|\b[A-Z][a-z]+[A-Z]|`|\b[A-Z]{2,}\b"
 )
-"""A name from code: `alpha()`, `max_size`, `Money.split`, `--flag`, `HTTP`."""
+"""Names from code: `alpha()`, `max_size`, `Money.split`, `--flag`, `HTTP`."""
 
 
 def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
-    """Return whether a line can be the title of a change.
+    """Return True if a line can be the title of a change.
 
-    known: texts that name what the change is about, as the issue's title.
+    `known` holds texts that name what the change is about, such as the issue's title.
     """
     line = line.strip()
     said = _PREFIX.sub("", line, count=1)
@@ -201,13 +204,12 @@ def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
     if words[0] in _STEPS:
         return not _stems(means).isdisjoint(_stems(_names(known)))
     if words[1:2] and words[1] in _STATES:
-        return False  # "Set does not override it": a noun that looks like a verb
+        return False  # "Set does not override it": here the first word is a noun.
     return _is_verb_of_change(words[0]) or bool(lead and lead["stops"])
 
 
 def is_about_the_work(line: str) -> bool:
-    """Return whether a line speaks of the work rather than of the change: who did it, how far it
-    is, what was run."""
+    """Return True if a line is about the work (its author, progress, steps), not the change."""
     return bool(
         _SPEAKER.search(line)
         or _OPENING.match(line)
@@ -218,7 +220,7 @@ def is_about_the_work(line: str) -> bool:
 
 
 def _is_verb_of_change(word: str) -> bool:
-    """Whether a word is one of the verbs, in any of its forms."""
+    """Return True if a word is a form of one of the verbs of change."""
     forms = {word, _IRREGULAR.get(word, word)}
     for end in ("s", "es", "d", "ed"):
         if word.endswith(end) and len(word) > len(end) + 1:
@@ -237,5 +239,5 @@ def _names(texts: Iterable[str]) -> list[str]:
 
 
 def _stems(words: Collection[str]) -> set[str]:
-    """The words without what tells one from several."""
+    """Return the words without a plural ending."""
     return {word.removesuffix("s") for word in words if len(word) > 2}

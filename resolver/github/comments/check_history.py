@@ -1,4 +1,4 @@
-"""The words for a check that a run's log shows."""
+"""Prepares the checks in a run's check history for the templates of comments."""
 
 from resolver.github.text.escape import code_span, shorten_text
 from resolver.models.check_history import CheckHistory, ObservedCheck
@@ -7,7 +7,7 @@ from resolver.models.check_history import CheckHistory, ObservedCheck
 def check_result_text(
     check: ObservedCheck | None, in_table: bool = False
 ) -> dict[str, object] | None:
-    """Command, end, and whether it passed, for a template."""
+    """Return the command, its result, and if it passed, or None if there is no check."""
     if check is None:
         return None
     command = code_span(shorten_text(" ".join(check.command.split()), 150), in_table=in_table)
@@ -15,7 +15,7 @@ def check_result_text(
 
 
 def course_values(course: CheckHistory, *, in_table: bool = False) -> dict[str, object]:
-    """What the templates are told of a run's checks and edits."""
+    """Return the template values about a run's checks and edits."""
     return {
         "edited": course.edited,
         "reproduced": check_result_text(course.reproduced, in_table=in_table),

@@ -1,6 +1,7 @@
-"""Where a failing check is worked on: our own pull request, or an issue of ours about the default
-branch; and how often that was tried. What is counted is what we have published there, so that
-every run sees it.
+"""Finds the place in which a failing check is worked on, and counts earlier attempts.
+
+That is Resolver's own open pull request, or an issue of Resolver's about a check of the default
+branch. Attempts are counted from the comments there, so that every run sees the same number.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -21,37 +22,42 @@ from resolver.github.comments.markers import check_marker, is_of_check, is_of_ru
 from resolver.github.context.read_task import author_login
 
 _SEARCHED = 300
-"""The newest open issues, and pull requests."""
+"""Number of newest issues, and of newest pull requests, that are searched."""
 
 _COMMITS = 100
-"""The newest of a branch whose checks are counted."""
+"""Number of newest commits of a branch whose checks are counted."""
 
 _THREADS = 10
-"""On which attempts are counted, and closed issues that are read: the newest."""
+"""Maximum number of issues on which attempts are counted, and of closed issues that are read."""
 
 
 @dataclass(frozen=True)
 class CheckPlaces:
-    """Those of one repository. own: our login. All methods raise ForgeError."""
+    """Finds and counts the work on checks in one repository.
+
+    `own` is Resolver's login. All methods raise ForgeError.
+    """
 
     access: GitHubAccess
     repository: Repository
     own: str
 
     def tip(self, branch: str) -> str:
-        """The newest commit of the branch, "" when there is no such branch."""
+        """Return the newest commit of the branch, "" if there is no such branch."""
         with self.access.asking(f"look at {branch} of {self._name}", "contents: read"):
             return find_or_create.branch_tips(self.repository, branch).get(branch, "")
 
     def pull_of(self, branch: str) -> int | None:
-        """Number of the pull request that we have opened from this branch, while it is open."""
+        """Return the number of Resolver's open pull request from this branch, or None."""
         with self.access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self.repository, branch)
             return pull.number if pull and find_or_create.is_own_account(pull, self.own) else None
 
     def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
-        """Our open issues about checks, newest first: number and text. closed_since: the closed
-        ones instead, at which anything was done since then."""
+        """Return Resolver's open issues about checks, newest first, as number and body.
+
+        With `closed_since`, return the closed ones instead that were updated since then.
+        """
         with self.access.asking(f"list the issues of {self._name}", "issues: read"):
             url = f"{self.repository.url}/issues"
             issues = Listing(
@@ -70,7 +76,7 @@ class CheckPlaces:
             }
 
     def given_up(self, check: str, closed_since: datetime) -> list[int]:
-        """Our closed issues about this check that no pull request of ours has fixed."""
+        """Return Resolver's closed issues about this check without a merged pull request."""
         closed = self.issues(closed_since)
         numbers = [n for n, body in closed.items() if is_of_check(body, check)]
         if not numbers:
@@ -82,12 +88,15 @@ class CheckPlaces:
         return [n for n in numbers if not any(self._came(pull, n) for pull in merged)]
 
     def issue_of(self, check: str) -> int | None:
-        """Number of our open issue about this check."""
+        """Return the number of Resolver's open issue about this check, or None."""
         return next((n for n, body in self.issues().items() if is_of_check(body, check)), None)
 
     def told_on(self, key: str, closed_since: datetime) -> int | None:
-        """Number of our issue about a check on which a run of this key has told anything: of an
-        open one, or as `issues` has it."""
+        """Return the number of the issue about a check that has a comment of the run with this key.
+
+        Open issues are searched first, then those closed since `closed_since`. Returns None if
+        there is none.
+        """
         for number in (*self.issues(), *list(self.issues(closed_since))[:_THREADS]):
             with self.access.asking(f"read {self._name}#{number}", "issues: read"):
                 bodies = self._own_words(number)
@@ -96,7 +105,7 @@ class CheckPlaces:
         return None
 
     def open_issue(self, check: str, branch: str, commit: str) -> int:
-        """Number of our issue about this check: the open one, else a new one."""
+        """Return the number of the open issue about this check, and create it if necessary."""
         title, _, words = render(
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
@@ -110,7 +119,7 @@ class CheckPlaces:
         )
 
     def fix_of(self, issue: int) -> int | None:
-        """Number of our open pull request that came from this issue."""
+        """Return the number of Resolver's open pull request for this issue, or None."""
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
             query = {"state": "open", "sort": "created", "direction": "desc"}
             pulls = find_or_create.pulls_of(self.repository, **query)
@@ -119,9 +128,10 @@ class CheckPlaces:
     def attempts(
         self, numbers: Sequence[int], branch: str, key_of: Callable[[str], str], apart_from: str
     ) -> int:
-        """How many runs have told on these threads of checks of the branch's newest commits.
+        """Return how many comments on these issues belong to runs for the branch's newest commits.
 
-        key_of: of a commit. apart_from: the commit whose own run is not counted.
+        The issues may be pull requests too. `key_of` returns the run key for a commit. The run for
+        the commit `apart_from` is not counted.
         """
         threads = numbers[:_THREADS]
         with self.access.asking(f"read {self._name}#{threads[0]}", "issues: read"):

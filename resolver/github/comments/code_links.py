@@ -1,4 +1,4 @@
-"""Places in the code that an answer names, as links to the commit that was read."""
+"""Turns the code locations in an answer into links to the commit that was read."""
 
 import re
 from collections.abc import Callable
@@ -11,14 +11,14 @@ _PLACE = re.compile(
     r"(?::(?P<line>[1-9][0-9]{0,6})(?:-(?P<last>[1-9][0-9]{0,6}))?"
     r"|#L(?P<line1>[1-9][0-9]{0,6})(?:-L?(?P<last1>[1-9][0-9]{0,6}))?)"
     r"(?P=tick)(?![\w`\]/:-])"
-    # in words: "`calc.py`, line 10", "`calc.py` (lines 10-12)", "lines 10 to 12 of `calc.py`"
+    # in prose: "`calc.py`, line 10", "`calc.py` (lines 10-12)", "lines 10 to 12 of `calc.py`"
     rf"|(?<![\w/.`\[@:\\-])(?=`|[\w/+-]*\.\w)(?P<tick2>`?)(?P<path2>{_PATH})(?P=tick2)"
     r"(?:,? (?:(?:at|on|in) )?|,? (?P<open>\())"
     r"[Ll]ines? (?P<line2>[1-9][0-9]{0,6})(?:(?:-|–| to )(?P<last2>[1-9][0-9]{0,6}))?"
     r"(?(open)\))(?![\w`\]/:-])"
     r"|\b[Ll]ines? (?P<line3>[1-9][0-9]{0,6})(?:(?:-|–| to )(?P<last3>[1-9][0-9]{0,6}))?"
     rf" (?:of|in) (?P<tick3>`?)(?P<path3>{_PATH}(?<!\.))(?P=tick3)(?![\w`\]/:-])"
-    # what stays as it is: fences, other code, links, addresses
+    # left as it is: fenced blocks, other code, links, URLs
     r"|(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|(?P<span>`{1,2})[^`]{1,2000}(?P=span)"
     r"|\[[^\]\n]{0,500}\]\([^)\n]{0,500}\)|https?://\S+",
     re.S,
@@ -31,12 +31,12 @@ _PATHS, _FIRST, _LAST = (
 
 
 def link_code_places(text: str, page: str, lines_of: Callable[[str], int | None]) -> str:
-    """`text` with each `path:12`, `path:12-18`, `path#L12-L18` and each place in words ("`path`,
-    line 12", "lines 12-18 of `path`") that exists made a markdown link.
+    """Return `text` with each code location that exists made a markdown link.
 
-    page: URL under which a path of the commit is shown, without a slash at its end.
-    lines_of: how many lines a file of the commit has, None when there is no such file. What it
-        doesn't know, and what lies beyond a file's end, stays text.
+    Locations are `path:12`, `path:12-18`, `path#L12-L18`, and prose such as "`path`, line 12" or
+    "lines 12-18 of `path`". `page` is the URL under which the files of the commit are shown,
+    without a trailing slash. `lines_of` returns how many lines a file of the commit has, or None if
+    there is no such file. Locations in unknown files and beyond the end of a file are left as text.
     """
     known = cache(lines_of)
 

@@ -1,5 +1,6 @@
-"""CODEOWNERS as GitHub reads it: who owns the files of a change.
+"""Reads CODEOWNERS files as GitHub does, to find the owners of changed files.
 
+Source:
 https://docs.github.com/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
 """
 
@@ -14,16 +15,19 @@ _WORD = re.compile(r"(?:\\.|[^\\\s])+")
 
 @dataclass(frozen=True)
 class OwnerRule:
-    """A line: a pattern, and the logins and `ORG/TEAM`s that own what it matches; maybe none."""
+    """A line of a CODEOWNERS file: a pattern, and the logins and ORG/TEAM names of its owners.
+
+    The owners may be empty: then nobody owns what the pattern matches.
+    """
 
     pattern: re.Pattern[str]
     owners: tuple[str, ...]
 
 
 def owners_of(codeowners: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Logins and `ORG/TEAM`s of the owners of any of the files, each once, as they are first met.
+    """Return the logins and ORG/TEAM names that own any of the files, without duplicates.
 
-    paths: from the repository's root. For each the last line that matches decides.
+    `paths` are relative to the repository's root. The last line that matches a path decides.
     """
     rules = list(read_rules(codeowners))
     found: dict[str, str] = {}
@@ -35,9 +39,10 @@ def owners_of(codeowners: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_rules(codeowners: str) -> Iterator[OwnerRule]:
-    """The lines that GitHub can read, in order; it leaves out the others, as is done here.
+    """Yield the valid lines in order. Invalid lines are skipped, as GitHub does.
 
-    An address is no login: nobody can be asked by it, but its line decides as any other.
+    An owner given by email address is left out, because reviews are requested by login, but the
+    line still takes precedence over earlier ones.
     """
     for line in codeowners.splitlines():
         words = _words(line)
@@ -51,7 +56,7 @@ def read_rules(codeowners: str) -> Iterator[OwnerRule]:
 
 
 def _words(line: str) -> list[str]:
-    """Split at blanks that are not escaped, up to a comment."""
+    """Return the words of a line without its comment. Escaped spaces do not separate words."""
     words: list[str] = []
     for found in _WORD.finditer(line):
         if found[0].startswith("#"):
@@ -61,14 +66,14 @@ def _words(line: str) -> list[str]:
 
 
 def _pattern(text: str) -> re.Pattern[str] | None:
-    """What a pattern matches; None for those that GitHub does not know: negations, ranges."""
+    """Compile a pattern; return None for negations and ranges, which GitHub does not support."""
     if text.startswith(("!", "\\#")) or "[" in text or "***" in text:
         return None
     parts = text.split("/")
     if parts[0] == "":
         del parts[0]
     elif len(parts) == 1 or parts[1:] == [""]:
-        parts.insert(0, "**")  # a name alone is looked for at any depth
+        parts.insert(0, "**")  # a name alone matches at any depth
     if not any(parts):
         return re.compile(r"(?!)")
     is_folder = parts[-1] == ""
@@ -79,8 +84,11 @@ def _pattern(text: str) -> re.Pattern[str] | None:
 
 
 def _part(part: str, *, last: bool) -> str:
-    """One part of a path; what is matched in full may be a folder, all of which is meant, but for
-    `*`, which is only what lies right there."""
+    """Return the regular expression for one segment of a path.
+
+    The last segment also matches everything in a folder of that name, except for `*`, which only
+    matches the folder's direct entries.
+    """
     if part == "**":
         return ".+" if last else "(?:[^/]+/)*"
     if part == "*":

@@ -1,6 +1,6 @@
-"""The words of pull requests and comments: prompts/comments/ filled in, within GitHub's bounds.
+"""Renders the comments of a run from prompts/comments/, within GitHub's size limit.
 
-Everything that a model or a user wrote is made inert here; the templates add only our own words.
+Everything that a model or a user wrote is escaped here; the templates add only Resolver's own text.
 """
 
 import html
@@ -24,7 +24,10 @@ from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
 
 TRACE_ROOM = 45_000
-"""Room that a comment has for its trace, in UTF-16 units, next to everything else."""
+"""Room that is reserved for the trace in a comment, in UTF-16 units.
+
+The other parts lose detail until this much room, or enough for the whole trace, is left.
+"""
 
 _SECTIONS = {
     "cause": "What was wrong",
@@ -32,7 +35,7 @@ _SECTIONS = {
     "verification": "How it was verified",
     "remaining": "What is left",
 }
-"""Parts of the agent's closing words, and their headings."""
+"""Fields of the agent's final message, and the heading that each one gets."""
 
 _WAYS = {
     TriggerKind.ISSUE_LABELED: "with a label",
@@ -40,14 +43,18 @@ _WAYS = {
     TriggerKind.REVIEW_REQUESTED: "by asking me for a review",
     TriggerKind.DISPATCHED: "by a dispatch",
 }
-"""How a run was asked for, other than in words."""
+"""Description of how a run was requested, for triggers that carry no text."""
 
 _STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
 
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown: size of the message, then counts, then size of a command's output."""
+    """Limits for one level of detail in a comment.
+
+    `message` is a length in UTF-16 units, `output` (of one command) a length in characters.
+    `files`, `commands` and `lines` (of lists such as warnings) are numbers of items.
+    """
 
     message: int
     files: int
@@ -64,7 +71,7 @@ LEVELS = (
 
 
 def comment_body(report: Report) -> str:
-    """The one comment that tells how the run ended, at most 65,536 characters."""
+    """Return the run's final comment, which has at most 65,536 characters."""
     ending = report.ending
     if ending is Ending.REFUSED:
         marker = refusal_marker(report.trigger.actor.login)
@@ -75,9 +82,9 @@ def comment_body(report: Report) -> str:
 
 
 def _filled(template: str, report: Report, marker: str, message: str) -> str:
-    """The template with as much detail as fits; a trace gets all the room that is left.
+    """Render the template at the highest level of detail that leaves room for the trace.
 
-    message: the agent's words.
+    The trace is shortened to the room that is left. `message` is the agent's final message.
     """
     trace = report.trace_markdown.strip()
     for detail in LEVELS:
@@ -96,10 +103,10 @@ def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) ->
 
 
 def template_values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
-    """What the templates of comments and of pull requests are rendered with."""
+    """Return the values that the templates of comments and pull requests are rendered with."""
     outcome, trigger, failure = report.outcome, report.trigger, report.failure
     issue = trigger.subject
-    # scratch work stands last, so that it does not crowd out the change itself
+    # Scratch files go last, so that they do not crowd out the change itself.
     files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
     evidence = report.evidence
     commands = evidence.commands if evidence else ()
@@ -157,7 +164,7 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
 
 
 def _next_step(report: Report) -> str:
-    """What a person can do about what went wrong, "" where nothing did."""
+    """Return what a person can do about the failure, or "" if nothing failed."""
     if report.failure is not None:
         return report.failure.next_step
     return report.outcome.next_step if report.outcome else ""
@@ -167,7 +174,11 @@ _LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b"
 
 
 def _seen(report: Report) -> str:
-    """Which commit was worked on, of which moment the words are, and how much came too late."""
+    """Return a description of the commit and the point in time that the run worked from.
+
+    It includes the number of texts that were left out because they were written after the request.
+    Returns "" if nothing was cloned or the run was local.
+    """
     trigger = report.trigger
     if not report.base or trigger.kind is TriggerKind.LOCAL:
         return ""
@@ -183,7 +194,11 @@ def _seen(report: Report) -> str:
 
 
 def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
-    """Headings and texts of what the agent told in parts; each text stands for itself."""
+    """Return heading and text of each part of the agent's final message that is not empty.
+
+    Each text is escaped and shortened separately, so that markup left open in one part does not
+    reach the next.
+    """
     outcome, issue = report.outcome, report.trigger.subject
     if outcome is None:
         return []
@@ -196,7 +211,7 @@ def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
 
 
 def _review(report: Report) -> dict[str, str] | None:
-    """What is told of the review beside its own words."""
+    """Return the template values of a published review, other than the review's own text."""
     review = report.review
     if review is None:
         return None
@@ -213,13 +228,16 @@ def _review(report: Report) -> dict[str, str] | None:
 
 
 def _count(number: int, thing: str) -> str:
-    """ "3 comments"; "" for none."""
+    """Return a number with its noun, such as "3 comments", or "" for zero."""
     return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
 
 
 def _draft(report: Report) -> dict[str, bool] | None:
-    """What is told of a pull request of ours that is a draft. wanted: by us. again: it was none
-    before this run."""
+    """Return the template values of Resolver's pull request if it is a draft, else None.
+
+    `wanted` is true if Resolver made it a draft on purpose; `again` is true if it was not a draft
+    before this run.
+    """
     pull = report.pull_request
     if pull is None or not pull.draft:
         return None
@@ -229,7 +247,7 @@ def _draft(report: Report) -> dict[str, bool] | None:
 
 
 def _pushed(report: Report) -> dict[str, Any]:
-    """What is told of a change to a pull request that was there already."""
+    """Return the template values of a change to a pull request that existed before the run."""
     given, pull = report.publication, report.task.pull if report.task else None
     patch = given.patch
     return {
@@ -252,7 +270,10 @@ def _pushed(report: Report) -> dict[str, Any]:
 
 
 def _wanted(report: Report) -> dict[str, Any] | None:
-    """What waits for a person, and the words that decide about it."""
+    """Return the template values of an action that waits for approval.
+
+    They include the commands with which a person approves or denies it.
+    """
     wanted = report.wanted
     if wanted is None:
         return None
@@ -269,19 +290,19 @@ def _wanted(report: Report) -> dict[str, Any] | None:
 
 
 def _more(report: Report) -> str:
-    """Amounts to grant, as an example that is worth its while."""
+    """Return an example of additional limits to grant, large enough for the run to get further."""
     limit = report.outcome.limit if report.outcome else None
     return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
 
 
 def is_whole(report: Report) -> bool:
-    """Whether the agent says that all of it is done."""
+    """Return True if the agent finished and reported the whole task as completed."""
     outcome = report.outcome
     return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
 
 
 def _numbers(report: Report) -> list[tuple[str, str]]:
-    """What the run cost, as names and values."""
+    """Return what the run cost, as pairs of name and value."""
     outcome = report.outcome
     if outcome is None:
         return []
@@ -343,7 +364,7 @@ def _lines(lines: Sequence[str], most: int) -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    """`text` as one inert line that ends with a stop."""
+    """Return `text` as one escaped line that ends with a punctuation mark."""
     line = single_line(text, 800)
     return line if not line or line[-1] in ".!?…" else f"{line}."
 

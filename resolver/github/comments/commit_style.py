@@ -1,5 +1,7 @@
-"""How a repository writes the subjects of its commits, read off the newest ones, and a subject of
-ours written that way. Deterministic; a history that shows no habit changes nothing.
+"""Detects how a repository writes its commit subjects, and writes a subject in that style.
+
+The style is read from the newest subjects by fixed rules. If they show no consistent style, the
+subject is left as it is.
 """
 
 import re
@@ -10,11 +12,14 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 FEWEST = 5
-"""Subjects that it takes to call something a habit."""
+"""Minimum number of subjects from which a style is derived."""
 
 USUAL = 72
 LONGEST = 100
-"""Characters of a subject: what is usual, and the most where people write longer ones."""
+"""Maximum lengths of a subject in characters.
+
+USUAL is the default; LONGEST applies to a repository in which longer subjects are common.
+"""
 
 Kind = Literal["plain", "conventional", "brackets", "area", "issue", "ticket"]
 Work = Literal["fix", "feat", "docs", "test", "ci"]
@@ -66,10 +71,14 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True)
 class Style:
-    """A habit. areas: scopes or areas by how often they are named. words: other parts of the form:
-    the types of conventional commits, what stands around a number, a project's tickets.
-    emoji: as a `code`, a `char`, or not. first: how subjects begin, "" where they differ.
-    longest: characters of a subject."""
+    """Represents the style of a repository's commit subjects.
+
+    `areas` are the scopes or areas, most frequent first. `words` holds the other parts of the form:
+    the types of conventional commits, the text before and after an issue number, or the parts of a
+    ticket number. `emoji` is "code" for `:bug:`, "char" for the character itself, "" for none.
+    `first` is the case of the first letter, "" if it varies. `longest` is the maximum length in
+    characters.
+    """
 
     kind: Kind = "plain"
     areas: tuple[str, ...] = ()
@@ -84,8 +93,11 @@ class Style:
 
 @dataclass(frozen=True)
 class CommitSubject:
-    """What a commit is about. paths: files of the change. issue: its number. said: texts that may
-    name a ticket, as the issue's title."""
+    """Represents the content of a commit, from which its subject is written.
+
+    `paths` are the changed files, `issue` is the issue's number, and `said` is text that may name a
+    ticket, such as the issue's title.
+    """
 
     words: str
     paths: tuple[str, ...] = ()
@@ -95,7 +107,7 @@ class CommitSubject:
 
 
 def read_style(subjects: Sequence[str]) -> Style:
-    """The habit that most of the subjects have."""
+    """Return the style that most of the subjects have in common."""
     seen = [_NUMBER_AFTER.sub("", s.strip()) for s in subjects if not _NOT_WRITTEN.match(s)]
     if len(seen) < FEWEST:
         return Style()
@@ -153,9 +165,9 @@ def _beginning(rest: Sequence[str]) -> Literal["", "lower", "upper"]:
 
 
 def write_subject(style: Style, subject: CommitSubject, *, limit: int | None = None) -> str:
-    """The subject as the repository's people would write it. limit: characters, None for none.
+    """Return the subject in the given style, shortened to `limit` characters if there is a limit.
 
-    What is written that way already stays as it is.
+    A subject that already has this style is returned as it is.
     """
     text = " ".join(subject.words.split())
     if style.is_known and not _is_written(style, text):
@@ -181,7 +193,9 @@ def _is_written(style: Style, text: str) -> bool:
 
 
 def change_kind_of(subject: CommitSubject) -> Work:
-    """What sort of work it is, by the files that it touches, the issue's labels and its words."""
+    """Return the type of the change, judged by its files, the issue's labels and the
+    description.
+    """
     kinds = {_sort_of(path) for path in subject.paths}
     if len(kinds) == 1 and (only := kinds.pop()) is not None:
         return only
@@ -200,7 +214,7 @@ def _sort_of(path: str) -> Work | None:
 
 
 def is_test_path(path: str) -> bool:
-    """Whether a file is a test, by where it lies and what it is called."""
+    """Return True if the path is that of a test, by its folders and its name."""
     at = PurePosixPath(path.lower())
     within = {"test", "tests", "spec", "specs", "__tests__", "testdata"} & set(at.parts[:-1])
     return bool(within) or bool(re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", at.name))
@@ -231,25 +245,28 @@ def _prefix(style: Style, subject: CommitSubject, work: Work) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    """Names of a path's folders, and of the file with and without its ending."""
+    """Return the names of the path's folders, and the file's name without its suffix."""
     at = PurePosixPath(path.lower())
     return [*at.parts[:-1], at.stem]
 
 
 def _code(subject: CommitSubject) -> list[str]:
-    """The files that the change is about: its tests go along with them."""
+    """Return the changed files that are not tests, or all files if only tests changed."""
     return [p for p in subject.paths if not is_test_path(p)] or list(subject.paths)
 
 
 def _area(style: Style, subject: CommitSubject) -> str:
-    """The known area that all files lie in: the most exact one, then the most usual."""
+    """Return the most specific known area that contains all files, else ""."""
     files = [f"/{'/'.join(_parts(path))}/" for path in _code(subject)]
     fits = [a for a in style.areas if files and all(f"/{a.lower()}/" in f for f in files)]
     return max(fits, key=lambda area: area.count("/"), default="")
 
 
 def _folder(style: Style, subject: CommitSubject) -> str:
-    """What the files have in common where no known area fits, named as areas are."""
+    """Return the folder that all files share, in the notation of the known areas.
+
+    Used if no known area fits. Returns "" if the files share no folder or the style has no areas.
+    """
     files = [PurePosixPath(path) for path in _code(subject)]
     if not files or not style.areas:
         return ""

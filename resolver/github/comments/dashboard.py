@@ -1,5 +1,6 @@
-"""GitHub as a `Board`: the dashboard's issue, found by our own authorship and its marker, and who
-has spoken in a thread.
+"""Implements `DashboardForge` for GitHub: the dashboard issue, and the newest comments of an issue.
+
+The dashboard is recognized by its author, which is Resolver's own account, and by its marker.
 """
 
 from collections.abc import Sequence
@@ -15,16 +16,16 @@ from resolver.github.context.read_task import author_login, newest_comments
 from resolver.github.dashboard_forge import DashboardIssue, LastSpeaker
 
 NEWEST = 100
-"""Comments of a thread that are looked at."""
+"""Maximum number of newest comments of an issue that are read."""
 
 LISTED = 100
-"""Open issues of our own account that are looked through for the dashboard, the oldest."""
+"""Maximum number of open issues by Resolver's account that are searched, oldest first."""
 
 _GONE = {404, 410}
 
 
 class GitHubBoard:
-    """A `Board` of OWNER/NAME. own: the login that we write as."""
+    """The dashboard of the repository OWNER/NAME. `own` is the login that Resolver writes as."""
 
     def __init__(self, access: GitHubAccess, repository: str, own: str) -> None:
         self._access = access

@@ -1,8 +1,8 @@
-"""What people have edited in a pull request of ours stays theirs: a hidden mark tells the words
-that we last wrote there.
+"""Detects what people edited in Resolver's pull requests, so that it is never overwritten.
 
-The mark follows the marker of the run; a body whose text or a pull request whose title has become
-something else is not written anew: what is new goes into one folded part at its end.
+A hidden marker after the run's marker holds digests of the title and text that Resolver wrote. A
+title or text that no longer matches is not replaced; what is new goes into a folded section at the
+end of the body.
 """
 
 import hashlib
@@ -26,42 +26,51 @@ _STANDING = re.compile(
 )
 
 Drafting = Literal["", "draft", "theirs"]
-"""Who decides whether it is a draft. "": it is ready, by us. draft: it is one, by us. theirs: a
-person has changed that, and decides from then on."""
+"""Who decides on the draft status of a pull request.
+
+"" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it. "theirs"
+means that a person changed the status, and from then on people decide.
+"""
 
 
 def words_marker(title: str, text: str, *, draft: bool) -> str:
-    """The mark of a title and of a body's text as we write them. draft: whether it was opened as
-    one."""
+    """Return the marker of the given title and body text.
+
+    `draft` says if the pull request is opened as a draft.
+    """
     end = " draft -->" if draft else " -->"
     return f"<!-- resolver:words title={_digest(title)} body={_digest(text)}{end}"
 
 
 def _digest(text: str) -> str:
+    # GitHub's web editor saves CRLF line ends. These and trailing spaces do not count as an edit.
     lines = (line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     plain = "\n".join(lines).strip()
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def text_of(body: str) -> str:
-    """A body without the markers at its start."""
+    """Return a body without the markers at its start."""
     return _ANY_MARKER.sub("", body, count=1)
 
 
 def title_is_ours(title: str, body: str) -> bool:
-    """Whether nobody has edited the title since we wrote it. Without a mark, somebody has."""
+    """Return True if the title is as Resolver wrote it. Without a marker it counts as edited."""
     found = _WORDS.search(_markers(body))
     return found is not None and found[1] == _digest(title)
 
 
 def body_is_ours(body: str) -> bool:
-    """Whether nobody has edited the text since we wrote it. Without a mark, somebody has."""
+    """Return True if the text is as Resolver wrote it. Without a marker it counts as edited."""
     found = _WORDS.search(_markers(body))
     return found is not None and found[2] == _digest(text_of(body))
 
 
 def drafting_in(body: str, *, is_draft: bool) -> Drafting:
-    """Who decides about it by now. is_draft: whether it is one now. Without a mark, people do."""
+    """Return who decides on the draft status. Without a marker, people do.
+
+    `is_draft` is the current status: if it differs from the marker, a person changed it.
+    """
     found = _WORDS.search(_markers(body))
     if found is None or (found[3] == "draft") != is_draft:
         return "theirs"
@@ -69,14 +78,17 @@ def drafting_in(body: str, *, is_draft: bool) -> Drafting:
 
 
 def with_title(body: str, title: str) -> str:
-    """The body with the mark of another title that we write; without a mark it stays as it is."""
+    """Return the body with the marker updated to a new title. Without a marker it is unchanged."""
     head = _markers(body)
     marked = _WORDS.sub(lambda m: m[0].replace(m[1], _digest(title), 1), head, count=1)
     return marked + body[len(head) :]
 
 
 def with_drafting(body: str, drafting: Drafting) -> str:
-    """The body with another word in its mark; without one it stays as it is."""
+    """Return the body with the draft status in its marker updated.
+
+    Without a marker it is unchanged.
+    """
     head = _markers(body)
     end = f" {drafting} -->" if drafting else " -->"
     marked = _WORDS.sub(lambda m: f"{m[0].split(' body=')[0]} body={m[2]}{end}", head, count=1)
@@ -84,13 +96,13 @@ def with_drafting(body: str, drafting: Drafting) -> str:
 
 
 def run_marker_of(body: str) -> str:
-    """The first marker of a body, as it is; "" without one."""
+    """Return the first marker of a body, "" if it has none."""
     head = _markers(body)
     return head.strip().split("\n")[0].strip() if head else ""
 
 
 def tells_of(body: str, run: str) -> bool:
-    """Whether what `run` has added is folded in the body already."""
+    """Return True if the body has a folded section about this run."""
     return f"<!-- resolver:newest run={run} -->" in body
 
 
@@ -102,12 +114,13 @@ def _markers(body: str) -> str:
 def with_newest(
     body: str, marker: str, newest: str, *, beside: bool = False, run: str = "", standing: str = ""
 ) -> str:
-    """A body that stays, with what is new folded at its end; what was folded there before goes.
-    Below GitHub's limit: the folded part is left out where it has no room.
+    """Return the body with `newest` in a folded section at its end, in place of earlier ones.
 
-    marker: of the run. newest: our words, "" for none. beside: what was folded before stays too.
-    run: whose words they are, so that they are not added again. standing: what stands above the
-    fold, in the place of what stood there before.
+    The result stays below GitHub's limit: if the folded section does not fit, it is left out.
+
+    `marker` is the run's marker. `newest` is the text to fold, "" for none. With `beside`, earlier
+    folded sections are kept. `run` is recorded in the section, so that its text is not added twice.
+    `standing` is shown above the section and replaces what an earlier run put there.
     """
     text = _STANDING.sub("\n\n", text_of(body).replace("\r\n", "\n"))
     theirs = (text if beside else _FOLD.sub("\n\n", text)).strip()
@@ -124,6 +137,9 @@ def with_newest(
 
 
 def room_below(body: str, *, beside: bool = False) -> int:
-    """UTF-16 units that are left for what is folded at the end of a body. beside: as above."""
+    """Return how many UTF-16 units are left for a folded section at the end of a body.
+
+    With `beside`, earlier folded sections are kept and take room.
+    """
     text = text_of(body)
     return MAX_BODY - utf16_length(text if beside else _FOLD.sub("", text)) - 1_500

@@ -1,6 +1,7 @@
-"""Writing to GitHub: pull requests and comments, each found before it is made.
+"""Finds and creates Resolver's pull requests and comments on GitHub.
 
-What is found again is trusted only when our own account wrote it.
+Everything is looked up before it is created, so that a retry does not create it twice. Callers
+trust a result only if Resolver's own account wrote it.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,21 +29,24 @@ Thing = TypeVar("Thing")
 
 
 def searched_since(trigger: Trigger) -> datetime | None:
-    """What we wrote for an event is newer than the event. The moment of a command line and of a
-    dispatch comes from this machine's clock, which GitHub's need not agree with, and is another
-    one when a dispatch is done again: everything is searched."""
+    """Return the time from which to search for what was written for a trigger, None for no limit.
+
+    Nothing that Resolver wrote for an event can be older than the event. The time of a command line
+    or a dispatch comes from this machine's clock, which may differ from GitHub's, and a repeated
+    dispatch has a new time: for these everything is searched.
+    """
     own = {TriggerKind.COMMAND_LINE, TriggerKind.DISPATCHED}
     return None if trigger.kind in own else trigger.at
 
 
 def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
-    """Our own comments among the newest, newest first."""
+    """Return Resolver's own comments among the newest ones, newest first."""
     comments = newest_comments(issue, _SEARCHED_COMMENTS, since)
     return [c for c in reversed(comments) if author_login(c).casefold() == own.casefold()]
 
 
 def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
-    """The comment that tells of the run of this key: how far it is, or how it ended."""
+    """Return the progress comment or final comment of the run with the trigger's key."""
     for comment in own_comments(issue, own, searched_since(trigger)):
         if is_of_run(comment.body or "", trigger.key):
             return comment
@@ -50,7 +54,7 @@ def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | N
 
 
 def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
-    """Our refusal of this person in this thread."""
+    """Return the comment on this issue that refused a request by `login`."""
     for comment in own_comments(issue, own, None):
         if is_refusal_of(comment.body or "", login):
             return comment
@@ -58,16 +62,20 @@ def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
 
 
 def newest_pulls(repository: Repository) -> RowsReadOnce[GitHubPullRequest]:
-    """Pull requests of any state, those first that something happened to last."""
+    """Return pull requests in any state, the most recently updated first."""
     return RowsReadOnce(pulls_of(repository, state="all", sort="updated", direction="desc"))
 
 
 def pull_request_of_run(
     newest: Iterable[GitHubPullRequest], own: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
-    """The pull request that a run of this key has opened or added to, whatever its state. newest:
-    as `newest_pulls` has them."""
-    # what adds to a pull request that is older than the request has brought its text up to date
+    """Return the pull request that a run with the trigger's key opened or added to, in any state.
+
+    `newest` is the result of `newest_pulls`.
+    """
+    # A run that adds a commit to an older pull request also edits its body, which updates it. So a
+    # pull request that was last updated before the request cannot be the run's, nor can those after
+    # it.
     since = searched_since(trigger)
     for pull in islice(newest, _SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
@@ -78,12 +86,12 @@ def pull_request_of_run(
 
 
 def pulls_of(repository: Repository, **query: str) -> Listing[GitHubPullRequest]:
-    """Its pull requests. query: as the API has it."""
+    """Return the repository's pull requests. `query` holds parameters of the REST API."""
     return Listing(repository.requester, GitHubPullRequest, f"{repository.url}/pulls", **query)
 
 
 def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullRequest | None:
-    """The open pull request of a branch of this repository (not of a fork)."""
+    """Return the open pull request from a branch of this repository (not of a fork), or None."""
     owner = repository.full_name.split("/", 1)[0]
     for pull in pulls_of(repository, state="open", head=f"{owner}:{branch}"):
         if pull.head.ref == branch and comes_from(pull, repository):
@@ -92,7 +100,10 @@ def open_pull_request_of(repository: Repository, branch: str) -> GitHubPullReque
 
 
 def comes_from(pull: GitHubPullRequest, repository: Repository) -> bool:
-    """Whether its branch is in this repository: an owner's fork may have one of the same name."""
+    """Return True if the pull request's branch is in this repository.
+
+    A fork may have a branch of the same name, and so may match the same search.
+    """
     source = pull.head.repo
     return source is not None and source.full_name.casefold() == repository.full_name.casefold()
 
@@ -100,7 +111,7 @@ def comes_from(pull: GitHubPullRequest, repository: Repository) -> bool:
 def create_pull_request(
     repository: Repository, *, base: str, head: str, title: str, body: str, draft: bool
 ) -> GitHubPullRequest:
-    """A new pull request; not as a draft where the repository's plan has no drafts."""
+    """Create a pull request, without draft status if the repository's plan has no drafts."""
     try:
         return repository.create_pull(base, head, title=title, body=body, draft=draft)
     except github.GithubException as error:
@@ -117,11 +128,12 @@ def write_once(
     create: Callable[[], Thing],
     seconds: float | None = None,
 ) -> Thing:
-    """The thing that `find` finds, else a new one.
+    """Return what `find` finds, or else what `create` creates.
 
-    After a failure that may hide a success (5xx, lost connection) it is looked for again before
-    it is made again, so that there are never two. seconds: for which it is tried, where the
-    access is not to decide that.
+    After a failure that may hide a success (a 5xx status, a lost connection), `find` is called
+    again before `create` is, so that nothing is created twice. `seconds` limits how long this is
+    retried; None leaves that to the client's retry policy. `what` and `permission` are as in
+    `GitHubAccess.asking`.
     """
 
     def attempt() -> Thing:
@@ -132,7 +144,7 @@ def write_once(
 
 
 def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
-    """The pull request as the rest of the program knows it."""
+    """Convert PyGithub's pull request to Resolver's model."""
     return PullRequest(
         title=pull.title,
         body=pull.body or "",
@@ -143,13 +155,15 @@ def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
 
 
 def is_own_account(pull: GitHubPullRequest, own: str) -> bool:
-    """Whether our own account has opened it."""
+    """Return True if Resolver's own account opened the pull request."""
     return pull.user is not None and pull.user.login.casefold() == own.casefold()
 
 
 def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:
-    """Branches that start with `prefix`, end in a commit of this run, and never had a pull
-    request: an attempt of the run was cut off between the one and the other."""
+    """Return the branches that an interrupted attempt of this run left without a pull request.
+
+    These start with `prefix`, end in a commit of the run, and never had a pull request.
+    """
     found = []
     for name, tip in branch_tips(repository, prefix).items():
         message = repository.get_commit(tip).commit.message
@@ -165,15 +179,19 @@ def _had_pull(repository: Repository, branch: str) -> bool:
 
 
 def delete_branch(repository: Repository, branch: str) -> None:
-    """Remove it. Asked for directly: PyGithub's lazy GitRef asks at the wrong address."""
+    """Delete a branch.
+
+    The request is made directly because PyGithub's lazy GitRef uses a wrong URL.
+    """
     path = f"{repository.url}/git/refs/heads/{quote(branch)}"
     repository.requester.requestJsonAndCheck("DELETE", path)
 
 
 def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
-    """The branches that start with `prefix`, each with the id of its newest commit.
+    """Return the branches that start with `prefix`, mapped to the ids of their newest commits.
 
-    Asked for directly: this list has no pages, and PyGithub would ask for some.
+    The request is made directly because this list is not paginated, and PyGithub would request
+    pages.
     """
     path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
     _, refs = repository.requester.requestJsonAndCheck("GET", path)
@@ -189,7 +207,10 @@ def say_once(
     text: str,
     what: str,
 ) -> None:
-    """One comment that begins with the marker, unless it is there. what: as `asking` has it."""
+    """Create a comment that begins with the marker unless there is one.
+
+    `what` describes the request in errors, as in `GitHubAccess.asking`.
+    """
 
     def find() -> IssueComment | None:
         comments = own_comments(issue, own, trigger.at)

@@ -1,7 +1,7 @@
-"""Hidden markers: how a later run finds the comments and pull requests of an earlier one.
+"""Hidden markers by which a run finds the comments and pull requests of earlier runs.
 
-A marker is the first thing in a text of ours. It means something only in a text that our own
-account wrote, and only at its very start: anybody can write one elsewhere.
+A marker is an HTML comment at the very start of a text. It is trusted only there, and only in a
+text by Resolver's own account: anybody can write one elsewhere.
 """
 
 import hashlib
@@ -23,25 +23,28 @@ _REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
 _ANY = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
 AT_WORK, DIED = "progress", "died"
-"""What stands for the ending in the comment of a run that has none: it is at work, or it was
-killed and somebody else has found that out."""
+"""Values of `ending` in the comment of a run without one.
+
+The run is active, or it was killed and another run noticed that.
+"""
 
 DASHBOARD = "<!-- resolver:dashboard -->"
-"""How the text of the dashboard's issue begins."""
+"""The start of the dashboard issue's body."""
 
 _SPOKEN = frozenset({Ending.WAITING, Ending.NO_CHANGE, Ending.ANSWER})
-"""Endings whose words people answer to."""
+"""Endings whose text people reply to."""
 
 _MOMENT = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True)
 class ActiveRunMarker:
-    """What the comment of a run at work says of it to other runs.
+    """The data about an active run in its comment's marker, which other runs read.
 
-    until: when it has ended for sure, whatever comments grant it. job: the run of GitHub Actions
-    that it is part of, and which attempt of it, like "123.1"; "" elsewhere. What follows says of
-    which job, and on which runner, each as a digest: a matrix has several of one name.
+    `since` is when the run started. `until` is the time by which it has certainly ended, including
+    all extensions that comments may grant. `job` identifies its job in GitHub Actions as
+    RUN_ID.ATTEMPT, such as "123.1", followed by digests of the job's name and its runner, because
+    the jobs of a matrix can share a name. It is "" outside of Actions.
     """
 
     run: str
@@ -51,12 +54,17 @@ class ActiveRunMarker:
 
 
 def _digest(text: str) -> str:
+    # JSON can carry lone surrogates, which strict UTF-8 cannot encode.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def may_close(job: str, of: str) -> bool:
-    """Whether `job` may speak for what the job `of` has left; both as in AtWork. It may for its
-    own, and for a job of another name in the same run: the one that it waited for."""
+    """Return True if `job` may close the comment that the job `of` left in progress.
+
+    It may for its own run, and for a job with another name in the same workflow run, which it
+    waited for. It may not for another job of the same matrix, which may still be working. Both have
+    the form of `ActiveRunMarker.job`.
+    """
     own, left = job.split("."), of.split(".")
     if not job or own[0] != left[0]:
         return False
@@ -64,16 +72,16 @@ def may_close(job: str, of: str) -> bool:
 
 
 def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = "") -> str:
-    """The marker of a run. The key is hashed, so that no key can end the HTML comment.
+    """Return the marker of a run. The key is hashed, so that no key can close the HTML comment.
 
-    issue, run: given in a pull request, so that it leads to the work it came from.
+    `issue` and `run` are given in a pull request's body and link it to the work it came from.
     """
     work = f" issue={issue} run={run}" if issue and run else ""
     return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{work} -->"
 
 
 def at_work_marker(key: str, work: ActiveRunMarker) -> str:
-    """The marker of a run that is at work."""
+    """Return the marker of an active run."""
     since, until = (f"{at.astimezone(UTC):{_MOMENT}}" for at in (work.since, work.until))
     job = f" job={work.job}" if work.job else ""
     told = f"by={work.run} since={since} until={until}{job}"
@@ -81,7 +89,7 @@ def at_work_marker(key: str, work: ActiveRunMarker) -> str:
 
 
 def at_work_in(body: str) -> ActiveRunMarker | None:
-    """What `body` says of a run at work; None when it is no such comment."""
+    """Return what `body` says about an active run, or None if it is not the comment of one."""
     found = _RUN.match(body)
     if found is None or found[2] != AT_WORK or not found[5]:
         return None
@@ -89,66 +97,68 @@ def at_work_in(body: str) -> ActiveRunMarker | None:
         since, until = (
             datetime.strptime(at, _MOMENT).replace(tzinfo=UTC) for at in (found[6], found[7])
         )
-    except ValueError:  # like the 31st of February
+    except ValueError:  # such as February 31
         return None
     return ActiveRunMarker(run=found[5], since=since, until=until, job=found[8] or "")
 
 
 def died_marker(body: str) -> str:
-    """The marker for the place of the one in `body`, whose run was killed."""
+    """Return the marker of a killed run, to replace the one in `body`."""
     found = _RUN.match(body)
     return f"<!-- resolver:run key={found[1]} ending={DIED} -->" if found else ""
 
 
 def is_of_run(body: str, key: str) -> bool:
-    """True when `body` tells of the run of `key`, whether it is at work, has ended or died."""
+    """Return True if `body` is the comment of the run with this key, in any state."""
     found = _RUN.match(body)
     return found is not None and found[1] == _digest(key)
 
 
 def run_of_marker(body: str) -> tuple[int, str] | None:
-    """Issue number and run that a pull request's `body` names in its marker."""
+    """Return the issue and the run that the marker of a pull request's body names, or None."""
     found = _RUN.match(body)
     return (int(found[3]), found[4]) if found and found[3] else None
 
 
 def refusal_marker(login: str) -> str:
-    """The marker of a refusal: one per person and thread."""
+    """Return the marker of a refusal: one per person and issue."""
     return f"<!-- resolver:refused actor={_digest(login.casefold())} -->"
 
 
 def answer_marker(key: str) -> str:
-    """The marker of a word that is no run's: one per request."""
+    """Return the marker of an answer that does not belong to a run: one per request."""
     return f"<!-- resolver:answer key={_digest(key)} -->"
 
 
 def review_marker(key: str) -> str:
-    """The marker of a review: one per request."""
+    """Return the marker of a review: one per request."""
     return f"<!-- resolver:review key={_digest(key)} -->"
 
 
 def thread_marker(key: str, thread: str, *, whole: bool = False) -> str:
-    """The marker of a reply in a conversation on lines: one per request and conversation.
+    """Return the marker of a reply in a review thread: one per request and thread.
 
-    whole: it is all that is told of the request.
+    `whole` marks a reply that is the only response to the request.
     """
     return f"<!-- resolver:thread key={_digest(key)} thread={_digest(thread)}{' whole' * whole} -->"
 
 
 def is_thread_reply(body: str, key: str, *, whole: bool = False) -> bool:
-    """True when `body` is such a reply to the request of `key`, in whatever conversation. whole:
-    and all that is told of it."""
+    """Return True if `body` is a reply to the request with this key, in any review thread.
+
+    With `whole` it must be the only response to the request.
+    """
     found = _THREAD.match(body)
     return found is not None and found[1] == _digest(key) and (bool(found[2]) or not whole)
 
 
 def is_review(body: str) -> bool:
-    """True when `body` is that of a review of ours, whatever its request."""
+    """Return True if `body` belongs to a review by Resolver, for any request."""
     return _REVIEW.match(body) is not None
 
 
 def ending_of(body: str, key: str) -> Ending | None:
-    """The ending that `body` tells of, when it starts with the marker of `key`."""
+    """Return the ending if `body` starts with the marker of the run with this key, else None."""
     found = _RUN.match(body)
     if found is None or found[1] != _digest(key) or found[2] not in set(Ending):
         return None
@@ -156,8 +166,10 @@ def ending_of(body: str, key: str) -> Ending | None:
 
 
 def spoken_in(body: str) -> str:
-    """What a run of ours asks or answers in `body`, without what is folded below it; "" for any
-    other text. Of use only for what our own account wrote."""
+    """Return the question or answer of a run in `body`, without its folded details.
+
+    Returns "" for any other text. Call it only for texts by Resolver's own account.
+    """
     found = _RUN.match(body)
     if found is None or found[2] not in _SPOKEN:
         return ""
@@ -165,22 +177,25 @@ def spoken_in(body: str) -> str:
 
 
 def without_markers(text: str, author: str, own: str) -> str:
-    """Return a text of our own account without its markers, which are no hidden text of anybody;
-    a text of another author as it is. author, own: logins."""
+    """Return `text` without markers if Resolver's own account wrote it, else unchanged.
+
+    `author` and `own` are logins. Resolver's markers are not hidden text that anybody needs to be
+    warned about.
+    """
     return _ANY.sub("", text) if author.casefold() == own.casefold() else text
 
 
 def check_marker(check: str) -> str:
-    """The marker of an issue about a failing check of the default branch: one per check."""
+    """Return the marker of an issue about a failing check of the default branch: one per check."""
     return f"<!-- resolver:check name={_digest(check)} -->"
 
 
 def is_of_check(body: str, check: str = "") -> bool:
-    """True when `body` is that of an issue about this check, or about any."""
+    """Return True if `body` is that of an issue about this check, or any check if it is ""."""
     return body.startswith(check_marker(check) if check else "<!-- resolver:check name=")
 
 
 def is_refusal_of(body: str, login: str) -> bool:
-    """True when `body` is our refusal of this person."""
+    """Return True if `body` is a refusal of a request by `login`."""
     found = _REFUSAL.match(body)
     return found is not None and found[1] == _digest(login.casefold())

@@ -1,5 +1,6 @@
-"""A pull request of ours: opened once, marked as its repository wishes, and brought up to date in
-what nobody else has edited.
+"""Opens Resolver's pull requests once, requests reviews, and keeps their text up to date.
+
+What other people have edited in a pull request is never overwritten.
 """
 
 from functools import partial
@@ -50,7 +51,7 @@ mutation($input: MarkPullRequestReadyForReviewInput!) {
 """
 
 _ON_PULL = frozenset({"pushed", "updated"})
-"""What has become of a change that is in the pull request that the work was on."""
+"""Values of `How` for a change that is in the pull request that was worked on."""
 
 _DRAFT = """
 mutation($input: ConvertPullRequestToDraftInput!) {
@@ -62,9 +63,10 @@ mutation($input: ConvertPullRequestToDraftInput!) {
 def open_pull_request(
     access: GitHubAccess, repository: Repository, own: str, report: Report, branch: str
 ) -> PullRequest:
-    """The pull request of `branch`, found or new; its notes say what of the wishes was refused.
+    """Return the pull request from `branch`, the open one or a new one.
 
-    own: our login. Raises ForgeError.
+    Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. `own` is
+    Resolver's login. Raises ForgeError.
     """
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
@@ -92,8 +94,10 @@ def open_pull_request(
 def update_pull_request(
     access: GitHubAccess, repository: Repository, own: str, report: Report, number: int
 ) -> PullRequest | None:
-    """The pull request that the work was on, with what is new in its text; None when it is not
-    ours. Raises ForgeError."""
+    """Update the pull request that was worked on with what is new, and return it.
+
+    Returns None, and changes nothing, if it is not Resolver's own or not open. Raises ForgeError.
+    """
     if report.how not in _ON_PULL:
         raise UsageError(
             f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
@@ -111,7 +115,7 @@ def update_pull_request(
 def _brought_up(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str, what: str
 ) -> tuple[str, ...]:
-    """Its title, text, whether it is a draft, and whom it is shown to; what of it was refused."""
+    """Update title, body, draft status and reviewers, and return notes on what GitHub refused."""
     old, was_draft = pull.body or "", bool(pull.draft)
     before = drafting_in(old, is_draft=was_draft)
     now: Drafting = before if before == "theirs" else "draft" if report.draft else ""
@@ -132,14 +136,17 @@ def _brought_up(
 
 
 def adds_to(report: Report) -> bool:
-    """Whether the change is one more of a pull request that was there before."""
+    """Return True if the change is an addition to a pull request that existed before."""
     return report.how in _ON_PULL | {"added"}
 
 
 def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
-    """Title and body as they are to be now: what people have edited stays, and what is new then
-    stands folded below it. So does what was asked for by itself: it is not the whole change, and
-    the title then changes only where the agent says that it covers too little."""
+    """Return the title and body that the pull request should have now.
+
+    A text that a person edited is kept, and what is new is added in a folded section below it. The
+    same holds for a separately requested addition, which is not the whole change; then the title
+    changes only if the agent says that it covers too little.
+    """
     if report.how in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
     on_pull = report.how in _ON_PULL
@@ -151,11 +158,12 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
     if not adds and body_is_ours(body):
         return title, pull_request_body(report)
     if (run_of_marker(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
-        return title, body  # there is nothing newer than what they have edited
+        return title, body  # the body already includes this run's text
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     if on_pull:
-        marker = run_marker_of(body)  # it leads to the work that the pull request came from
+        # On the pull request itself, keep the marker of the issue that it was opened for.
+        marker = run_marker_of(body)
     new = latest_changes_text(report, room_below(body, beside=adds))
     deciding = check_result_text(report.course.newest)
     standing = render(
@@ -166,7 +174,7 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
 
 
 def _drafted(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> tuple[str, ...]:
-    """Make it a draft, or ready for review; why that could not be done."""
+    """Convert the pull request to a draft or mark it as ready, and return notes on a failure."""
     what = "make the pull request a draft" if draft else "mark the pull request as ready for review"
     try:
         with access.asking(what, "pull-requests: write"):

@@ -1,6 +1,6 @@
-"""Progress: what is told of a run while it is at work, in the comment that will say how it ended.
+"""The progress of a run: its data, and the comment that shows it until the run ends.
 
-Data and its words; who writes it when is in `resolver.github.comments.progress_reporter`.
+`resolver.github.comments.progress_reporter` decides when the comment is written.
 """
 
 import re
@@ -19,16 +19,17 @@ from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
 
 MOST_PLANNED = 30
-"""Lines of a plan that are shown."""
+"""Maximum number of steps of a plan that are shown."""
 
 _URL = re.compile(r"https?://[^\s<>()]+")
 
 
 class RunProgress(FrozenModel):
-    """How far a run is. Made by `Telling`, read by the forge.
+    """Represents the progress of a run. Made by `ProgressReporter`, read by the forge.
 
-    until: when it has ended for sure, whatever comments grant it. iterations, max_iterations: how
-    many there were and may be. cost: US dollars; None when a price is unknown.
+    `until` is the time by which the run has certainly ended, including all extensions that comments
+    may grant. `iterations` and `max_iterations` are the number so far and the limit. `cost` is in
+    US dollars, None if a price is unknown.
     """
 
     trigger: Trigger
@@ -53,12 +54,12 @@ class RunProgress(FrozenModel):
 
     @property
     def at_work(self) -> ActiveRunMarker:
-        """What its marker says."""
+        """The content of the comment's marker."""
         return ActiveRunMarker(self.run, self.since, self.until, self.job)
 
 
 def progress_body(progress: RunProgress) -> str:
-    """The comment of a run at work."""
+    """Return the comment of an active run, without the plan if it would be too long."""
     trigger, course = progress.trigger, progress.course
     kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
@@ -97,9 +98,9 @@ def progress_body(progress: RunProgress) -> str:
 
 
 def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
-    """What takes the place of `body`, the comment of a run at work that was killed.
+    """Return the text that replaces `body`, the comment of an active run that was killed.
 
-    page: the address that the number of a run of GitHub Actions is put behind.
+    `page` is the URL of the repository's workflow runs, to which the id of the run is appended.
     """
     url = f"{page}/{work.job.partition('.')[0]}"
     text = render(

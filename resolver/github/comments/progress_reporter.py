@@ -1,7 +1,8 @@
-"""Telling: keeps the run's one comment up to date while the run is at work.
+"""Keeps a run's comment up to date while the run is active.
 
-A thread with a client of its own writes it, so that the run neither waits for the forge nor ends
-by its failures. After `close` nothing is written any more: the last word is the pipeline's.
+A background thread with a GitHub client of its own writes the comment, so that the run neither
+waits for GitHub nor fails with it. After `close` nothing more is written: the pipeline writes the
+final comment.
 """
 
 import logging
@@ -22,32 +23,36 @@ from resolver.models.run import RunState
 logger = logging.getLogger("resolver.github.comments.progress_reporter")
 
 MOST_FAILURES = 3
-"""Edits that fail in a row, after which no other is tried: the last word still is."""
+"""Consecutive failed edits after which the reporter stops; the final comment is still written."""
 
 ENDED = frozenset(
     {RunState.FINISHED, RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}
 )
-"""States in which the agent's work is over."""
+"""States in which the agent has ended."""
 
 
 class ProgressWriter(Protocol):
-    """A forge, as far as it tells of a run at work. Used by one thread."""
+    """The part of a forge that writes progress comments. It is used by one thread only."""
 
     def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
-        """Write it into comment `told`, or into the run's own, which is made where there is none.
-        The comment's id; None when somebody has deleted it. Raises ForgeError."""
+        """Write the progress into the run's comment and return the comment's id.
+
+        `told` is the id of the comment; with None the run's comment is looked up, and created if
+        there is none. Returns None if the comment `told` was deleted. Raises ForgeError.
+        """
         ...
 
     def close_dead(self, progress: RunProgress) -> None:
-        """Say of the runs that have died on the same thread that they have. Raises ForgeError."""
+        """Mark the comments of killed runs on the same issue as died. Raises ForgeError."""
         ...
 
 
 class ProgressReporter:
-    """One run's. `begun`: what is known when it starts. interval: seconds between two edits.
+    """Reports the progress of one run.
 
-    teller: makes the client, in the thread. course: takes in the log's events, one after another;
-    what they show so far. redact: takes the secrets out of a text.
+    `teller` creates the writer; it is called in the background thread. `begun` is the state when
+    the run starts. `interval` is the number of seconds between two edits. `course` takes the events
+    of the log in order and returns the check history so far. `redact` removes secrets from a text.
     """
 
     def __init__(
@@ -75,16 +80,16 @@ class ProgressReporter:
 
     @property
     def told(self) -> int | None:
-        """Id of the comment, once it is known."""
+        """The id of the comment, None until it is known."""
         return self._told
 
     def start(self) -> None:
-        """Say that the run is at work. Returns at once."""
+        """Report that the run is active. Returns at once."""
         self._changed.set()
         self._thread.start()
 
     def show(self, **known: Any) -> None:
-        """Tell what is known now; fields of Progress. Returns at once."""
+        """Update the given fields of `RunProgress`. Returns at once."""
         with self._lock:
             shown = self._progress.model_copy(update=known)
             if shown == self._progress:
@@ -93,12 +98,17 @@ class ProgressReporter:
         self._changed.set()
 
     def follow(self, state: State) -> Subscriber:
-        """A subscriber of the run's log. state: folded before it is told."""
+        """Return a subscriber for the run's log that reports the progress after each event.
+
+        The events that `state` holds already are read at once. `state` must be updated with an
+        event before the subscriber gets it.
+        """
         for earlier in state.events:
             self._see(earlier)
 
         def take(event: Event) -> None:
-            # a delegate's answer is in its own log, and its next reply counts here
+            # A delegate answers in its own log; here the next iteration shows that the wait is
+            # over.
             if isinstance(event, ConfirmationAnswered) or state.iterations > self._replies:
                 self._held.clear()
             self._replies = state.iterations
@@ -120,13 +130,13 @@ class ProgressReporter:
         return take
 
     def hold(self) -> None:
-        """Leave the comment to what waits for a person in it, until that is decided."""
+        """Stop editing the comment while it asks a person for a decision, until that is made."""
         self._held.set()
         with self._writing:
-            pass  # an edit under way is over
+            pass  # wait until an edit in progress has ended
 
     def close(self) -> None:
-        """Write no more. When it returns no edit is under way."""
+        """Stop writing. When this returns, no edit is in progress."""
         self._closed.set()
         self._changed.set()
         if self._thread.ident is not None:
@@ -144,7 +154,7 @@ class ProgressReporter:
                 pass
 
     def _see(self, event: Event) -> CheckHistory:
-        """What the log shows with one more event, without secrets."""
+        """Return the check history after one more event, with secrets removed."""
         course = self._course(event)
         if course is not self._shown:
             self._shown = course
@@ -159,7 +169,7 @@ class ProgressReporter:
     def _redacted(self, check: ObservedCheck | None) -> ObservedCheck | None:
         if check is None:
             return None
-        # what it wrote is not told while the run is at work
+        # A command's output is not published while the run is active.
         shown = {"command": self._redact(check.command), "output": ""}
         return check.model_copy(update=shown)
 
@@ -171,6 +181,8 @@ class ProgressReporter:
             return
         failures, looked = 0, False
         while failures < MOST_FAILURES:
+            # Changes that arrive during an edit, or within the interval after it, are merged into
+            # one edit.
             self._changed.wait()
             if self._closed.is_set():
                 return
@@ -190,7 +202,10 @@ class ProgressReporter:
                 return
 
     def _write(self, teller: ProgressWriter) -> bool:
-        """False when a person has deleted the comment: it is made anew only to tell the end."""
+        """Write the current progress. Returns False if a person deleted the comment.
+
+        A deleted comment is created again only for the final text.
+        """
         with self._writing:
             if self._held.is_set() or self._closed.is_set():
                 return True

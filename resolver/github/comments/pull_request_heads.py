@@ -1,5 +1,4 @@
-"""The branches that pull requests come from: where they are by now, and what a run of ours has
-pushed there already.
+"""Reads the head branches of pull requests, and finds what earlier runs pushed to them.
 
 Source: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 """
@@ -31,22 +30,28 @@ from resolver.models.pull_request import OpenPullRequest, PullRequestSource
 from resolver.models.run import Command, How, Publication, Trigger
 
 MOST_COMMITS = 250
-"""Commits of a pull request that are looked at beside its newest; GitHub lists no more."""
+"""Maximum number of commits of a pull request that are searched, besides its newest one.
+
+GitHub lists no more.
+"""
 
 MOST_BRANCHES = 50
-"""Branches for work on one issue that are looked at for an open pull request."""
+"""Maximum number of branches for one issue that are searched for an open pull request."""
 
 MOST_PULLS = 200
-"""Pull requests of any state that are looked through for ours: two pages."""
+"""Maximum number of pull requests in any state that are searched for Resolver's own: two pages."""
 
 MOST_SEARCHED = 20
-"""Pull requests of ours for one issue whose commits are looked at."""
+"""Maximum number of Resolver's pull requests for one issue whose commits are searched."""
 
 _PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
 class PullHeads:
-    """Of one repository. own: our login. newest: as `newest_pulls` has them."""
+    """Reads the pull request heads of one repository.
+
+    `own` is Resolver's login. `newest` is the result of `newest_pulls`.
+    """
 
     def __init__(
         self,
@@ -61,7 +66,7 @@ class PullHeads:
         self._own = own.casefold()
 
     def source(self, number: int) -> PullRequestSource:
-        """Where the pull request comes from at this moment."""
+        """Return where the pull request's branch is now, and if Resolver can push to it."""
         what = f"read pull request {number} of {self._repository.full_name}"
         with self._access.asking(what, "pull-requests: read"):
             now = self._repository.get_pull(number).complete().raw_data
@@ -86,12 +91,14 @@ class PullHeads:
         except github.GithubException as error:
             if error.status != 404:
                 raise
-        return False  # it is gone, which is found out when it is fetched
+        return False  # the branch was deleted; fetching it reports that
 
     def of_issue(self, trigger: Trigger, prefix: str) -> OpenPullRequest | None:
-        """The newest pull request that we have opened for the issue, with its head as of the
-        request. Its branch begins with `prefix`, in this repository; what others write of an issue
-        in theirs counts for nothing."""
+        """Return the newest open pull request that Resolver opened for the issue, or None.
+
+        Its head is pinned to the time of the request. Only branches of this repository that start
+        with `prefix` count: a pull request by somebody else may claim to be for the issue.
+        """
         what = f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
         with self._access.asking(what, "pull-requests: read"):
             pull = self._of_issue(trigger.subject or 0, prefix)
@@ -113,14 +120,22 @@ class PullHeads:
         return max(self._open(issue, prefix), key=lambda pull: pull.number, default=None)
 
     def _open(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
-        """Ours for the issue that are open, however many others are."""
+        """Yield Resolver's open pull requests for the issue.
+
+        They are found by branch name, so that the number of other open pull requests does not
+        matter.
+        """
         for branch in islice(branch_tips(self._repository, prefix), MOST_BRANCHES):
             pull = open_pull_request_of(self._repository, branch)
             if pull and self._is_for(pull, issue):
                 yield pull
 
     def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
-        """Ours for the issue in any state, those that something happened to last first."""
+        """Yield Resolver's pull requests for the issue in any state, most recently updated first.
+
+        If the newest pull requests exceed the limit, the open ones are looked up by branch in
+        addition.
+        """
         seen = 0
         for pull in islice(self._newest, MOST_PULLS):
             seen += 1
@@ -131,8 +146,11 @@ class PullHeads:
             yield from self._open(issue, prefix)
 
     def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
-        """Whether it is ours, and says of no other issue that it is for that. People may have
-        written its text anew, marker and all: then the branch's name counts."""
+        """Return True if Resolver opened the pull request and its marker names no other issue.
+
+        People may rewrite the body and so delete the marker; then the branch name, which the caller
+        has checked, decides.
+        """
         work = run_of_marker(pull.body or "")
         return is_own_account(pull, self._own) and (work is None or work[0] == issue)
 
@@ -145,9 +163,12 @@ class PullHeads:
         return pin_head(self._repository, pull.raw_data, trigger)
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
-        """What the run has pushed to a pull request that was there before it and not told of: it
-        was cut off in between, and the pull request may have been merged since. A commit that
-        somebody else has pushed is none of the run's, whatever it says."""
+        """Return what an interrupted attempt of the run pushed to an existing pull request.
+
+        Returns None if there is nothing. The attempt pushed its commit but ended before it wrote
+        its comment; the pull request may have been merged since. A commit that names the run but
+        was pushed by another account does not count.
+        """
         number = trigger.subject
         if trigger.command not in _PUSHING or number is None:
             return None
@@ -164,7 +185,7 @@ class PullHeads:
         return None
 
     def _commit_of(self, run: str, pull: GitHubPullRequest) -> Commit | None:
-        """The commit that the run has pushed to the pull request."""
+        """Return the commit that the run pushed to the pull request, or None."""
         mark = f"Resolver-Run: {run}"
         commits = Listing(pull.requester, Commit, f"{pull.url}/commits")
         newest = self._repository.get_commit(pull.complete().head.sha)
@@ -174,8 +195,11 @@ class PullHeads:
         return None
 
     def _is_own(self, pull: GitHubPullRequest, commit: str) -> bool:
-        """Whether we have pushed it. Where nobody can say, it is believed: then nothing is done
-        twice."""
+        """Return True if Resolver's account pushed the commit.
+
+        If the pushes cannot be read, the commit counts as Resolver's own, so that nothing is done
+        twice.
+        """
         known = pull.complete()
         source = known.raw_data["head"].get("repo")
         if not source:

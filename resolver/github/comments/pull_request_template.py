@@ -1,9 +1,10 @@
-"""The repository's pull request template, filled in with what is known of a change.
+"""Fills in a repository's pull request template with what is known about a change.
 
-Its headings stay, its comments go; what we know stands below the heading that asks for it, and
-what no heading asks for stands above the first. Of its other words only what a person can tick
-stays, without a tick that is not a fact: what a template says of a change before there is one
-("No breaking changes", four ticked types) may not be true.
+The template's headings are kept and its comments are removed. Each known part is put below the
+heading that asks for it; parts that no heading asks for come first. Of the rest of the template,
+only checkboxes and tables to tick are kept, and a box is ticked only if its statement is known to
+be true: text that a template asserts before there is a change ("No breaking changes", four ticked
+types) may be false.
 """
 
 import re
@@ -17,7 +18,7 @@ from resolver.github.text.markdown import markdown_parser
 
 
 class Part(StrEnum):
-    """What is known of a change, by what a template asks for."""
+    """The kinds of information about a change that a template may ask for, in display order."""
 
     ISSUE = "issue"
     WARNING = "warning"
@@ -31,7 +32,7 @@ class Part(StrEnum):
 
 
 class Fact(StrEnum):
-    """What a checkbox may say that is known without asking anybody."""
+    """The statements on checkboxes that can be verified without asking anybody."""
 
     TESTS = "tests"
     DOCS = "docs"
@@ -40,7 +41,7 @@ class Fact(StrEnum):
 
 
 _ASKED: tuple[tuple[Part | None, str], ...] = (
-    # in this order: a checklist with tests in its name is a checklist
+    # The first match wins: a checklist that mentions tests is a checklist.
     (None, r"check ?list|type of (?:the )?(?:change|pr)|types of changes|breaking"),
     (None, r"before (?:you )?(?:submit|merg)|licen[cs]e|deploy|roll ?back"),
     (Part.CHANGELOG, r"release notes?|change ?log|news (?:entry|fragment)|what['’]s new"),
@@ -51,7 +52,7 @@ _ASKED: tuple[tuple[Part | None, str], ...] = (
     (Part.LOOK, r"additional|other (?:comments?|information)|further comments?"),
     (Part.WHY, r"(?:problem|issue|bug) (?:descri|summary)"),
     (Part.WHY, r"(?:descri\w*|summary)(?: of)?(?: the| your)? (?:problem|issue|bug)"),
-    # "Brief description of what is fixed" asks for no issue's number
+    # "Brief description of what is fixed" does not ask for an issue number.
     (Part.WHAT, r"descri|summary|overview"),
     (Part.ISSUE, r"issues?\b|tickets?|fix(?:es|ed)\b|closes?\b|closing|resolves?\b"),
     (Part.ISSUE, r"related|references?|links?\b"),
@@ -71,7 +72,7 @@ _HOME: dict[Part, tuple[Part, ...]] = {
     Part.TESTED: (Part.CHANGE, Part.WHAT, Part.WHY),
     Part.LOOK: (Part.CHANGE, Part.WHAT, Part.WHY),
 }
-"""Where a part goes that no heading asks for, if there is a heading for that."""
+"""Headings that can hold a part for which the template has no heading, best one first."""
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*)</h\1>", re.I)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
@@ -98,12 +99,19 @@ _FACTS: tuple[tuple[Fact, str], ...] = (
     (Fact.ISSUE, _CLAIM + r"(?:link|referenc)\w*(?: (?:to|the|an?|related|existing))* issue\W*$"),
 )
 _FACT_PATTERNS = tuple((fact, re.compile(pattern, re.I)) for fact, pattern in _FACTS)
-"""What a box may say to be ticked: that something is there, never that it is good or passes."""
+"""Labels that a checkbox must have to be ticked.
+
+They say that something exists, never that it is good or that it passes.
+"""
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A heading's own lines, "" before the first one, and the lines below it."""
+    """A heading with the lines below it; `heading` is "" for the text before the first heading.
+
+    `words` is the heading without markup. `level` is 1 to 6, 7 for a line in bold, 0 for no
+    heading.
+    """
 
     heading: str
     words: str
@@ -120,10 +128,10 @@ def fill_template(
     label: Callable[[Part], str],
     nobody: str,
 ) -> str | None:
-    """The template with the parts in it; None where it asks for nothing that we know.
+    """Return the filled-in template, or None if it asks for nothing that is known.
 
-    parts: markdown, "" for what is not known. label: what a part is called, "" for
-    nothing. nobody: what stands below a heading that has nothing else.
+    `parts` maps each part to markdown, "" if it is unknown. `label` returns the name of a part, ""
+    if it has none. `nobody` is the text for a heading that would otherwise be empty.
     """
     clean = quieted(strip_hidden(template).text, own_issue=own_issue).strip()
     sections = _sections(clean)
@@ -138,7 +146,7 @@ def fill_template(
             continue
         home = _home(part, wanted)
         if home is None and part is Part.CHANGELOG:
-            continue  # it is told where it is asked for
+            continue  # The changelog is mentioned only in templates that ask for it.
         if home is None:
             alone.append(with_heading(part, known[part], label))
         elif wanted[home] is part:
@@ -157,14 +165,16 @@ def fill_template(
 
 
 def with_heading(part: Part, text: str, label: Callable[[Part], str]) -> str:
-    """A part that stands on its own, below a heading where it has a name."""
+    """Return the part below a heading of its own, if it has a name."""
     name = label(part)
     return f"### {name}\n\n{text}" if name else text
 
 
 def text_beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
-    """What a person can tick in a template that can't be filled in, below its headings, to stand
-    below a body of our own."""
+    """Return the headings and checkboxes of a template that cannot be filled in.
+
+    They are put below Resolver's own sections.
+    """
     sections = _sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())
     kept = ((section.heading, _form(section.body, facts)) for section in sections)
     return "\n\n".join("\n\n".join(filter(None, each)) for each in kept if each[1])
@@ -181,7 +191,7 @@ def _asked_by(section: _Section) -> Part | None:
     if not section.heading:
         return None
     if _BOX.search(section.body) and not _BOX.sub("", section.body).strip():
-        return None  # boxes alone are a checklist, whatever it is called
+        return None  # A section that has only checkboxes is a checklist, whatever its heading says.
     found = (part for part, pattern in _PATTERNS if pattern.search(section.words))
     return next(found, None)
 
@@ -193,8 +203,10 @@ def _written(
     nobody: str,
     next_level: int,
 ) -> str:
-    """The section: what is given in the place of its placeholder, or as it was. A heading that only
-    has others below it needs nothing else."""
+    """Return the section with `given` in place of its placeholder text.
+
+    A heading that is followed by a deeper one may stay empty; any other empty one gets `nobody`.
+    """
     form = _form(section.body, facts)
     if given:
         return "\n\n".join(filter(None, [section.heading, *given, form]))
@@ -205,9 +217,12 @@ def _written(
 
 
 def _form(body: str, facts: frozenset[Fact]) -> str:
-    """What a person can tick of a section: its boxes, each with the lines that belong to it and the
-    line with a colon that leads to them, and its tables with a column for ticks. Its other words
-    are instructions, examples, or say what nobody knows."""
+    """Return the parts of a section that a person can tick.
+
+    These are its checkboxes with their continuation lines and the line with a colon that introduces
+    them, and its tables that have a column for ticks. All other text is dropped: it consists of
+    instructions, examples, or statements that nobody has verified.
+    """
     blocks = [_ticked(block, facts) for block in re.split(r"\n[ \t]*\n", body.strip("\n"))]
     kept: list[str] = []
     for at, block in enumerate(blocks):
@@ -231,14 +246,14 @@ def _boxes_of(block: str) -> str:
 
 
 def _tick_table(block: str) -> str:
-    """The table without its ticks; "" for a block that is no table, or has no cells to tick."""
+    """Return the table without its ticks, or "" if the block is no table with cells to tick."""
     rows = [_TICK_CELL.sub(r"\1 ", row) for row in block.strip().split("\n")]
     is_table = all(map(_TABLE_ROW.fullmatch, rows))
     return "\n".join(rows) if is_table and any(map(_EMPTY_CELL.search, rows[2:])) else ""
 
 
 def _ticked(text: str, facts: frozenset[Fact]) -> str:
-    """Each box with a tick where what it says is a fact, and only there."""
+    """Tick the boxes whose statement is a known fact, and untick all others."""
 
     def ticked(found: re.Match[str]) -> str:
         label = re.sub(r"[*_`]", "", found[3]).strip()
@@ -249,7 +264,7 @@ def _ticked(text: str, facts: frozenset[Fact]) -> str:
 
 
 def _sections(text: str) -> list[_Section]:
-    """The template, cut before each heading; a line in bold alone is one as well."""
+    """Split the template before each heading. A line that is all bold counts as a heading."""
     lines = text.split("\n")
     tokens = markdown_parser().parse(text)
     starts: list[tuple[int, int, str, int]] = []

@@ -1,7 +1,7 @@
-"""The words of a pull request and of its commits: title, body, subject, message.
+"""Renders the title and body of a pull request, and the messages of its commits.
 
-The body fills the repository's template where it has one that can be filled, and is our own
-otherwise; titles and subjects are written as the repository's people write theirs.
+The body fills in the repository's pull request template if there is one that can be filled in, and
+has Resolver's own sections otherwise. Titles and commit subjects follow the repository's style.
 """
 
 import re
@@ -36,7 +36,7 @@ from resolver.models.run import FileChange, TriggerKind
 from resolver.trace.markdown import utf16_length
 
 MOST_MESSAGE = 1_500
-"""Characters of a commit's message between its subject and its trailers."""
+"""Maximum length of a commit message between its subject and its trailers, in characters."""
 
 WIDTH = 72
 
@@ -55,20 +55,28 @@ _MANIFESTS = {
 
 
 def pull_request_title(report: Report) -> str:
-    """The first line of the agent's message if it says what changed, else the issue's title, in
-    the repository's style. 1 to 256 characters."""
+    """Return the title of a new pull request, 1 to 256 characters, in the repository's style.
+
+    It is the first line of the agent's message if that says what changed, else the issue's title.
+    """
     return _subject(report, None)
 
 
 def new_title(report: Report) -> str:
-    """What the agent calls the pull request that the change was added to, in the repository's
-    style; "" where its title may stay."""
+    """Return a new title for an existing pull request to which the change was added.
+
+    It is the title that the agent proposes, in the repository's style, or "" if the current title
+    can stay.
+    """
     words = report.outcome.pull_request_title if report.outcome else ""
     return _subject(report, None, words) if _split_title(report, words)[0] else ""
 
 
 def commit_message(report: Report) -> str:
-    """Subject, what was wrong and what changed, and the trailers that lead back to the work."""
+    """Return the commit message: subject, explanation and trailers.
+
+    The explanation says what was wrong and what changed; the trailers name the issue and the run.
+    """
     outcome, issue = report.outcome, report.trigger.subject
     told = ""
     if outcome is not None:
@@ -92,7 +100,8 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
     if words and _is_dictated(words, report.trigger.instruction):
         return shorten_text(title(words, own_issue=issue), limit or 256)
     if not words and task and (task.pull or task.follows):
-        words = _said(report)  # what the pull request is called says nothing of what was added
+        # The title of the pull request does not describe the commit that was added to it.
+        words = _said(report)
     elif not words:
         prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
         words = f"Fix #{issue}: {asked}" if prefixed else asked
@@ -112,7 +121,7 @@ def _style(subjects: tuple[str, ...]) -> Style:
 
 
 def _is_dictated(words: str, instruction: str) -> bool:
-    """Whether the requester gave the title: it is then written as they wrote it."""
+    """Return True if the requester dictated the title, which is then used as written."""
     asks = re.search(
         r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
     )
@@ -120,7 +129,7 @@ def _is_dictated(words: str, instruction: str) -> bool:
 
 
 def _split_title(report: Report, message: str) -> tuple[str, str]:
-    """First line and the rest, when the first line can be a title; else "" and all of it."""
+    """Return title and rest if the first line can be a title, else "" and the whole text."""
     first, _, rest = visible(message).lstrip().partition("\n")
     plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
     fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
@@ -132,14 +141,16 @@ def _split_title(report: Report, message: str) -> tuple[str, str]:
 
 
 def _known(report: Report) -> list[str]:
-    """Texts that name what the change is about."""
+    """Return the texts that name the change's subject: issue title, instruction, changed paths."""
     task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
     return [task.title if task else "", report.trigger.instruction, *paths[:100]]
 
 
 def _said(report: Report) -> str:
-    """What a change is where the agent gave it no title: the first sentence that says it, else the
-    files."""
+    """Return a description of the change for when the agent gave no title.
+
+    It is the first sentence that describes the change, else the names of the changed files.
+    """
     outcome, files = report.outcome, report.patch.files if report.patch else ()
     for text in (outcome.change, outcome.message) if outcome else ():
         for line in _FENCED.sub("", visible(text)).splitlines():
@@ -156,7 +167,12 @@ def _said(report: Report) -> str:
 
 
 def _plain(text: str) -> str:
-    """The agent's words in a commit message: wrapped, bounded, no trailer, nobody notified."""
+    """Return the agent's text wrapped and shortened for a commit message.
+
+    Mentions are broken up so that they notify nobody. Trailers such as `Signed-off-by:` are broken
+    up, because GitHub and git would act on them. This is done before and after wrapping: a wrapped
+    line may begin with a trailer that was mid-line before.
+    """
     quiet = _FORGED.sub(r"\1\2 -", quieted(visible(text)))
     paragraphs = re.split(r"\n\s*\n", shorten_text(quiet.strip(), MOST_MESSAGE))
     wrapped = "\n\n".join(_wrapped(paragraph) for paragraph in paragraphs)
@@ -165,12 +181,12 @@ def _plain(text: str) -> str:
 
 def _wrapped(paragraph: str) -> str:
     if re.search(r"^(?:\s|[-*+>|#]|\d+[.)]|```)", paragraph, re.M):
-        return paragraph  # a list, a table, code: its lines are its own
+        return paragraph  # Lists, tables and code keep their line breaks.
     return textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def pull_request_body(report: Report) -> str:
-    """The pull request's text, at most 65,536 characters, every tag closed."""
+    """Return the body of the pull request: at most 65,536 characters, all HTML tags closed."""
     text = _fitting_text(report)
     if report.trigger.kind is TriggerKind.LOCAL:
         return f"{text}\n"
@@ -181,12 +197,15 @@ def pull_request_body(report: Report) -> str:
 
 
 def latest_changes_text(report: Report, room: int) -> str:
-    """Our own body without the template, for below words that a person has edited; "" where not
-    even the shortest has room. room: UTF-16 units."""
+    """Return Resolver's own sections to add below a body that a person edited.
+
+    The template is left out. Returns "" if not even the shortest version fits into `room` UTF-16
+    units.
+    """
     on_pull = report.task is not None and report.task.pull is not None
     for index in range(len(LEVELS)):
         parts = parts_of(report, index)
-        # the number of the request is the pull request's own
+        # On a pull request, the number of the request is the pull request's own.
         text = _own({part: "" if part is Part.ISSUE and on_pull else parts[part] for part in parts})
         if utf16_length(text) <= room and is_closed(text):
             return text
@@ -203,8 +222,11 @@ def _fitting_text(report: Report) -> str:
 
 
 def _text(report: Report, parts: dict[Part, str]) -> str:
-    """The template with the parts in it; our own words, with the template below, where it asks for
-    nothing that we know."""
+    """Return the filled-in template.
+
+    If the template asks for nothing that is known, return Resolver's own sections with the
+    template's checkboxes below.
+    """
     template, issue = report.conventions.template, report.trigger.subject
     if not template.strip():
         return _own(parts)
@@ -227,7 +249,10 @@ def _label(part: Part) -> str:
 
 
 def parts_of(report: Report, level: int) -> dict[Part, str]:
-    """What is known of the change, in the order in which it is told. level: index in LEVELS."""
+    """Return the rendered sections about the change, in display order.
+
+    `level` is an index into LEVELS, from most to least detail.
+    """
     message = report.outcome.message if report.outcome else ""
     _, rest = _split_title(report, message)
     told = report.outcome is not None and any(
@@ -251,8 +276,8 @@ def _closes(report: Report) -> bool:
 
 
 def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
-    """The files to start with, most changed first, and those that deserve a second look."""
-    # Nobody can read a binary file: it is flagged in the table of files, and not recommended.
+    """Return the files to read first, most changed first, and those that need careful review."""
+    # Binary files are flagged in the table of files instead: nobody can start reading with one.
     readable = [f for f in files if f.additions is not None or f.status == "deleted"]
     code = [f for f in readable if _is_code(f) and f.status != "deleted"]
     code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
@@ -287,7 +312,7 @@ def _is_code(file: FileChange) -> bool:
 
 
 def _facts(report: Report) -> frozenset[Fact]:
-    """What a checkbox may say without anybody being asked."""
+    """Return the statements on checkboxes that are known to be true, so that they can be ticked."""
     changed = _written_paths(report)
     facts = set()
     if any(is_test_path(path) for path in changed):
@@ -307,5 +332,5 @@ def _written_paths(report: Report) -> list[str]:
 
 
 def _changelog(report: Report) -> list[str]:
-    """The files of a changelog that the change writes in."""
+    """Return the changelog files that the change adds or modifies."""
     return [path for path in _written_paths(report) if _CHANGELOG.search(path)]

@@ -1,4 +1,4 @@
-"""Reactions to what people wrote: the signs that a request was seen, and that a run has got it."""
+"""Adds reactions to comments and issues: a request was seen, or a running agent has received it."""
 
 import logging
 
@@ -14,7 +14,7 @@ logger = logging.getLogger("resolver.github")
 def add_reaction(
     access: GitHubAccess, repository: Repository, number: int, trigger: Trigger, content: str
 ) -> None:
-    """React where the request was made on issue or pull request `number`. Never raises."""
+    """Add a reaction to what made the request on issue or pull request `number`. Never raises."""
     try:
         with access.asking("react to the request", "issues: write"):
             _react(repository, number, trigger, content)

@@ -1,6 +1,7 @@
-"""Report: everything that is told about a run when it ends, whatever the ending.
+"""The report of a run: all data that its final comment and pull request are written from.
 
-Data only. Its text is in prompts/comments/, rendered by `resolver.github.comments.comment_text`.
+The text is in the templates of prompts/comments/, which `resolver.github.comments.comment_text`
+renders.
 """
 
 from datetime import datetime
@@ -40,7 +41,10 @@ from resolver.models.run import (
 
 
 class Ending(StrEnum):
-    """How a run ended, as its comment says it. The value names the comment's template."""
+    """The outcomes of a run that its comment distinguishes.
+
+    The value is the name of the comment's template.
+    """
 
     PULL_REQUEST = "pull_request"
     NO_CHANGE = "no_change"
@@ -60,8 +64,11 @@ class Ending(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True when running again with the same key must do nothing; the other endings may be
-        tried again on purpose, and their comment is then rewritten in place."""
+        """True if a run with the same key must not start again.
+
+        A run with any other ending may be started again on purpose, and its comment is then
+        rewritten in place.
+        """
         return self in {
             Ending.PULL_REQUEST,
             Ending.NO_CHANGE,
@@ -75,7 +82,7 @@ FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_bu
 
 
 class RunFailure(FrozenModel):
-    """The error that ended a run, in words for a person."""
+    """The error that ended a run, described for a person."""
 
     kind: FailureKind
     what: str
@@ -87,12 +94,12 @@ class RunFailure(FrozenModel):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the policy would refuse the same change again, whatever the settings."""
+        """True if the policy would refuse the same change again with any settings."""
         return self.kind == "policy" and not self.settings_decide
 
 
 def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
-    """The error as a report tells it."""
+    """Convert the error that ended a run to its description in the report."""
     kind: FailureKind = "error"
     if isinstance(error, PolicyViolation):
         kind = "policy"
@@ -119,9 +126,10 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
 
 
 class Report(FrozenModel):
-    """What a run came to. Made in the pipeline at each ending, read by the forge.
+    """Everything that is reported about a run.
 
-    Only `trigger` and `run` are always there; the rest is as far as the run came.
+    It is made by the pipeline when the run ends, in whatever way, and read by the forge. Only
+    `trigger` and `run` are always set; the other fields are set as far as the run got.
     """
 
     trigger: Trigger
@@ -179,7 +187,7 @@ class Report(FrozenModel):
 
     @property
     def ending(self) -> Ending:
-        """How it ended; a failure outweighs what came before it."""
+        """The run's outcome. A failure takes precedence over everything before it."""
         if self.failure is not None:
             return Ending(self.failure.kind)
         if self.wanted is not None:

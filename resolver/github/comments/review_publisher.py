@@ -1,7 +1,8 @@
-"""Publishing a review: found before it is made, and in one piece.
+"""Publishes a review with all its comments in one request, unless it was published before.
 
-GitHub refuses a whole review when one of its comments stands on a line that it does not know, and
-does not say which. Which one it was is found with drafts that nobody else sees.
+GitHub refuses a whole review if one of its comments is on a line that is not part of the diff, and
+does not say which one. The refused comments are found by bisection, with pending reviews that only
+their author can see.
 Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
 """
 
@@ -29,14 +30,16 @@ from resolver.models.pull_request import (
 )
 
 MOST_DRAFTS = 40
-"""Drafts that are made to find the comments whose lines are refused; those that are still in doubt
-then go into the text."""
+"""Maximum number of pending reviews that are created to find the refused comments.
+
+Comments that are still undecided then go into the body.
+"""
 
 MOST_COUNTED = 100
-"""Comments of one review; no setting allows more."""
+"""Maximum number of comments of one review that are counted. No setting allows more."""
 
 _SEARCHED = 500
-"""Reviews of a pull request that are looked at, the newest: one of ours is not older."""
+"""Number of newest reviews of a pull request that are searched for Resolver's own."""
 
 _DRAFT = "PENDING"
 _EVENTS = {
@@ -47,7 +50,7 @@ _EVENTS = {
 
 
 def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
-    """Our review of this key that is public."""
+    """Return Resolver's published review for the request with this key, or None."""
     marker = review_marker(key)
     for review in _newest(pull):
         is_own = _author(review).casefold() == own.casefold()
@@ -57,7 +60,10 @@ def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | No
 
 
 def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview | None:
-    """What is there of our review of this key, as far as GitHub tells it."""
+    """Return what GitHub has of Resolver's review for the request with this key, or None.
+
+    The verdict and the comments in the body are not read back.
+    """
     found = find_review(pull, own, key)
     if found is None:
         return None
@@ -68,7 +74,7 @@ def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview |
 
 
 class ReviewPublisher:
-    """Publishes one review. page: as `review_body` has it."""
+    """Publishes one review. `page` is as in `review_body`."""
 
     def __init__(
         self,
@@ -86,7 +92,10 @@ class ReviewPublisher:
         self._drafts = 0
 
     def publish(self, review: Review) -> PublishedReview:
-        """The review of the report's key, made unless it is there. Raises ForgeError."""
+        """Publish the review and return it, or return the one that was published before.
+
+        Raises ForgeError.
+        """
         key = self._report.trigger.key
         tried = [review]
         made = write_once(
@@ -99,7 +108,11 @@ class ReviewPublisher:
         return describe_review(tried[-1], made.html_url)
 
     def _create(self, tried: list[Review]) -> PullRequestReview:
-        """As much of the review as is taken. tried: grows with each form that is tried."""
+        """Publish as much of the review as GitHub accepts.
+
+        Each version that is tried is appended to `tried`: first the review itself, then as a plain
+        comment without a verdict, then with the refused comments in its body.
+        """
         review = tried[0]
         self._discard_draft()
         try:
@@ -108,7 +121,7 @@ class ReviewPublisher:
             if error.status != 422:
                 raise
         if review.verdict is not ReviewVerdict.COMMENT:
-            # Nobody may approve, or ask changes of, a pull request of their own.
+            # An author may not approve, or request changes on, their own pull request.
             review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
             tried.append(review)
             try:
@@ -116,6 +129,8 @@ class ReviewPublisher:
             except github.GithubException as error:
                 if error.status != 422:
                     raise
+        # The review is refused without its verdict too, so a comment must be on a line that is not
+        # in the diff. GitHub does not say which one.
         taken = tuple(self._taken(review.placed, review.commit))
         refused = tuple(each for each in review.placed if each not in taken)
         review = review.model_copy(update={"placed": taken, "beside": (*refused, *review.beside)})
@@ -123,7 +138,7 @@ class ReviewPublisher:
         return self._send(review, len(refused), anywhere=not taken)
 
     def _taken(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
-        """Those whose lines are taken, found by halves."""
+        """Return the comments whose lines GitHub accepts, found by bisection."""
         if not remarks or self._drafts >= MOST_DRAFTS:
             return []
         self._drafts += 1
@@ -143,7 +158,11 @@ class ReviewPublisher:
         return [*self._taken(remarks[:half], commit), *self._taken(remarks[half:], commit)]
 
     def _send(self, review: Review, refused: int, *, anywhere: bool = False) -> PullRequestReview:
-        """anywhere: no comment needs the commit, which may be none of the pull request any more."""
+        """Submit the review.
+
+        With `anywhere` the commit is not named: no comment depends on it, and GitHub refuses one
+        that is no longer part of the pull request.
+        """
         document: dict[str, Any] = {
             "event": _EVENTS[review.verdict],
             "body": review_body(self._report, review, self._page, refused),
@@ -176,8 +195,12 @@ class ReviewPublisher:
         return comment
 
     def _discard_draft(self) -> None:
-        """There is one draft a person: one that a killed attempt left would be in the way. A draft
-        that somebody is writing with the same account is theirs."""
+        """Delete the pending review that a killed attempt left.
+
+        GitHub allows one pending review per account and pull request, so it would block the new
+        one. A pending review without Resolver's marker belongs to a person who uses the same
+        account and is kept.
+        """
         for review in _newest(self._pull):
             is_own = _author(review).casefold() == self._own.casefold()
             if is_own and review.state == _DRAFT and is_review(review.body or ""):
@@ -185,7 +208,7 @@ class ReviewPublisher:
 
 
 def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
-    """The newest reviews, newest first; drafts of our own among them."""
+    """Return the newest reviews, newest first, including the account's own pending one."""
     found = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(_SEARCHED)
     return reversed(found)
 

@@ -1,7 +1,10 @@
-"""The words of a review: its body, and a comment on lines with its suggestion.
+"""Renders a review: its body, and comments on lines of the diff with suggestions.
 
-Everything that the model wrote is made inert. A suggestion is the one thing that must stay as it
-was, letter by letter: where it can't, it is shown as code that nobody takes with a click.
+Everything that the model wrote is escaped, except suggestions: GitHub applies them as they are, so
+they must not be altered. A suggestion that cannot be shown unaltered is shown as plain code.
+
+Source:
+https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/incorporating-feedback-in-your-pull-request
 """
 
 from typing import Any
@@ -17,20 +20,24 @@ from resolver.models.pull_request import Remark, Review, ReviewVerdict
 from resolver.trace.markdown import utf16_length
 
 LONGEST_REMARK = 8_000
-"""UTF-16 units of one comment's words."""
+"""Maximum length of a comment's text, in UTF-16 units."""
 
 LONGEST_SUGGESTION = 20_000
-"""Characters; a longer one is no suggestion to take with a click."""
+"""Maximum length in characters; a longer suggestion is shown as plain code."""
 
 _ROOM = ((12_000, 4_000, 60), (6_000, 1_200, 40), (3_000, 400, 20))
-"""Bounds to try in turn: of the summary, of each comment beside the diff, and of their number."""
+"""Limits to try in turn until the body fits.
+
+They are the length of the summary, the length of each comment in the body, and the number of these
+comments.
+"""
 
 
 def review_body(report: Report, review: Review, page: str, refused: int = 0) -> str:
-    """The text of the review as a whole, at most 65,536 characters.
+    """Return the body of the review, at most 65,536 characters.
 
-    page: URL under which the pinned commit's files are shown. refused: how many of the comments
-    beside the diff are there because the forge did not take their lines.
+    `page` is the URL under which the files of the reviewed commit are shown. `refused` is how many
+    of the comments in the body are there because GitHub did not accept their lines.
     """
     outcome = report.outcome
     number = report.trigger.number
@@ -59,7 +66,7 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
 
 
 def remark_body(remark: Remark, number: int | None) -> str:
-    """The text of a comment on lines of the diff."""
+    """Return the text of a comment on lines of the diff."""
     words = safe_markdown(remark.body, own_issue=number, limit=LONGEST_REMARK)
     return render(
         "comments/review_comment.md.j2",
@@ -71,7 +78,7 @@ def remark_body(remark: Remark, number: int | None) -> str:
 
 
 def can_be_taken(remark: Remark) -> bool:
-    """Whether the suggestion can be shown exactly as it is, where the forge would apply it."""
+    """Return True if the suggestion can be shown unaltered, where GitHub can apply it."""
     text = remark.suggestion
     return (
         text is not None
@@ -82,8 +89,11 @@ def can_be_taken(remark: Remark) -> bool:
 
 
 def suggestion_block(remark: Remark) -> str:
-    """The suggestion as the forge takes it, "" where there is none: a fence that nothing in it can
-    close, and every line as it is."""
+    """Return the suggestion as a block that GitHub can apply, "" if there is none.
+
+    The fence is longer than any run of backticks in the suggestion, so that nothing in it can close
+    it.
+    """
     if remark.suggestion is None or not can_be_taken(remark):
         return ""
     ticks = "`" * max(3, _longest_run(remark.suggestion) + 1)
@@ -116,7 +126,8 @@ def _beside(remark: Remark, page: str, number: int | None, limit: int) -> dict[s
     lines = (
         f"#L{remark.line}" if remark.first == remark.line else (f"#L{remark.first}-L{remark.line}")
     )
-    # A line that is taken out is no line of the commit, and an odd path may be none of its files.
+    # A deleted line is not in the commit, and a path with empty or dot segments may name no file of
+    # it.
     sound = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
     plain = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
     url = f"{page}/{quote(remark.path)}{plain}{lines}" if page and sound else ""

@@ -1,6 +1,6 @@
-"""Whom a new pull request is shown to: reviewers, labels, the one it is assigned to.
+"""Adds reviewers, labels and an assignee to a new pull request.
 
-None of it decides about the run: what GitHub refuses is told beside the pull request.
+None of this affects the outcome of the run: what GitHub refuses is reported as a note.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +22,10 @@ MOST_LABELS = 100
 def mark(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
 ) -> tuple[str, ...]:
-    """Ask for reviews, add labels, assign, as the report's wishes say; what was refused, in words.
+    """Add labels, assignee and reviewers as the settings say, and return notes on refusals.
 
-    own: the login that has opened it, which can't review it. What is there already is not asked
-    for again, and nobody is asked to look at a draft.
+    `own` is the login that opened the pull request and so cannot review it. What is already there
+    is not requested again, and no reviews are requested for a draft.
     """
     told: list[str] = []
     labels = [label for label in report.wishes.labels if label.strip()][:MOST_LABELS]
@@ -41,7 +41,7 @@ def mark(
 def ask_for_reviews(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
 ) -> tuple[str, ...]:
-    """Only the reviews, of a pull request that is no draft; as `mark` has it."""
+    """Request the reviews only, unless the pull request is a draft. The rest is as in `mark`."""
     told: list[str] = []
     if not pull.draft:
         _ask(access, pull, _reviewers(pull, report, own), told)
@@ -49,13 +49,13 @@ def ask_for_reviews(
 
 
 def _person(actor: Actor, own: str) -> str:
-    """Who asked, where that is a person other than ourselves."""
+    """Return the requester's login, "" if it is a bot or Resolver's own account."""
     is_known = actor.login and not actor.is_bot and not actor.login.endswith("[bot]")
     return actor.login if is_known and actor.login.casefold() != own.casefold() else ""
 
 
 def _reviewers(pull: GitHubPullRequest, report: Report, own: str) -> list[str]:
-    """Logins and `ORG/TEAM`s to be asked, who are not asked yet."""
+    """Return the logins and ORG/TEAM names to request reviews from that are not requested yet."""
     wanted: list[str] = []
     if "requester" in report.wishes.reviewers:
         wanted.append(_person(report.trigger.actor, own))
@@ -78,7 +78,10 @@ def _reviewers(pull: GitHubPullRequest, report: Report, own: str) -> list[str]:
 def _ask(
     access: GitHubAccess, pull: GitHubPullRequest, names: Sequence[str], told: list[str]
 ) -> None:
-    """All at once; where that is refused, one after the other: one name spoils it for all."""
+    """Request all reviews in one call, or one by one if GitHub refuses that.
+
+    GitHub refuses the whole call if a single name is not acceptable.
+    """
     refused: list[str] = []
     _try(access, "review", names, lambda asked: _request(pull, asked), refused)
     if refused and len(names) > 1:

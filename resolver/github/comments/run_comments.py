@@ -1,5 +1,7 @@
-"""The comments of runs on GitHub: each is made when its run starts, edited as it goes on and at its
-end; those of runs that died are found and closed by whoever comes next.
+"""Writes the comments of runs on GitHub.
+
+A run's comment is created when the run starts and edited while it works and when it ends. The
+comments of runs that were killed are found and closed by a later run.
 """
 
 import logging
@@ -32,7 +34,10 @@ GONE = frozenset({404, 410})
 
 
 class RunComments:
-    """Those of a repository. own: the login that we write as. Its methods raise ForgeError."""
+    """Reads and writes the comments of runs in one repository.
+
+    `own` is the login that Resolver writes as. All methods raise ForgeError.
+    """
 
     def __init__(self, access: GitHubAccess, repository: Repository, own: str) -> None:
         self._access = access
@@ -41,7 +46,10 @@ class RunComments:
         self._own = own
 
     def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
-        """The run's one comment, with the words of the report. seconds: for which that is tried."""
+        """Write the report into the run's comment, which is created if there is none.
+
+        `seconds` limits how long this is retried; None leaves that to the client's retry policy.
+        """
         trigger, body = report.trigger, comment_body(report)
         issue, what = self._issue(trigger), self._what(trigger)
         refused = report.ending is Ending.REFUSED
@@ -60,7 +68,7 @@ class RunComments:
 
         def attempt() -> IssueComment:
             made = find() or create()
-            # a refusal that a person was told before is not told again
+            # A person whose earlier request was refused here does not get the same refusal again.
             again = refused and is_refusal_of(made.body or "", trigger.actor.login)
             if made.body != body and not again:
                 made.edit(body)
@@ -69,7 +77,7 @@ class RunComments:
         return self._access.persistently(what, "issues: write", attempt, seconds)
 
     def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
-        """As `Teller` has it."""
+        """See `ProgressWriter.tell_progress`."""
         body, what = progress_body(progress), self._what(progress.trigger)
         issue = self._issue(progress.trigger)
         if told is not None:
@@ -94,7 +102,7 @@ class RunComments:
         return comment.id
 
     def begin(self, progress: RunProgress) -> None:
-        """Make the run's comment, unless there is one."""
+        """Create the run's comment unless it exists."""
         issue, what = self._issue(progress.trigger), self._what(progress.trigger)
         find_or_create.write_once(
             self._access,
@@ -105,7 +113,7 @@ class RunComments:
         )
 
     def close_dead(self, progress: RunProgress) -> None:
-        """As `Teller` has it."""
+        """See `ProgressWriter.close_dead`."""
         trigger = progress.trigger
         if trigger.number is not None:
             self.close_died(trigger.number, progress.since, progress.mention, trigger)
@@ -113,8 +121,10 @@ class RunComments:
     def close_died(
         self, number: int, now: datetime, mention: str, but: Trigger | None = None
     ) -> int:
-        """Say in the comments of a thread's runs that they died, where they did; how many there
-        were. but: whose run is at work."""
+        """Mark the comments of killed runs on an issue as died, and return how many there were.
+
+        The comment of the run for the trigger `but` is left alone.
+        """
         closed = 0
         issue = self._repository.get_issue(number)
         what = f"look for runs that died on {self._name}#{number}"
@@ -128,9 +138,12 @@ class RunComments:
         return closed
 
     def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
-        """Say of the run of `trigger` that it died where a job of GitHub Actions has left it at
-        work, or name the pull request that it made before; how many comments were closed so.
-        job: as in AtWork."""
+        """Close the comments of the trigger's run that a GitHub Actions job left in progress.
+
+        A comment gets the pull request that the run opened before it was killed, or else says that
+        the run died. Returns how many comments were closed. `job` has the form of
+        `ActiveRunMarker.job`.
+        """
         closed = 0
         issue = self._issue(trigger)
         with self._access.asking(self._what(trigger), "issues: write"):
@@ -145,8 +158,11 @@ class RunComments:
         return closed
 
     def close_left(self, number: int, job: str, mention: str) -> int:
-        """Say on a thread, of the runs that a job of GitHub Actions has left at work there, that
-        they died, whoever asked for them; how many there were. job: as in AtWork."""
+        """Mark the comments that a GitHub Actions job left in progress on an issue as died.
+
+        This covers all runs of the job, whoever requested them. Returns how many there were. `job`
+        has the form of `ActiveRunMarker.job`.
+        """
         closed = 0
         issue = self._repository.get_issue(number)
         what = f"look for runs that died on {self._name}#{number}"
@@ -159,14 +175,19 @@ class RunComments:
         return closed
 
     def at_work(self, trigger: Trigger) -> ActiveRunMarker | None:
-        """What the comment of the run of `trigger` says of it while it waits or is at work."""
+        """Return what the comment of the trigger's run says about it, or None if it is not active.
+
+        A run is active while it waits or works.
+        """
         with self._access.asking(self._what(trigger), "issues: read"):
             comment = find_or_create.comment_of_run(self._issue(trigger), self._own, trigger)
             return at_work_in(comment.body or "") if comment else None
 
     def is_alive(self, work: ActiveRunMarker, now: datetime) -> bool:
-        """Whether the run may be at work: its job is asked for where it has one that may be seen,
-        else it is as long as a run can take.
+        """Return True if the run may still be active.
+
+        A run in GitHub Actions is looked up there. One that has no job, or whose job cannot be
+        read, counts as active until the time at which it must have ended.
 
         Source: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
         """
@@ -183,16 +204,17 @@ class RunComments:
                 except github.GithubException as error:
                     if error.status != 404:
                         raise
-                    return False  # deleted with its log
+                    return False  # the workflow run was deleted, with its log
                 again = int(run.get("run_attempt") or 1) > int(attempt)
                 return not again and run.get("status") != "completed"
         except ForgeError as error:
-            logger.info("%s", error.what)  # without `actions: read` only time tells
+            logger.info("%s", error.what)  # without `actions: read` only the time limit is known
             return True
 
     def _made(self, trigger: Trigger, work: ActiveRunMarker, mention: str) -> str:
-        """What a run whose last word did not arrive would have said of its pull request; "" where
-        it made none."""
+        """Return the final comment of a killed run that opened a pull request, "" if it opened
+        none.
+        """
         newest = find_or_create.newest_pulls(self._repository)
         pull = find_or_create.pull_request_of_run(newest, self._own, trigger)
         if pull is None:
@@ -208,7 +230,7 @@ class RunComments:
         return died_body(comment.body, work, mention, page)
 
     def _begun(self, issue: Issue, id: int) -> IssueComment | None:
-        """The comment in which the run told how far it was, unless it is gone."""
+        """Return the run's progress comment, or None if it was deleted or is not Resolver's own."""
         try:
             comment = issue.get_comment(id).complete()
         except github.GithubException as error:
@@ -218,7 +240,7 @@ class RunComments:
         return comment if author_login(comment).casefold() == self._own.casefold() else None
 
     def _issue(self, trigger: Trigger) -> Issue:
-        """The trigger's issue; UsageError when it isn't one of this repository."""
+        """Return the trigger's issue. Raises UsageError if it belongs to another repository."""
         if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
             raise UsageError(
                 f"the request is not about an issue of {self._name}",

@@ -1,5 +1,7 @@
-"""Tells which new files of a change look like scratch work: scripts that reproduce an issue or try
-something out, logs and copies that somebody forgot to remove."""
+"""Detects new files that look like scratch work.
+
+These are reproduction scripts, experiments, logs and copies that were left behind.
+"""
 
 import re
 from typing import Final
@@ -7,7 +9,7 @@ from typing import Final
 from resolver.models.run import FileChange
 
 _REPRODUCTION: Final = frozenset({"repro", "reproduce", "reproducer", "reproduction", "scratch"})
-"""Words that name scratch work in any part of a path."""
+"""Words that mark scratch work anywhere in a path."""
 
 _TRIAL: Final = frozenset(
     {
@@ -15,17 +17,19 @@ _TRIAL: Final = frozenset(
         "temp", "test", "tmp", "trial", "try", "update", "verify",
     }
 )  # fmt: skip
-"""Words that name it where a file in the repository's root begins with them: agents write their
-scripts there, projects keep theirs in a folder."""
+"""Words that mark scratch work at the start of a file name in the repository's root.
+
+Agents put their scripts there, while projects keep scripts in a folder.
+"""
 
 _SUFFIXES: Final = (".bak", ".diff", ".log", ".orig", ".patch", ".rej", ".swp", ".tmp", "~")
 _SCRIPTS: Final = (".c", ".js", ".mjs", ".php", ".pl", ".py", ".rb", ".rs", ".sh", ".ts", ".txt")
 
 
 def looks_like_scratch(change: FileChange) -> bool:
-    """Return True for a new file whose name and place are those of scratch work.
+    """Return True for a new file whose name and location suggest scratch work.
 
-    It is a guess from the name alone: such files are shown apart, and never left out for it.
+    This is a guess from the path: such files are listed separately, but never left out.
     """
     if change.status != "added":
         return False

@@ -1,10 +1,12 @@
-"""Commits made through GitHub's Git Data API, so that GitHub signs them.
+"""Creates commits through GitHub's Git Data API, so that GitHub signs them.
 
-It signs what an App's or an Action's own token makes without naming an author; the author is then
-that account. What was made on the host is made again from the same contents: the tree must come out
-with the same id, or nothing is published. Branches only ever move forward.
+GitHub signs commits that are created with the installation token of an App or an Action and that
+name no author; the author is then that account. A commit from the host is created again from the
+same contents, and its tree must get the same id, else nothing is published. Branches are only ever
+fast-forwarded.
 
-Source: https://docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
+Source:
+https://docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
 """
 
 import base64
@@ -21,17 +23,20 @@ from resolver.github.comments.find_or_create import branch_tips
 from resolver.models.commits import MadeCommit, NewEntry, PublishedCommit
 
 MOST_BLOBS = 500
-"""New contents of one publication: GitHub takes about 80 writes a minute and 500 an hour."""
+"""Maximum number of new blobs in one publication.
+
+GitHub allows about 80 writes per minute and 500 per hour.
+"""
 
 _NEEDS = "contents: write"
 _PLAIN = "set signed_commits to false, so that it is pushed with git"
 
 Contents = Callable[[MadeCommit], Iterable[tuple[str, bytes]]]
-"""The new blobs of a commit, each with its content."""
+"""Returns the new blobs of a commit as pairs of id and content."""
 
 
 class SignedCommits:
-    """Puts commits on the branches of one repository. All methods raise ForgeError."""
+    """Puts signed commits on branches of one repository. All methods raise ForgeError."""
 
     def __init__(self, access: GitHubAccess, repository: Repository) -> None:
         self._access = access
@@ -40,19 +45,24 @@ class SignedCommits:
     def put(
         self, commits: Sequence[MadeCommit], contents: Contents, branch: str, previous: str
     ) -> PublishedCommit:
-        """Make `branch` hold the last of the commits; the one that it then holds.
+        """Move `branch` to the last of the commits and return the commit that it then points to.
 
-        commits: oldest first, each with parents that are among them or on GitHub. previous: what
-        the branch holds now, "" for a new one. Doing it again finds what is there already. Raises
-        BranchTaken when the branch holds something else.
+        `commits` are ordered oldest first; each parent is one of them or already on GitHub.
+        `previous` is the current tip of the branch, "" for a new branch. Calling this again finds
+        the existing result. Raises BranchTaken if the branch points to anything else.
         """
         there = self._tip(branch)
+        # An earlier attempt may have moved the branch and then failed: if the tip is what these
+        # commits would become, it is the result. Ids cannot be compared, since GitHub sets another
+        # author and date.
         if there and there != previous:
             return self._found(there, commits, branch)
         if sum(len(commit.blobs) for commit in commits) > MOST_BLOBS:
             raise ForgeError(
                 f"the change has more than {MOST_BLOBS} new files, too many to sign", _PLAIN
             )
+        # Nothing is visible to anybody until `_move`: unreferenced objects are harmless if this
+        # fails.
         made: dict[str, str] = {}
         signed = False
         for commit in commits:
@@ -68,12 +78,15 @@ class SignedCommits:
         return PublishedCommit(id=newest, signed=signed)
 
     def _tip(self, branch: str) -> str:
-        """What the branch holds, "" when there is none."""
+        """Return the commit that the branch points to, "" if it does not exist."""
         with self._access.asking(f"look at {branch}", "contents: read"):
             return branch_tips(self._repository, branch).get(branch, "")
 
     def _found(self, tip: str, commits: Sequence[MadeCommit], branch: str) -> PublishedCommit:
-        """The branch's tip where it is what an earlier attempt has made of the same commits."""
+        """Return the branch's tip if an earlier attempt created it from the same commits.
+
+        Raises BranchTaken if it is anything else.
+        """
         known = {commit.id: commit for commit in commits}
         if tip:
             newest = self._read(tip)
@@ -111,7 +124,7 @@ class SignedCommits:
         entries = [_entry(entry) for entry in commit.entries]
         sent = {"base_tree": commit.base_tree, "tree": entries}
         if not entries:
-            return  # an empty commit, or a merge that takes one side whole
+            return  # an empty commit, or a merge that takes one side as it is
         made = self._made("make a tree", "/git/trees", sent)
         _require_same("the change", commit.tree, made["sha"])
 
@@ -126,7 +139,7 @@ class SignedCommits:
         return str(answer["sha"]), _is_signed(answer)
 
     def _move(self, branch: str, commit: str, previous: str) -> None:
-        """Create the branch, or move it forward. Raises _Refused where it holds something else."""
+        """Create the branch, or fast-forward it. Raises _Refused if it points to anything else."""
 
         def write() -> None:
             try:
@@ -145,7 +158,7 @@ class SignedCommits:
         tried: list[str] = []
 
         def attempt() -> None:
-            # What an attempt has done whose answer was lost is not done again.
+            # The response of an earlier attempt may have been lost: look before writing again.
             if not tried or self._tip(branch) != commit:
                 tried.append(commit)
                 write()
@@ -153,7 +166,11 @@ class SignedCommits:
         self._access.persistently(f"write {branch}", _NEEDS, attempt)
 
     def _made(self, what: str, path: str, sent: dict[str, Any]) -> Any:
-        """What is made of contents alone may be made again after a failure that hides a success."""
+        """Create a git object.
+
+        This is safe to repeat after a failure that may hide a success: an unused object has no
+        effect.
+        """
         return self._access.persistently(what, _NEEDS, lambda: self._ask("POST", path, sent))
 
     def _ask(self, method: str, path: str, sent: dict[str, Any] | None = None) -> Any:
@@ -163,7 +180,7 @@ class SignedCommits:
 
 
 class _Refused(Exception):
-    """The branch is there already, or holds what is not behind the commit."""
+    """The branch exists already, or its tip is not an ancestor of the commit."""
 
 
 def _entry(entry: NewEntry) -> dict[str, Any]:

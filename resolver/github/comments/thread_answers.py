@@ -1,5 +1,4 @@
-"""Replying in review threads: found before it is written, in the threads that were asked about and
-in no others.
+"""Replies in review threads, only in those that the request was about and once in each.
 
 Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-review-comment
 """
@@ -29,7 +28,7 @@ from resolver.models.run import Trigger
 logger = logging.getLogger("resolver.github")
 
 _SEARCHED = 1_000
-"""Comments on a pull request's code that are looked at, the newest."""
+"""Number of newest review comments on a pull request that are searched."""
 
 _RESOLVE = """
 mutation($input: ResolveReviewThreadInput!) {
@@ -39,7 +38,7 @@ mutation($input: ResolveReviewThreadInput!) {
 
 
 def reply_of_run(pull: PullRequest, own: str, trigger: Trigger) -> PullRequestComment | None:
-    """Our reply that is all that is told of the trigger's request."""
+    """Return the reply that is the only response to the trigger's request, or None."""
     for comment in _own_replies(pull, own, trigger):
         if is_thread_reply(comment.body or "", trigger.key, whole=True):
             return comment
@@ -47,7 +46,10 @@ def reply_of_run(pull: PullRequest, own: str, trigger: Trigger) -> PullRequestCo
 
 
 class ThreadAnswers:
-    """Replies to what one request asks about. link: page of the commit that was added, or ""."""
+    """Replies in the review threads of one request.
+
+    `link` is the page of the commit that was added to the pull request, "" if there is none.
+    """
 
     def __init__(
         self, access: GitHubAccess, repository: Repository, own: str, report: Report, link: str
@@ -61,8 +63,11 @@ class ThreadAnswers:
         self._written: dict[str, PullRequestComment] | None = None
 
     def give(self, replies: Sequence[ThreadReply], *, resolve: bool) -> AnsweredThreads:
-        """One reply in each thread that is still there. Raises ForgeError when GitHub is in
-        trouble, or none can be written."""
+        """Write one reply in each thread that still exists, and return the result.
+
+        With `resolve`, threads in which the request was carried out are marked as resolved. Raises
+        ForgeError if GitHub is unavailable or no reply could be written.
+        """
         with self._access.asking(self._what, "pull-requests: read"):
             now = self._threads()
         urls: list[str] = []
@@ -78,7 +83,7 @@ class ThreadAnswers:
                 urls.append(self._replied(reply, thread).html_url)
             except ServerTrouble:
                 raise
-            except ForgeError as error:  # deleted in this moment, or locked
+            except ForgeError as error:  # the thread was deleted a moment ago, or is locked
                 gone.append(reply.asked.place)
                 refused = error
                 continue
@@ -98,7 +103,7 @@ class ThreadAnswers:
         return {thread.id: thread for thread in threads}
 
     def _replied(self, reply: ThreadReply, thread: Found) -> PullRequestComment:
-        """The reply, written unless it is there."""
+        """Return the reply, which is written unless it exists."""
         asked = reply.asked.thread
         resolved = thread.is_resolved and not asked.is_resolved
         body = thread_reply(self._report, reply, self._link, resolved=resolved)
@@ -106,7 +111,7 @@ class ThreadAnswers:
         root = thread.said[0].id if thread.said else asked.root
 
         def create() -> PullRequestComment:
-            # Should this fail, it is looked for anew.
+            # If this fails, a retry must look for the reply on GitHub again and not in the cache.
             known, self._written = self._written, None
             made = self._pull.create_review_comment_reply(root, body)
             self._written = known
@@ -123,7 +128,7 @@ class ThreadAnswers:
         return self._written.get(marker)
 
     def _resolve(self, thread: str) -> str:
-        """Mark it as resolved; why that can't be done, "" when it is."""
+        """Mark a thread as resolved; return why that failed, "" if it did not."""
         try:
             with self._access.asking("resolve a review thread", "pull-requests: write"):
                 query_graphql(self._access, _RESOLVE, {"input": {"threadId": thread}})
@@ -134,7 +139,7 @@ class ThreadAnswers:
 
 
 def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[PullRequestComment]:
-    """Our replies to the trigger's request, newest first."""
+    """Yield Resolver's replies to the trigger's request, newest first."""
     listing = Listing(
         pull.requester,
         PullRequestComment,

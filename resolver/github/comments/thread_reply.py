@@ -1,4 +1,4 @@
-"""The words of a reply in a conversation on lines. What the model wrote in it is made inert."""
+"""Renders a reply in a review thread. The model's text in it is escaped."""
 
 from resolver.config.templates import render
 from resolver.github.comments.markers import thread_marker
@@ -8,15 +8,15 @@ from resolver.github.text.safe_markdown import safe_markdown
 from resolver.models.pull_request import ThreadReply
 
 LONGEST = 6_000
-"""UTF-16 units of the agent's words."""
+"""Maximum length of the agent's text, in UTF-16 units."""
 
 
 def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: bool) -> str:
-    """The text of the reply.
+    """Return the text of the reply.
 
-    link: page of the commit that was added to the pull request, "" for none: then what was done
-    is in a pull request of its own, or public nowhere. resolved: somebody has marked the
-    conversation as resolved since the request.
+    `link` is the page of the commit that was added to the pull request. It is "" if there is none:
+    the change then is in a separate pull request, or was not published. `resolved` says that the
+    thread was marked as resolved after the request.
     """
     number, patch = report.trigger.number, report.patch
     elsewhere = report.pull_request.url if report.pull_request and not link else ""
@@ -35,5 +35,5 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
 
 
 def marker_of(report: Report, reply: ThreadReply) -> str:
-    """What the reply begins with, and is found by."""
+    """Return the marker that the reply begins with and is found by."""
     return thread_marker(report.trigger.key, reply.asked.thread.id, whole=reply.whole)

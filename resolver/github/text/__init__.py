@@ -1,1 +1,1 @@
-"""Text cleaning and escaping: what others wrote is cleaned, what Resolver quotes is escaped."""
+"""Cleans text that others wrote, and escapes text that Resolver quotes."""

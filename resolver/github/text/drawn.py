@@ -1,5 +1,6 @@
-"""What GitHub draws instead of showing, diagrams and mathematics, without what nobody sees of it:
-comments, directives, text without a colour or in that of the page.
+"""Removes the invisible parts of diagrams and formulas, which GitHub renders instead of showing.
+
+These are comments, directives, and text that is transparent or in the color of the page.
 
 Source: https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting
 """
@@ -35,8 +36,11 @@ Region = tuple[int, int]
 
 
 def strip_drawn(text: str, code: Sequence[Region], found: Counter[str]) -> str:
-    """`text` without what nobody sees of its diagrams and formulas. code: where its code blocks and
-    code spans are, in order. What is taken out is counted in `found`."""
+    """Return `text` without the invisible parts of its diagrams and formulas.
+
+    `code` holds the offsets of code blocks and code spans, in order. Removals are counted in
+    `found`.
+    """
     if "$" in text:
         text = _in_formulas(text, code, found)
     return _in_blocks(text, found) if _DRAWN.search(text) else text
@@ -88,13 +92,16 @@ def _in_formulas(text: str, code: Sequence[Region], found: Counter[str]) -> str:
     for formula in (_DISPLAYED, _TICKED, _INLINE):
         changed = formula.sub(shown, text)
         if changed != text:
-            return changed  # offsets have moved; the others are for the next round
+            return changed  # offsets have changed; the other forms are left to the next pass
     return text
 
 
 def _formula(source: str, found: Counter[str]) -> str:
-    """What is seen of it; nothing, where taking a part out makes another one again and again. Lines
-    stay: those of a block have their places."""
+    """Return the visible part of a formula.
+
+    If removing a part keeps forming another one, nothing is left. The number of lines does not
+    change, so that the offsets of the lines of a block stay valid.
+    """
     for _ in range(_ROUNDS):
         before, source = source, _seen_of(source, found)
         if source == before:
@@ -117,7 +124,7 @@ def _seen_of(source: str, found: Counter[str]) -> str:
 
 
 def _end_of_group(source: str, position: int) -> int:
-    """Of the argument that begins there: a group in braces, a command or one character."""
+    """Return the end of the argument at `position`: a group, a command or one character."""
     if not source.startswith("{", position):
         command = re.compile(r"\\[A-Za-z]+|\\.|.|\Z").match(source, position)
         return command.end() if command else position
@@ -125,7 +132,7 @@ def _end_of_group(source: str, position: int) -> int:
 
 
 def _end_of_rest(source: str, position: int) -> int:
-    """The brace that closes the group around this place, else the end."""
+    """Return the position of the brace that closes the current group, or the end of the source."""
     depth = 0
     for brace in _BRACE.finditer(source, position):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)

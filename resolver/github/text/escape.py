@@ -1,6 +1,6 @@
-"""Making text of others inert in GitHub markdown: code spans, fences, single lines, titles.
+"""Escapes text from others for GitHub markdown: code spans, fences, single lines and titles.
 
-Whole markdown written by a model goes through `resolver.github.text.safe_markdown` instead.
+Whole markdown documents by a model go through `resolver.github.text.safe_markdown` instead.
 """
 
 import re
@@ -10,14 +10,14 @@ from resolver.github.text.invisible import without_invisible
 from resolver.trace.markdown import fenced, inline_code
 
 WORD_JOINER = "\u2060"
-"""Zero-width; between `@` and a name nobody is notified, between `#` and a number nothing links."""
+"""A zero-width character that breaks a mention after `@`, and a reference after `#`."""
 
 MAX_TITLE = 256
-"""Characters GitHub takes as a title."""
+"""Maximum length of a title on GitHub, in characters."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
-# languages that GitHub draws, or offers to apply, instead of showing
+# Languages that GitHub renders, or offers to apply, instead of showing the code.
 _DRAWN = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
 
 _URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
@@ -27,17 +27,23 @@ _REFERENCE = (
     r"|(?<![A-Za-z0-9])[Gg][Hh]-\d+)"
 )
 NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
-"""What GitHub turns into a link, a notification or a note on another issue."""
+"""Text that GitHub turns into a link, a notification or an event on another issue."""
 
 _LOUD = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
-"""Where it is broken: not at a hyphen before that, or the rest would still be one of these."""
+"""The position at which such text is broken.
+
+Breaking at an earlier hyphen would leave a rest that still matches.
+"""
 
 _SKIPS = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
-"""As `[skip ci]`: in a commit's message, or in a title that becomes one, it turns checks off."""
+"""Markers such as `[skip ci]`, which disable checks.
+
+They work in a commit message, and so in a title that becomes one.
+"""
 
 _FORGE_PATH = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits|compare)\b", re.I)
 _ISSUE_PAGE = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits)/[0-9a-f]", re.I)
-# a `!` before something that follows, maybe a link, would make it an image
+# An exclamation mark before a link would turn it into an image.
 _SPECIAL = re.compile(r"[\\`*\[\]~|$]|!\Z|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|[<>&]")
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -45,27 +51,36 @@ _LINE_START = re.compile(r"^(\s*)(?:([#=:+-])|(\d{1,9})([.)]))")
 
 
 def visible(text: str) -> str:
-    """Without terminal codes, control and invisible characters; line ends as newlines."""
+    """Return the text without terminal codes, control characters and invisible characters.
+
+    All line ends become newlines.
+    """
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return without_invisible(text)
 
 
 def code_span(text: str, *, in_table: bool = False) -> str:
-    """`text` as inline code on one line; "" stays ""."""
+    """Return `text` as inline code on one line, or "" if it is empty."""
     span = inline_code(visible(text))
     return span.replace("|", "\\|") if in_table else span
 
 
 def fence(text: str, language: str = "") -> str:
-    """`text` as a code block that nothing in it can end; no language that GitHub draws."""
+    """Return `text` as a code block that nothing in it can close.
+
+    Languages that GitHub renders are replaced by "text".
+    """
     if not _LANGUAGE.fullmatch(language) or language.lower() in _DRAWN:
         language = "text" if language else ""
     return fenced(visible(text).rstrip("\n"), language)
 
 
 def joined(parts: Iterable[str]) -> str:
-    """The parts of a line in a row. Two code spans are kept apart: their backticks would make one
-    mark, and what they hold would be no code any more."""
+    """Join the parts of a line, with a space between two code spans.
+
+    Without it their backticks would join into one delimiter, and their content would no longer be
+    code.
+    """
     line = ""
     for part in parts:
         line += f" {part}" if line.endswith("`") and part.startswith("`") else part
@@ -73,7 +88,7 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def escape(text: str, *, at_line_start: bool = False) -> str:
-    """Plain characters that markdown and HTML leave alone. Doesn't silence mentions."""
+    """Escape characters that are special in markdown or HTML. Mentions still notify people."""
     escaped = _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], f"\\{m[0]}"), text)
     if at_line_start:
         escaped = _LINE_START.sub(
@@ -83,17 +98,17 @@ def escape(text: str, *, at_line_start: bool = False) -> str:
 
 
 def links_to_forge(url: str) -> bool:
-    """True when GitHub may note the link on another issue, pull request or commit."""
+    """Return True if GitHub may report the link on another issue, pull request or commit."""
     return bool(_FORGE_PATH.search(url))
 
 
 def inert(text: str, *, own_issue: int | None = None, at_line_start: bool = False) -> str:
-    """Plain text as markdown that notifies nobody and links no other issue.
+    """Return plain text as markdown that notifies nobody and references no other issue.
 
-    Mentions, references and addresses of issues become code; `own_issue` may stay a reference.
+    Mentions, references and URLs of issues become code; a reference to `own_issue` is kept.
     """
     parts: list[str] = []
-    # what follows code starts anew for GitHub, so the rest is looked at by itself
+    # A code span ends the context of what precedes it, so the rest is searched on its own.
     while found := NOTIFYING.search(text):
         before = text[: found.start()]
         parts.append(escape(before, at_line_start=at_line_start and not parts))
@@ -116,7 +131,10 @@ def _silenced(found: re.Match[str], own_issue: int | None) -> str:
 
 
 def single_line(text: str, limit: int = 200) -> str:
-    """`text` on one inert line of at most about `limit` characters; `code` stays code."""
+    """Return `text` as one escaped line of at most about `limit` characters.
+
+    Inline code is kept.
+    """
     line = shorten_text(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)
     return joined(
@@ -126,13 +144,15 @@ def single_line(text: str, limit: int = 200) -> str:
 
 
 def shorten_text(text: str, limit: int) -> str:
-    """The first `limit` characters, with an ellipsis when something was cut."""
+    """Return the first `limit` characters, with an ellipsis if the text was shortened."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def quieted(text: str, *, own_issue: int | None = None) -> str:
-    """Markdown that stays as it looks and notifies nobody: mentions, references to other issues
-    and links to them are broken with a zero-width character."""
+    """Return markdown that looks the same but notifies nobody.
+
+    Mentions, references to other issues and links to issues are broken with a zero-width character.
+    """
 
     def broken(found: re.Match[str]) -> str:
         url = found["url"]
@@ -144,8 +164,11 @@ def quieted(text: str, *, own_issue: int | None = None) -> str:
 
 
 def title(text: str, *, own_issue: int | None = None) -> str:
-    """One line for a title, 1 to 256 characters; it may become a commit message, so mentions and
-    references to other issues are broken with a zero-width character."""
+    """Return one line for a title, 1 to 256 characters.
+
+    A title may become a commit message, so mentions and references to other issues are broken with
+    a zero-width character.
+    """
 
     def broken(found: re.Match[str]) -> str:
         if found[0] == f"#{own_issue}":

@@ -1,7 +1,7 @@
-"""Making a long trace fit into a comment: whole blocks from its start and its end, tags closed.
+"""Shortens a long trace to fit into a comment: whole blocks from its start and end, tags closed.
 
-Sizes are UTF-16 units: GitHub counts 65,536 characters, and no text has more characters than
-units.
+Sizes are in UTF-16 units. GitHub's limit is 65,536 characters, and a text never has more characters
+than units.
 """
 
 import re
@@ -11,10 +11,10 @@ from resolver.github.text.markdown import markdown_parser
 from resolver.trace.markdown import utf16_length
 
 MAX_BODY = 65_536
-"""Characters GitHub takes as the body of an issue, pull request or comment."""
+"""Maximum length of the body of an issue, pull request or comment on GitHub, in characters."""
 
 _PARSED = 200_000
-"""Characters of a longer trace that are looked at."""
+"""Number of characters of a longer trace that are used."""
 
 _CHECKED = 2_000
 
@@ -24,16 +24,16 @@ _CLOSE = re.compile(r"</details\s*>", re.I)
 
 
 def fit(markdown: str, limit: int) -> str:
-    """`markdown` within `limit` UTF-16 units: its first and its last blocks, whole, and a line that
-    says how much is left out between them. "" when not even that fits.
+    """Return `markdown` shortened to `limit` UTF-16 units, "" if that is impossible.
 
-    A block that can't be shown whole is shown as a code block with its start and its end; text
-    that would not leave its own block closed is shown as code altogether.
+    The first and last blocks are kept whole, with a line between them that says how much was left
+    out. A block that is too long becomes a code block with its start and end; if the text would
+    leave a construct open, all of it becomes a code block.
     """
     if utf16_length(markdown) <= limit and is_closed(markdown):
         return markdown
     units = _units(markdown[:_PARSED])
-    # looking at each unit takes long where there are many; mostly it isn't needed
+    # Checking every unit is slow if there are many, and rarely necessary.
     for check in (False, True) if len(units) <= _CHECKED else (False,):
         short = [_cut_unit(unit, max(200, limit // 4), check=check) for unit in units]
         chosen = _both_ends(short, limit - 200, cut=len(markdown) > _PARSED)
@@ -44,7 +44,7 @@ def fit(markdown: str, limit: int) -> str:
 
 
 def is_closed(markdown: str) -> bool:
-    """True when text that follows `markdown` is a paragraph of its own, outside of everything."""
+    """Return True if text after `markdown` would be a paragraph outside of all constructs."""
     tokens = markdown_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
     if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
         return False
@@ -57,7 +57,7 @@ def _depth(html: str) -> int:
 
 
 def _units(markdown: str) -> list[str]:
-    """Top-level blocks; what lies between a <details> and its end is one unit."""
+    """Return the top-level blocks; everything from a <details> to its end is one unit."""
     lines = markdown.split("\n")
     units: list[str] = []
     start = depth = 0
@@ -96,7 +96,7 @@ def _as_code(text: str, limit: int) -> str:
 
 
 def _both_ends(units: list[str], limit: int, *, cut: bool) -> str:
-    """As many whole units as fit: two thirds from the start, the rest from the end."""
+    """Return as many whole units as fit: two thirds from the start, the rest from the end."""
     sizes = [utf16_length(unit) + 2 for unit in units]
     room = limit * 2 // 3 if cut or sum(sizes) > limit else limit
     head = used = 0

@@ -1,8 +1,10 @@
-"""Taking out of an issue what people who read it on GitHub don't see, before a model reads it.
+"""Removes from a GitHub text what people who read it there cannot see, before a model reads it.
 
-Invisible characters, HTML comments and hidden elements, attributes and link titles, unused link
-and footnote definitions. Code stays as it is: there all of this is visible. What is taken out
-is counted, in words for a person.
+This covers invisible characters, HTML comments, hidden elements, hidden attributes, link titles,
+and unused link and footnote definitions. Code is left alone: there all of this is visible. What is
+removed is counted and described for a person.
+
+Hidden text is a way to give a model instructions that no reviewer notices (prompt injection).
 """
 
 import re
@@ -16,23 +18,27 @@ from resolver.github.text.invisible import without_invisible
 from resolver.github.text.markdown import block_parser, link_parser
 
 _ROUNDS = 8
-"""Passes over a text whose parts form something hidden again when joined."""
+"""Maximum number of passes over a text. Joining what is left can form hidden text again."""
 
 _DEEP = 20
 _MOST_DEEP = 1_000
-"""Brackets of a text that are opened within `_DEEP` open ones of their paragraph: the parser looks
-at each of them many times. What a person writes has next to none."""
+"""Maximum number of brackets that are nested deeper than `_DEEP` in their paragraph.
+
+The parser visits each of them many times, and people hardly ever write them.
+"""
 
 _MOST_CELLS = 10_000
-"""Cells of all tables, with those that the parser adds where a row is short. What people write has
-hundreds."""
+"""Maximum number of cells in all tables, including those that the parser adds to short rows.
+
+People write hundreds at most.
+"""
 
 _MOST_SAME = 200
-"""Tags that are looked at for the end of a hidden element."""
+"""Maximum number of tags that are searched for the end of a hidden element."""
 
 _BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
 _RULE = frozenset(" \t>*+-0123456789.):|")
-"""What the line below a table's head can hold, in lists and quotes too."""
+"""Characters of the delimiter row of a table, also within lists and quotes."""
 
 _CAN_HIDE = re.compile(r"[<\[$]|(?i:mermaid|math)")
 _TAG = re.compile(
@@ -63,7 +69,7 @@ _FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s
 _LINE_LEAD = re.compile(r"[\s>*+\-0-9.)]*")
 
 ALT = "alternative text"
-"""What is taken out of an `<img>` that has nothing else to hide."""
+"""The label under which an `<img>` is counted that hides only its alternative text."""
 
 _TOO_MUCH = "text behind too many open brackets or cells"
 
@@ -72,14 +78,14 @@ Region = tuple[int, int]
 
 @dataclass(frozen=True)
 class CleanedText:
-    """A text as a person sees it. removed: what was taken out, like "2 HTML comments"."""
+    """A text as a person sees it. `removed` says what was removed, such as "2 HTML comments"."""
 
     text: str
     removed: tuple[str, ...] = ()
 
 
 def strip_hidden(text: str) -> CleanedText:
-    """`text` without what GitHub doesn't show. Doing it twice changes nothing more."""
+    """Return `text` without what GitHub does not show. The function is idempotent."""
     found: Counter[str] = Counter()
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     seen = without_invisible(text)
@@ -89,6 +95,7 @@ def strip_hidden(text: str) -> CleanedText:
     end = _end_of_tables(seen)
     found[_TOO_MUCH] += end < len(seen)
     seen = seen[:end]
+    # Repeat until nothing changes: removing one construct can join the text around it into another.
     for _ in range(_ROUNDS):
         before, seen = seen, _strip_markup(seen, code_regions(seen), found)
         seen = _strip_definitions(seen, found)
@@ -99,7 +106,7 @@ def strip_hidden(text: str) -> CleanedText:
     else:
         seen = strip_drawn(seen, code_regions(seen), found)
     if _still_hidden(seen):
-        # the code that was spared is not code to the parser: nothing is spared now
+        # What looked like code to this module is not code to the parser: clean everything.
         for _ in range(_ROUNDS):
             before, seen = seen, _strip_definitions(_strip_markup(seen, [], found), found)
             if seen == before:
@@ -115,8 +122,10 @@ def _told(found: Counter[str]) -> tuple[str, ...]:
 
 
 def end_of_readable(text: str) -> int:
-    """Where too many brackets are open, or tables have too many cells, for the parser to come to an
-    end soon."""
+    """Return the offset at which parsing would become too slow.
+
+    That is where too many brackets are nested, or a table exceeds the limit on cells.
+    """
     text = text[: _end_of_tables(text)]
     if text.count("[") + text.count("(") <= _MOST_DEEP:
         return len(text)
@@ -142,7 +151,7 @@ def end_of_readable(text: str) -> int:
 
 
 def _end_of_tables(text: str) -> int:
-    """Where the table begins with which there are too many cells."""
+    """Return the offset of the table with which the number of cells exceeds the limit."""
     cells = columns = start = position = 0
     above = ""
     for line in text.split("\n"):
@@ -180,7 +189,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def code_regions(text: str) -> list[Region]:
-    """Where the code blocks and code spans are, in order."""
+    """Return the offsets of code blocks and code spans, in order."""
     starts = _line_starts(text)
     regions: list[Region] = []
     seen: set[Region] = set()
@@ -191,13 +200,17 @@ def code_regions(text: str) -> list[Region]:
         if token.type in {"fence", "code_block"}:
             regions.append((first, last))
         elif token.type in {"inline", "tr_open"} and (first, last) not in seen:
-            seen.add((first, last))  # each cell of a table has the place of its row
+            seen.add((first, last))  # all cells of a table row have the position of the row
             regions.extend(_code_spans(text, first, last))
     return sorted(regions)
 
 
 def _code_spans(text: str, start: int, end: int) -> list[Region]:
-    """Code spans between two offsets: the leftmost of escape, code span and HTML tag wins."""
+    """Return the code spans between two offsets.
+
+    As in CommonMark, the leftmost of backslash escape, code span and HTML tag takes precedence. See
+    https://spec.commonmark.org/0.31.2/#code-spans
+    """
     spans: list[Region] = []
     runs: dict[int, list[int]] = {}
     for run in re.compile("`+").finditer(text, start, end):
@@ -241,7 +254,7 @@ def _strip_markup(text: str, spared: list[Region], found: Counter[str]) -> str:
         position = text.find("<", max(end, position + 1))
     result = "".join([*kept, text[copied:]])
     if spared and kept:
-        return result  # offsets have moved; titles are for the next round
+        return result  # offsets have changed; link titles are left to the next pass
     return _strip_titles(result, spared, found)
 
 
@@ -256,7 +269,10 @@ def _strip_titles(text: str, spared: list[Region], found: Counter[str]) -> str:
 
 
 def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]:
-    """Where the hidden thing at `position` ends and what stands for it; `position` if nothing."""
+    """Return where the hidden construct at `position` ends and its replacement.
+
+    Returns `position` itself if nothing is hidden there.
+    """
     empty = _EMPTY_COMMENT.match(text, position)
     if empty:
         found["HTML comment"] += 1
@@ -282,7 +298,10 @@ def _hidden_at(text: str, position: int, found: Counter[str]) -> tuple[int, str]
 
 
 def _end_of_open(text: str, position: int) -> int:
-    """An unterminated comment hides the rest when it starts a line, else it is one paragraph's."""
+    """Return the end of an unterminated comment.
+
+    It hides the rest of the text if it begins a line, else the rest of its paragraph.
+    """
     line = text[text.rfind("\n", 0, position) + 1 : position]
     if _LINE_LEAD.fullmatch(line):
         return len(text)
@@ -308,11 +327,12 @@ def _end_of_element(text: str, tag: re.Match[str]) -> int:
     same = re.compile(rf"<(/?){re.escape(tag['name'])}\b[^<>]{{0,2000}}>", re.I)
     for number, other in enumerate(same.finditer(text, tag.end())):
         if number == _MOST_SAME:
-            return len(text)  # nothing hidden may be left, and looking on takes too long
+            # Drop the rest: nothing hidden may remain, and searching further takes too long.
+            return len(text)
         depth += -1 if other[1] else 1
         if depth == 0:
             return other.end()
-    # GitHub shows an unclosed <script> as text; an unclosed hidden element hides all the rest
+    # GitHub shows an unclosed <script> as text; an unclosed hidden element hides all the rest.
     return tag.end() if tag["name"].lower() in _HIDDEN_ELEMENTS else len(text)
 
 
@@ -331,13 +351,16 @@ def _shown_attributes(tag: re.Match[str]) -> str:
 
 
 def _is_plain_picture(tag: re.Match[str]) -> bool:
-    """An `<img>` as GitHub writes it for a file that was dropped into a text."""
+    """Return True for an `<img>` such as GitHub writes for a file that was dropped into a text."""
     names = {name.lower() for name, _ in _ATTRIBUTE.findall(tag["attributes"])}
     return tag["name"].lower() == "img" and names <= _SHOWN_ATTRIBUTES | {"alt"}
 
 
 def _strip_definitions(text: str, found: Counter[str]) -> str:
-    """Without link definitions that no link uses (`[//]: # (note)` is one) and unused footnotes."""
+    """Return the text without link definitions that no link uses and without unused footnotes.
+
+    Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
+    """
     readable = end_of_readable(text)
     found[_TOO_MUCH] += readable < len(text)
     text = text[:readable]

@@ -1,6 +1,6 @@
-"""Characters that nobody sees: which they are, and text without them.
+"""Detects and removes invisible characters.
 
-Zero-width joiners and the emoji variation selector stay where an emoji needs them to look right.
+Zero-width joiners and the emoji variation selector are kept where an emoji needs them.
 """
 
 import re
@@ -8,7 +8,7 @@ import unicodedata
 
 _INVISIBLE = re.compile(
     "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls other than tab and newline
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
@@ -24,13 +24,15 @@ _JOINER = "\u200d"
 
 
 def is_invisible(character: str) -> bool:
-    """True for a character that shows nothing, emoji glue included."""
+    """Return True for an invisible character, including those that join emoji."""
     return bool(_INVISIBLE.match(character)) or unicodedata.category(character) == "Cf"
 
 
 def without_invisible(text: str) -> str:
-    """`text` without characters that show nothing. Line and paragraph separators become
-    newlines; tab and newline stay. Doing it twice changes nothing more."""
+    """Return `text` without invisible characters. The function is idempotent.
+
+    Line and paragraph separators become newlines; tabs, newlines and what emoji need are kept.
+    """
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     if text.isascii() and not _INVISIBLE.search(text):
         return text
@@ -42,8 +44,10 @@ def without_invisible(text: str) -> str:
 
 
 def with_invisible_shown(text: str) -> str:
-    """`text` with each character that shows nothing written as its number, like `[U+202E]`: for
-    code, where it may be what matters. Tab, newline and what an emoji needs stay."""
+    """Return `text` with invisible characters written as code points, such as `[U+202E]`.
+
+    This is for code, where they may matter. Tabs, newlines and what emoji need are kept.
+    """
     if text.isascii() and not _INVISIBLE.search(text):
         return text
     shown: list[str] = []

@@ -1,4 +1,4 @@
-"""The one markdown parser of this program: what GitHub shows, as CommonMark defines it."""
+"""The markdown parsers of Resolver: CommonMark with the extensions of GitHub that matter here."""
 
 from functools import cache
 
@@ -7,20 +7,22 @@ from markdown_it import MarkdownIt
 
 @cache
 def markdown_parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough; a link's tokens keep the label they came from."""
+    """Return a parser for tables and strikethrough too. Link tokens keep their label."""
     return MarkdownIt("commonmark", {"store_labels": True}).enable(["table", "strikethrough"])
 
 
 @cache
 def link_parser() -> MarkdownIt:
-    """The same for who asks for links and HTML alone, of which emphasis is no matter: a text full
-    of asterisks is parsed in half the time."""
+    """Return a parser for links and HTML only.
+
+    It skips emphasis, which halves the time for a text that is full of asterisks.
+    """
     parser = MarkdownIt("commonmark", {"store_labels": True}).enable("table")
     return parser.disable(["emphasis", "balance_pairs"])
 
 
 @cache
 def block_parser() -> MarkdownIt:
-    """The same for who asks for blocks alone: what is in a line is not looked at."""
+    """Return a parser for blocks only. It does not parse the content of lines."""
     parser = MarkdownIt("commonmark").enable("table")
     return parser.disable(["inline", "text_join"])

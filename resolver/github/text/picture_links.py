@@ -1,6 +1,6 @@
-"""Taking pictures out of a text: `[picture N]` stands where one was; where it lies is told apart.
+"""Replaces the pictures of a text by `[picture N]` and lists their URLs.
 
-Alternative texts go with them: whoever sees the page sees the picture, not those words.
+Alternative texts are removed from the text too: people who view the page see the picture instead.
 """
 
 import re
@@ -13,10 +13,10 @@ from resolver.github.text.hidden_text import Region, code_regions, strip_hidden
 from resolver.github.text.markdown import markdown_parser
 
 MOST_TOLD = 20
-"""Pictures that get a number; what is beyond them is only counted."""
+"""Maximum number of pictures that get a number; further ones are only counted."""
 
 MOST_ALT = 150
-"""Characters of an alternative text."""
+"""Maximum length of an alternative text, in characters."""
 
 _IMG = re.compile(
     r"""<img(?=[\s/])(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,2000}>""", re.IGNORECASE
@@ -37,8 +37,11 @@ _LEAD = re.compile(r"[ \t>]*")
 
 @dataclass(frozen=True)
 class PictureLink:
-    """Where a picture lies. where: the text, for a person; text: that text on the forge's API, as a
-    path; author: who wrote it."""
+    """The location of a picture.
+
+    `where` names the text that contains it, for a person; `text` is that text's path on the REST
+    API, and `author` is who wrote it.
+    """
 
     number: int
     url: str
@@ -58,18 +61,18 @@ class _Found:
 
 @dataclass
 class PictureLinks:
-    """The pictures of all texts that it was shown, numbered from 1 in that order.
+    """Collects the pictures of several texts, numbered from 1 in order.
 
-    uncounted: how many more there are than are told.
+    `uncounted` is how many pictures were found beyond the maximum.
     """
 
     links: list[PictureLink] = field(default_factory=list)
     uncounted: int = 0
 
     def take(self, cleaned: str, raw: str, where: str, text: str, author: str) -> str:
-        """The cleaned text with its pictures' numbers in their place.
+        """Return the cleaned text with its pictures replaced, and add them to the list.
 
-        raw: the same text as it came, which still says the alternative texts of HTML.
+        `raw` is the text before cleaning, which still has the alternative texts of HTML images.
         """
         alts = {src: alt for src, alt in map(_source, _IMG.findall(raw)) if alt}
         parts: list[str] = []
@@ -99,7 +102,7 @@ class PictureLinks:
 
 
 def without_pictures(cleaned: str) -> str:
-    """The text with `[picture]` where one was, for what is told without them."""
+    """Return the text with `[picture]` in place of each picture, for use without a list of them."""
     parts: list[str] = []
     copied = 0
     for found in _pictures(cleaned):
@@ -110,9 +113,9 @@ def without_pictures(cleaned: str) -> str:
 
 
 def _pictures(text: str) -> list[_Found]:
-    """The pictures, in order; those of Markdown as the parser finds them, so none in code."""
+    """Return the pictures in order. Code is skipped, because markdown is read with a parser."""
     if "![" not in text and "<img" not in text.lower():
-        return []  # parsing takes its time
+        return []  # skip the parser, which is slow
     code = code_regions(text)
     found = list(_markdown_pictures(text, code))
     for tag in _IMG.finditer(text):
@@ -123,7 +126,7 @@ def _pictures(text: str) -> list[_Found]:
 
 
 def _source(tag: str) -> tuple[str, str]:
-    """Address and alternative text of an `<img>`."""
+    """Return the URL and the alternative text of an `<img>`."""
     said = {m["name"].lower(): m["a"] or m["b"] or m["c"] or "" for m in _ATTRIBUTE.finditer(tag)}
     return said.get("src", ""), said.get("alt", "")
 
@@ -149,7 +152,7 @@ def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Found]:
 
 
 def _span(text: str, alt: str, start: int, end: int, code: list[Region]) -> Region | None:
-    """Where `![alt]` stands between two offsets."""
+    """Return the offsets of `![alt]` between two offsets, or None."""
     position = text.find("![", start, end)
     while position != -1:
         after = None if _is_in(code, position) else _follow(text, alt, position + 2)
@@ -160,8 +163,11 @@ def _span(text: str, alt: str, start: int, end: int, code: list[Region]) -> Regi
 
 
 def _follow(text: str, alt: str, position: int) -> int | None:
-    """Where `alt` ends that begins at `position`: the parser has taken out what marks the lines of
-    a quote, and a table's backslashes."""
+    """Return where the text `alt` that begins at `position` ends, or None if it does not match.
+
+    `alt` comes from the parser, which removes the `>` of quoted lines and the backslashes before
+    pipes in tables, so that it can differ from the source.
+    """
     pieces = alt.split("\n")
     for piece, following in pairwise([*pieces, None]):
         assert piece is not None

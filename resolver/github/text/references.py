@@ -1,6 +1,7 @@
-"""Which issues and pull requests a text names, as GitHub would link them. Code doesn't count.
+"""Finds the issues and pull requests that a text references, as GitHub links them, except in code.
 
-Source: https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
+Source:
+https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
 """
 
 import re
@@ -21,15 +22,17 @@ _FOUND = re.compile(
 
 
 class Named(NamedTuple):
-    """A reference. repository: OWNER/NAME as written, "" for the text's own."""
+    """A reference. `repository` is OWNER/NAME as written, "" for the repository of the text."""
 
     repository: str
     number: int
 
 
 def references_in(text: str, host: str) -> Iterator[Named]:
-    """The references in the order of the text, repeated ones too. host: the forge's own, with the
-    port where it has one; addresses of others name nothing here."""
+    """Yield the references in order, including duplicates.
+
+    `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
+    """
     regions = iter(code_regions(text))
     region = next(regions, None)
     for found in _FOUND.finditer(text):

@@ -1,8 +1,8 @@
-"""A model's markdown, written anew so that it can do nothing but be read.
+"""Rewrites a model's markdown so that it has no effect but to be read.
 
-The text is parsed as GitHub parses it and put together again from the tree: prose, lists,
-tables and code stay; raw HTML and images are shown as text; mentions, references to other
-issues and links to them become code. What isn't in the tree can't come out.
+The text is parsed as GitHub parses it and written again from the syntax tree. Prose, lists, tables
+and code are kept; raw HTML and images are shown as text; mentions and references to other issues
+become code. What is not in the tree cannot get into the result.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from resolver.github.text.markdown import markdown_parser
 from resolver.trace.markdown import utf16_length
 
 CUT_SOURCE = 20_000
-"""Characters of a model's text that are looked at."""
+"""Maximum number of characters of a model's text that are used."""
 
 
 def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_000) -> str:
-    """`text` as harmless markdown of at most `limit` UTF-16 units, every construct closed.
+    """Return `text` as harmless markdown of at most `limit` UTF-16 units.
 
-    own_issue: the one issue that may be linked.
+    Every construct is closed. `own_issue` is the number of the one issue that may be referenced.
     """
     source = shorten_text(visible(text), CUT_SOURCE)
     while True:
@@ -42,7 +42,7 @@ def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_00
 
 
 class _Writer:
-    """Turns a tree back into markdown."""
+    """Writes a syntax tree as markdown."""
 
     def __init__(self, own_issue: int | None) -> None:
         self._own_issue = own_issue
