@@ -79,8 +79,7 @@ class CloneCache:
             logger.warning("the clone of %s was not cached: %s", url, error)
 
     def older_than(self, moment: datetime) -> tuple[Path, ...]:
-        """Return the clones last used before `moment`, and what killed runs left behind before it.
-        """
+        """Return the clones last used before `moment`, and leftovers of killed runs before that."""
         return tuple(path for path, at, _ in self._all() if at < moment.timestamp())
 
     def remove(self, clones: Collection[Path]) -> None:

@@ -14,8 +14,7 @@ AROUND = 5
 """Number of lines shown before and after."""
 
 MOST_LINES = 60
-"""Maximum number of lines per thread. The last ones are kept: a comment is shown below its lines.
-"""
+"""Maximum number of lines per thread. The last ones are kept, as comments refer to those."""
 
 LONGEST_LINE = 300
 """Maximum number of characters of a line."""

@@ -173,8 +173,7 @@ def require_push(
 def _refused(
     args: tuple[str, ...], done: GitResult, doing: str, credential: Credential | None
 ) -> WorkspaceError:
-    """Return the error of a failed push: PushRefused if the reason is known, else WorkspaceError.
-    """
+    """Return the error of a failed push: PushRefused for a known reason, else WorkspaceError."""
     lines = [
         line.split("\t")[-1]
         for line in done.stdout.decode("utf-8", "replace").splitlines()
