@@ -120,6 +120,7 @@ def _check_header(header: BundleHeader, base: str, commit: str) -> None:
 
 def _check_commit(git: HostGit, base: str, commit: str, tree: str) -> None:
     """Raise WorkspaceError unless the commit has exactly this tree and exactly this parent."""
+    # The raw object is parsed: other commands show the parents as the shallow boundary alters them.
     found = git.attempt("cat-file", "commit", commit, limit=1 << 20)
     if found.status != 0:
         raise _broken("the announced commit is not in it")

@@ -42,6 +42,7 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
     small = {"HEAD": head, "config": config}
     if branch:
         small["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
+    # The history ends where it ends in the clone; without this file, git would miss the parents.
     shallow = folder / "shallow"
     if shallow.is_file():
         small["shallow"] = shallow.read_text("ascii")

@@ -29,6 +29,7 @@ def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
     taken = forge.branches(wanted)
+    # Branches of interrupted attempts that never got a pull request are deleted to free the name.
     if taken:
         forge.discard_abandoned(wanted, request.run)
         earlier = request.continuation

@@ -40,6 +40,7 @@ def propose_notes(
     if not new:
         return ()
 
+    # The edits are logged like those of the agent, but as actions of the environment.
     def done(action: SandboxAction) -> ObservationBase:
         added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
         observation = executor.execute(added)
