@@ -232,8 +232,8 @@ def settled_conflicts(
 def taken_over(git: HostGit, merged: MergeResult, tree: str, theirs: str) -> frozenset[bytes]:
     """Return the paths in conflict at which `tree` has exactly what `theirs` has.
 
-    That includes paths that both don't have. Nothing at these paths was written by whoever resolved
-    the conflicts.
+    That includes paths that neither has. Nothing at these paths was written by whoever resolved the
+    conflicts.
     """
     there = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
     now = {e.path: (e.mode, e.id) for e in read_tree(git, tree)}

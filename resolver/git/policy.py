@@ -247,9 +247,9 @@ def _translate_name(name: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return `text` in a form that is equal for names that some file system takes for the same.
+    """Return `text` in a form in which names that a file system may confuse are equal.
 
-    That is without ignored characters, in Unicode's composed form (NFC) and without case.
+    Ignored characters are removed, and the rest is normalized (NFC) and case-folded.
     """
     return unicodedata.normalize("NFC", _IGNORED.sub("", text)).casefold()
 

@@ -154,8 +154,8 @@ def require_push(
 ) -> None:
     """Raise PushRefused if the server doesn't let this account write `branch`.
 
-    It is asked with `git push --dry-run`, which sends nothing. commit: a commit that the server may
-    have already. Other errors are ignored here; a real push will raise them.
+    `git push --dry-run` asks the server and sends no objects. commit: a commit that the server may
+    have already. Other errors are ignored here; the real push will raise them.
     """
     ref = check_branch(git, branch)
     args = (

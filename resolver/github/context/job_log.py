@@ -58,7 +58,7 @@ def _shown(raw: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines, long ones truncated, repeated ones replaced by their number."""
+    """Return the lines, long ones truncated, repeated ones once with the number of times."""
     lines: list[str] = []
     times = 1
     for whole in text.split("\n"):

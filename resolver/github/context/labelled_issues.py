@@ -37,7 +37,7 @@ MOST_OPEN = 10_000
 """Maximum number of open issues that are searched if GitHub can't filter by the label."""
 
 MOST_EVENTS = 3000
-"""Maximum number of events of an issue that are read. An issue with more raises ForgeError."""
+"""Maximum number of events of an issue that are read. If there are more, ForgeError is raised."""
 
 MOST_PULLS = 1000
 """Maximum number of open pull requests that are searched for Resolver's own."""

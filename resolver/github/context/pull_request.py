@@ -128,6 +128,10 @@ class _Reading:
         self.hidden = 0
 
     def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
+        """Return the review threads with those comments that are used.
+
+        If they are too long together, the oldest are left out, except for those of the request.
+        """
         chosen = [thread for each in found if (thread := self._thread(each)) is not None]
         room = MAX_THREADS
         for index in range(len(chosen) - 1, -1, -1):
@@ -183,6 +187,7 @@ class _Reading:
         return own is not None and review == own
 
     def reviews(self, found: Sequence[ReviewText]) -> tuple[PastReview, ...]:
+        """Return the reviews by others that have a text or a verdict."""
         chosen = []
         for review in found:
             at = utc(review.submitted_at or review.created_at)
@@ -198,6 +203,7 @@ class _Reading:
         return tuple(chosen)
 
     def closes(self, found: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
+        """Return the linked issues, without texts that were edited after the request."""
         chosen = []
         for issue in found:
             author = issue.account.name if issue.account else "ghost"
@@ -224,9 +230,7 @@ class _Reading:
     def _words(
         self, said: ThreadText, where: str, kind: TriggerKind, at: datetime, together: bool = False
     ) -> AuthoredText | None:
-        """Return the text, or None if the requester can't have seen it or maintainers have hidden
-        it.
-        """
+        """Return the text, None if it is newer than the request or hidden by maintainers."""
         if is_unwanted(said.is_minimized, said.why_minimized):
             self.hidden += 1
             return None

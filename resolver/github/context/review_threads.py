@@ -220,9 +220,11 @@ _Item = TypeVar("_Item", bound=_Answer)
 class Conversation:
     """Reads the threads, reviews and linked issues of a pull request, page by page.
 
-    trigger: its pull request is read. Threads and the review that it is about are found among many.
-    The methods raise what `GitHubAccess.asking` turns into a ForgeError. `is_cut` is True once
-    something was not read, because of a limit or a missing permission.
+    The methods raise what `GitHubAccess.asking` turns into a ForgeError. The attribute `is_cut` is
+    True once something was not read, because of a limit or a missing permission.
+
+    trigger: the trigger on this pull request. The review or threads that it is about are read even
+    if they are beyond the limit.
     """
 
     def __init__(
