@@ -155,7 +155,10 @@ def _words(text: str) -> set[str]:
 
 
 def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
-    """Return the comment without a suggestion that would change nothing."""
+    """Return the comment without a suggestion that would change nothing.
+
+    A suggestion for lines that can't be read is kept.
+    """
     if remark.suggestion is None:
         return remark
     lines = lines_of(remark.path) if remark.side == "RIGHT" else None
