@@ -1,17 +1,18 @@
-"""Names of branches: a safe slug from any title, and a free name among those taken."""
+"""Builds names of branches: a safe slug from any title, and a free name."""
 
 import re
 import unicodedata
 from collections.abc import Collection
 
 PREFIX = "agent/"
-"""Every branch of ours starts with this; nothing else is ever written."""
+"""Prefix of every branch that Resolver creates."""
 
 _LONGEST = 50
+"""Maximum length of a slug in characters."""
 
 
 def slug(title: str) -> str:
-    """ASCII letters, digits and single hyphens, 1 to 50 characters, from whatever `title` is."""
+    """Return 1 to 50 ASCII lower-case letters, digits and single hyphens made from `title`."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if len(words) > _LONGEST:
@@ -21,20 +22,23 @@ def slug(title: str) -> str:
 
 
 def branch_name(title: str, number: int | None = None, *, of: str = "issue") -> str:
-    """The branch wanted for work on a title: `agent/issue-12-<slug>`, or `agent/<slug>` where it
-    has no number. of: what is numbered, `issue` or `pull`."""
+    """Return the preferred branch name for work on a title, such as `agent/issue-12-<slug>`.
+
+    Without a number, it is `agent/<slug>`. of: what the number belongs to, `issue` or `pull`.
+    """
     return f"{PREFIX}{of}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
 
 
 def branches_of_issue(number: int) -> str:
-    """How the name of every branch of ours for work on an issue begins."""
+    """Return the prefix of the branches that Resolver creates for work on an issue."""
     return f"{PREFIX}issue-{number}-"
 
 
 def free_branch(existing: Collection[str], wanted: str) -> str:
-    """`wanted`, or `wanted-2`, `wanted-3`, ... when it is in `existing`.
+    """Return `wanted`, or `wanted-2`, `wanted-3` and so on if that is in `existing`.
 
-    Compared without case, as some file systems do; a branch below `wanted/` takes the name too.
+    Names are compared without case, because some file systems do so. A branch below `wanted/` also
+    makes the name unavailable, because a ref can't be a file and a folder at once.
     """
     taken = [name.casefold() for name in existing]
     number, name = 1, wanted

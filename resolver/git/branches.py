@@ -1,4 +1,4 @@
-"""The host's clone moved to another branch than the default one, which stays what is trusted."""
+"""Moves the host's clone to another branch; the default branch remains the trusted one."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ from resolver.models.pull_request import OpenPullRequest
 def at_branch(
     workspace: Workspace, branch: str, depth: int, credential: Credential | None
 ) -> Workspace:
-    """The same clone with the tip of `branch` as its base. depth: first-parent commits of history,
-    0 for all.
+    """Return the same clone with the tip of `branch` as its base.
 
-    Raises WorkspaceError where there is no such branch.
+    depth: number of first-parent commits of history, 0 for all. Raises WorkspaceError if there is
+    no such branch.
     """
     git = workspace.git
     ref = check_branch(git, branch)
@@ -37,14 +37,15 @@ def at_branch(
 def at_pull(
     workspace: Workspace, pull: OpenPullRequest, depth: int, credential: Credential | None
 ) -> Workspace:
-    """The same clone with the head of a pull request of this repository as its base. depth:
-    first-parent commits of history, 0 for all. Raises WorkspaceError where there is no such commit
-    any more.
+    """Return the same clone with the head of a pull request of this repository as its base.
+
+    depth: number of first-parent commits of history, 0 for all. Raises WorkspaceError if the commit
+    doesn't exist any more.
     """
     git = workspace.git
     asked = f"refs/pull/{pull.number}/head"
     listing = list_refs(workspace.source, [asked], credential)
-    # By its ref where that still holds the commit: not every server gives commits by their ids.
+    # Use the ref if it still points to the commit: not every server serves commits by id.
     name = asked if listing.refs.get(asked) == pull.head else check_commit(pull.head)
     remote = Remote(workspace.source, credential, listing.filters)
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, pull.head, name, depth)])
@@ -59,8 +60,10 @@ def at_pull(
 def with_default_branch(
     workspace: Workspace, depth: int, credential: Credential | None
 ) -> Workspace:
-    """A clone at some branch, with the tip of the default branch as what is trusted, where that is
-    another one. depth: first-parent commits of history, 0 for all. Raises WorkspaceError.
+    """Return a clone at some branch with the tip of the default branch as its trusted commit.
+
+    Does nothing if the clone is at the default branch. depth: number of first-parent commits of
+    history, 0 for all. Raises WorkspaceError if the fetch fails.
     """
     git = workspace.git
     listing = list_refs(workspace.source, [], credential)

@@ -1,7 +1,9 @@
-"""Takes a sandbox's bundle into the host's clone: git objects, each one checked, nothing else.
+"""Checks the bundle that a sandbox returns, and adds its objects to the host's clone.
 
-A bundle's own refs are never made here, and its pack goes through `index-pack --strict` by
-hand, because `git fetch` checks the objects of a bundle only since git 2.46.
+A sandbox is not trusted, so nothing of the bundle is used but its objects. Its refs are not
+created. Its pack is passed to `git index-pack --strict` instead of fetched, because `git fetch`
+checks the objects of a bundle only since git 2.46.
+
 Format: https://git-scm.com/docs/gitformat-bundle
 """
 
@@ -14,7 +16,7 @@ from resolver.git.git import HostGit, failure
 from resolver.git.remote import OBJECT_ID
 
 MOST_BYTES = 1 << 30
-"""Largest bundle that is looked at."""
+"""Maximum size of a bundle in bytes."""
 
 _LONGEST_LINE = 4096
 _MOST_LINES = 16
@@ -23,7 +25,11 @@ _NEXT_STEP = "nothing was published; run it again, and look at what ran in the s
 
 @dataclass(frozen=True)
 class BundleHeader:
-    """What stands before a bundle's pack."""
+    """The part of a bundle that precedes its pack.
+
+    prerequisites: ids of the commits that the receiver must have.
+    references: id and name of each ref.
+    """
 
     prerequisites: tuple[str, ...]
     references: tuple[tuple[str, str], ...]
@@ -32,8 +38,9 @@ class BundleHeader:
 def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> None:
     """Add the objects of the bundle at `path`, and check that they are the announced change.
 
-    That is: exactly one ref, at `commit`, whose only parent is `base` and whose tree is `tree`,
-    all objects sound and none missing. Raises WorkspaceError.
+    The bundle must have exactly one ref. It must point to `commit`, whose only parent is `base` and
+    whose tree is `tree`. All objects must be valid, and none may be missing. Raises WorkspaceError
+    if one of these conditions is not met.
     """
     for announced in (commit, tree):
         if not OBJECT_ID.fullmatch(announced) or len(announced) != len(base):
@@ -42,21 +49,30 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
         raise _broken(f"it has more than {MOST_BYTES} bytes")
     with open(path, "rb", buffering=0) as file:
         _check_header(read_header(file), base, commit)
+        # --fix-thin: a bundle has a thin pack, with deltas against objects of the base.
+        # --strict: reject malformed objects, such as trees with an entry `.git` or `..`, and links
+        # to missing objects. https://git-scm.com/docs/git-index-pack
         args = (
             "index-pack", "--stdin", "--fix-thin", "--strict", f"--max-input-size={MOST_BYTES}",
         )  # fmt: skip
-        # Read unbuffered so far, so the descriptor stands at the pack's first byte.
+        # The header was read unbuffered, so the descriptor is at the first byte of the pack.
         done = git.attempt(*args, stdin=file)
     if done.status != 0:
         raise _broken(failure(args, done).what)
     _check_commit(git, base, commit, tree)
+    # Walk from the commit to the base, so that an object that is in neither is found here and not
+    # by a later command.
     whole = git.attempt("rev-list", "--objects", "--quiet", commit, f"^{base}")
     if whole.status != 0:
         raise _broken(failure(("rev-list",), whole).what)
 
 
 def read_header(file: FileIO) -> BundleHeader:
-    """The header of a bundle; leaves `file` at the first byte of the pack."""
+    """Read the header of a bundle, and leave `file` at the first byte of the pack.
+
+    Raises WorkspaceError if the header is malformed or has a capability other than `object-format`,
+    such as `filter`, with which objects may be missing.
+    """
     version = _line(file)
     if version not in (b"# v2 git bundle", b"# v3 git bundle"):
         raise _broken("it is not a git bundle")
@@ -79,6 +95,7 @@ def read_header(file: FileIO) -> BundleHeader:
 
 
 def _line(file: FileIO) -> bytes:
+    """Read one line, without its newline. Raises WorkspaceError if it is too long or incomplete."""
     line = file.readline(_LONGEST_LINE)
     if not line.endswith(b"\n"):
         raise _broken("its header is cut off")
@@ -92,6 +109,7 @@ def _object_id(text: str) -> str:
 
 
 def _check_header(header: BundleHeader, base: str, commit: str) -> None:
+    """Raise WorkspaceError unless the header has one ref, at `commit`, and requires only `base`."""
     if len(header.references) != 1:
         raise _broken(f"it has {len(header.references)} refs and not one")
     if header.references[0][0] != commit:
@@ -101,6 +119,8 @@ def _check_header(header: BundleHeader, base: str, commit: str) -> None:
 
 
 def _check_commit(git: HostGit, base: str, commit: str, tree: str) -> None:
+    """Raise WorkspaceError unless the commit has exactly this tree and exactly this parent."""
+    # The raw object is parsed: other commands show the parents as the shallow boundary alters them.
     found = git.attempt("cat-file", "commit", commit, limit=1 << 20)
     if found.status != 0:
         raise _broken("the announced commit is not in it")

@@ -1,6 +1,7 @@
-"""From a URL or a person's checkout to the host's own bare clone with one base commit.
+"""Creates the host's bare clone of a repository from a URL or a user's checkout.
 
-Nothing is checked out, and a person's repository is only read.
+The clone has one base commit with its history. Nothing is checked out, and a user's repository is
+only read.
 """
 
 import re
@@ -16,13 +17,18 @@ from resolver.git.history import Remote, Tip, fetch_selected, fetch_tips, select
 from resolver.git.remote import OBJECT_ID, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
+"""The ref of the clone that points to the base commit."""
 STARTS_AT_REF = "refs/resolver/starts-at"
-"""Where the work starts in a clone that was moved to another branch than it was made for."""
+"""The ref of the commit that the work starts from, if the clone was moved to another branch."""
 
 
 @dataclass(frozen=True)
 class CloneBase:
-    """What was cloned. `branch` is "" when a local checkout's HEAD is detached."""
+    """The commit that was cloned, and its branch.
+
+    branch: "" if the HEAD of a local checkout is detached.
+    source_is_dirty: True if the local checkout has uncommitted changes.
+    """
 
     commit: str
     branch: str
@@ -30,13 +36,15 @@ class CloneBase:
 
 
 def is_url(source: str) -> bool:
-    """True for something that is reached over the network, False for a path."""
+    """Return True if the source is reached over the network, False if it is a path."""
     return "://" in source or re.match(r"[\w.-]+@[\w.-]+:", source) is not None
 
 
 def repository_identity(source: str) -> str:
-    """What tells a repository from all others that one machine works on: server and full name, as
-    GitHub compares them; of a local checkout its real path.
+    """Return a name that distinguishes a repository from all others that a machine works on.
+
+    For a URL, it is the server and the full name in lower case, because GitHub compares them
+    without case. For a local checkout, it is the real path.
     """
     if is_url(source):
         parts = urlsplit(source)
@@ -45,9 +53,9 @@ def repository_identity(source: str) -> str:
 
 
 def check_branch(git: HostGit, branch: str) -> str:
-    """`refs/heads/<branch>`. Raises WorkspaceError when that is not a name git accepts."""
+    """Return `refs/heads/<branch>`. Raises WorkspaceError if git doesn't accept that name."""
     name = f"refs/heads/{branch}"
-    # A lone surrogate or NUL can't be an argument at all.
+    # A lone surrogate or a NUL can't be passed as an argument, so git can't be asked about it.
     sound = branch.isprintable() and not branch.startswith("-")
     if not sound or git.attempt("check-ref-format", name).status != 0:
         raise WorkspaceError(f"{branch!r} is not a valid branch name", "choose another name")
@@ -55,18 +63,18 @@ def check_branch(git: HostGit, branch: str) -> str:
 
 
 def check_commit(commit: str) -> str:
-    """`commit` itself. Raises WorkspaceError unless it is a full object id."""
+    """Return `commit`. Raises WorkspaceError unless it is a full object id."""
     if not OBJECT_ID.fullmatch(commit):
         raise WorkspaceError(f"{commit!r} is not a full commit id", "give all 40 hex digits")
     return commit
 
 
 def commit_made_at(git: HostGit, commit: str) -> datetime:
-    """When a commit was made, as it says itself. Raises WorkspaceError where there is none."""
+    """Return the committer date of a commit. Raises WorkspaceError if there is no such commit."""
     seconds = int(git.text("show", "-s", "--format=%ct", commit))
     try:
         return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):  # beyond the year 9999
+    except (ValueError, OverflowError, OSError):  # a date after the year 9999
         return datetime.max.replace(tzinfo=UTC)
 
 
@@ -79,7 +87,14 @@ def clone_url(
     credential: Credential | None,
     cache: CloneCache | None = None,
 ) -> CloneBase:
-    """Fetch one commit of a remote repository, with its history, into the new bare `folder`."""
+    """Fetch one commit of a remote repository with its history into the new bare `folder`.
+
+    branch: None for the default branch.
+    commit: None for the tip of the branch.
+    depth: number of first-parent commits of history, 0 for all.
+
+    Raises WorkspaceError if the branch or commit doesn't exist or can't be fetched.
+    """
     check_url(url)
     wanted = check_branch(HostGit(), branch) if branch is not None else None
     listing = list_refs(url, [wanted] if wanted else [], credential)
@@ -98,7 +113,7 @@ def clone_url(
 
 
 def open_checkout(path: Path) -> HostGit:
-    """Git in a person's checkout or bare repository. Raises WorkspaceError where it is none."""
+    """Return git in a user's checkout or bare repository. Raises WorkspaceError if it is none."""
     git = HostGit(checkout=path.absolute())
     if not path.is_dir() or git.attempt("rev-parse", "--git-dir").status != 0:
         raise WorkspaceError(
@@ -111,9 +126,10 @@ def open_checkout(path: Path) -> HostGit:
 def clone_checkout(
     path: Path, folder: Path, branch: str | None, commit: str | None, depth: int
 ) -> CloneBase:
-    """Copy one commit of a person's checkout (or bare repository) into the new bare `folder`.
+    """Copy one commit of a user's checkout or bare repository into the new bare `folder`.
 
-    Without `branch` and `commit` that is HEAD. Uncommitted changes are not copied.
+    It is HEAD if neither `branch` nor `commit` is given. Uncommitted changes are not copied. Raises
+    WorkspaceError if there is no such commit.
     """
     path = path.absolute()
     git = open_checkout(path)
@@ -127,7 +143,7 @@ def clone_checkout(
     target, remote = new_clone(folder, len(resolved)), Remote(str(path))
     tip = Tip(BASE_REF, resolved, resolved, depth)
     if depth > 1:
-        # The commit graph is here already: nothing has to be fetched to choose from it.
+        # The commit graph is on this machine already: commits can be selected without a fetch.
         fetch_selected(target, remote, [tip], select(git, [tip]))
     else:
         fetch_tips(target, remote, [tip])
@@ -146,6 +162,7 @@ def _is_dirty(git: HostGit) -> bool:
 
 
 def _base_of(git: HostGit, name: str, source: str) -> str:
+    """Return the id of the fetched base. Raises WorkspaceError if it is not a commit."""
     peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
     if peeled.status != 0:
         raise WorkspaceError(f"{name} in {source} is not a commit", "name a branch or a commit")
@@ -153,7 +170,10 @@ def _base_of(git: HostGit, name: str, source: str) -> str:
 
 
 def new_clone(folder: Path, id_length: int) -> HostGit:
-    """A bare repository of ours in the new or empty `folder`. id_length: of its object ids."""
+    """Create a bare repository in the new or empty `folder` and return git in it.
+
+    id_length: length of its object ids in hex digits, 64 for SHA-256.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")

@@ -1,8 +1,8 @@
-"""A host's cache of clones, so that commits that an earlier run fetched are not sent again.
+"""A cache of clones on the host, so that commits of earlier runs are not fetched again.
 
-One bare repository per address, replaced as a whole by each newer clone: its size is that of one
-clone, and runs at the same time don't disturb each other. It is only a source of objects. Which
-commits a run may have is what the server says to the run's own token, and only those are taken.
+It has one bare repository per URL, which each newer clone replaces as a whole. So its size is that
+of one clone, and concurrent runs don't interfere with each other. The cache is only a source of
+objects: which commits a run may have is decided by what the server shows to the run's own token.
 """
 
 import fcntl
@@ -22,11 +22,12 @@ from resolver.git.git import HostGit, new_bare
 from resolver.git.remote import fetch
 
 MOST_REPOSITORIES = 50
+"""Maximum number of cached clones."""
 MOST_BYTES = 20 << 30
-"""Bounds of the whole folder; what was not used for longest makes way."""
+"""Maximum size of the whole folder. The least recently used clones are removed first."""
 
 CLONES = "clones"
-"""Name of the folder in the host's cache folder."""
+"""Name of the folder within the host's cache folder."""
 
 _CACHED = "refs/resolver/cached"
 
@@ -35,15 +36,15 @@ logger = logging.getLogger("resolver.git")
 
 @dataclass(frozen=True)
 class CloneCache:
-    """The cached clones in `folder`, which belongs to the host alone."""
+    """The cached clones in `folder`, to which only the host has access."""
 
     folder: Path
 
     def fetch(self, git: HostGit, url: str, commits: Collection[str]) -> None:
-        """Take those of the commits into the clone that the cache has, each as a shallow boundary.
+        """Fetch those commits that the cache has into the clone, each as a shallow boundary.
 
-        url: where the caller found these commits with its own credential. A cache that can't be
-        used is as good as an empty one.
+        url: where the caller found these commits with its own credential. An unusable cache is
+        treated as an empty one.
         """
         cached = self._path(url)
         if not cached.is_dir():
@@ -53,7 +54,8 @@ class CloneCache:
             args = ("cat-file", "--batch-check=%(objectname)")
             found = HostGit(git_dir=cached).text(*args, stdin=listing).splitlines()
             known = [line for line in found if not line.endswith(" missing")]
-            # With refs, so that the server is told of them and sends only what differs.
+            # With refs, git tells the server that it has these commits, so that the server sends
+            # only what differs: https://git-scm.com/docs/gitprotocol-v2#_fetch ("have" lines)
             wants = [f"+{commit}:{_CACHED}/{commit}" for commit in known]
             if wants:
                 fetch(git, str(cached), wants, ["--depth=1"], None)
@@ -62,7 +64,10 @@ class CloneCache:
             logger.warning("the cached clone of %s was not used: %s", url, error)
 
     def keep(self, git: HostGit, url: str) -> None:
-        """Let this clone be the cached one of its address."""
+        """Replace the cached clone of the URL with this clone.
+
+        Does nothing if another process writes to the cache at the moment.
+        """
         clone = Path(git.text("rev-parse", "--absolute-git-dir"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,11 +79,11 @@ class CloneCache:
             logger.warning("the clone of %s was not cached: %s", url, error)
 
     def older_than(self, moment: datetime) -> tuple[Path, ...]:
-        """Cached clones that were not used since, and what a killed run has left."""
+        """Return the clones last used before `moment`, and leftovers of killed runs before that."""
         return tuple(path for path, at, _ in self._all() if at < moment.timestamp())
 
     def remove(self, clones: Collection[Path]) -> None:
-        """Delete cached clones. A run that reads one fetches from the network instead."""
+        """Delete cached clones. A run that is reading one fetches from the network instead."""
         for path in clones:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -87,6 +92,7 @@ class CloneCache:
 
     @contextmanager
     def _lock(self) -> Iterator[bool]:
+        """Yield True if this process holds the cache's lock, False if another process does."""
         with open(self.folder / "lock", "w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,6 +102,11 @@ class CloneCache:
                 yield True
 
     def _replace(self, clone: Path, cached: Path, *, is_wide: bool) -> None:
+        """Copy the objects of the clone to a new repository and replace the cached one with that.
+
+        A reader never sees a half-copied repository; for a moment between two renames, it sees
+        none.
+        """
         with tempfile.TemporaryDirectory(prefix="new-", dir=self.folder) as place:
             new, old = Path(place) / "new.git", Path(place) / "old.git"
             new_bare(new, wide=is_wide)
@@ -109,7 +120,7 @@ class CloneCache:
             new.rename(cached)
 
     def _all(self) -> list[tuple[Path, float, int]]:
-        """Path, last use and bytes of each cached clone; the newest first."""
+        """Return path, time of last use, and size in bytes of each cached clone, newest first."""
         found = []
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path.is_dir():
@@ -118,6 +129,7 @@ class CloneCache:
         return sorted(found, key=lambda each: -each[1])
 
     def _beyond_bounds(self) -> Iterator[Path]:
+        """Yield the clones that exceed the limits, never the newest one."""
         total = 0
         for number, (path, _, size) in enumerate(self._all()):
             total += size
@@ -126,7 +138,7 @@ class CloneCache:
 
 
 def remove_cached_clones(folder: Path, now: datetime, days: float) -> Iterator[str]:
-    """Remove the cached clones that were not used for `days`; the name of each."""
+    """Remove the cached clones that were not used for `days`, and yield their names."""
     cache = CloneCache(folder)
     for path in cache.older_than(datetime.fromtimestamp(now.timestamp() - days * 86_400, UTC)):
         cache.remove([path])
@@ -138,7 +150,10 @@ def _is_wide(git: HostGit) -> bool:
 
 
 def _link(source: str, target: str) -> str:
-    """A hard link where there can be one: git never writes into an object that is there."""
+    """Make a hard link, or a copy where links are not possible.
+
+    Hard links are safe because git never modifies an object file.
+    """
     try:
         os.link(source, target)
         return target

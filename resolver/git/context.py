@@ -1,7 +1,7 @@
-"""A folder of a commit as a tar stream, for the engine to build an image from.
+"""Streams a folder of a commit as a tar, from which the container engine builds an image.
 
-Made from git's objects; nothing is checked out. `.dockerignore` is honoured, as the docker command
-does. Source: https://docs.docker.com/build/concepts/context/#dockerignore-files
+It is read from git's objects; nothing is checked out. `.dockerignore` has the same effect as with
+the docker command: https://docs.docker.com/build/concepts/context/#dockerignore-files
 """
 
 import io
@@ -14,18 +14,18 @@ from resolver.git.git import HostGit
 from resolver.git.tree import GITLINK, SYMLINK, TreeEntry, read_blobs, read_sizes, read_tree
 
 MOST_BYTES = 1 << 30
-"""Largest context, in bytes of content."""
+"""Maximum size of a context, in bytes of content."""
 
 
 DOCKERFILE_NAME = ".resolver.Dockerfile"
-"""Name of the Dockerfile in the context: it may lie outside of it, or be left out by its rules."""
+"""Name of the Dockerfile in the context. The original may be outside the folder, or ignored."""
 
 
 def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iterator[bytes]:
-    """Everything below `folder` ("." is the root) that `.dockerignore` leaves in, and the
-    Dockerfile.
+    """Yield a tar of the Dockerfile and the files below `folder` that are not ignored.
 
-    Raises WorkspaceError when one is not there, or the whole has more than MOST_BYTES.
+    folder: "." for the root. Raises WorkspaceError if the folder or the Dockerfile doesn't exist,
+    or the files have more than MOST_BYTES.
     """
     tree = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
     described = tree.get(dockerfile.encode("utf-8", "surrogateescape"))

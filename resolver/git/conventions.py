@@ -1,7 +1,6 @@
-"""How the repository writes: its templates of pull requests and issues, CODEOWNERS and the subjects
-of its commits.
+"""Reads the conventions of a repository: templates, CODEOWNERS and subjects of commits.
 
-Names and places as GitHub has them, whatever the case:
+GitHub's names and places of these files, of templates without regard to case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
 https://docs.github.com/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
 """
@@ -19,19 +18,23 @@ from resolver.models.conventions import (
 )
 
 MOST_TEMPLATE = 20_000
+"""Maximum size of a pull request template in bytes."""
 MOST_CODEOWNERS = 3_000_000
-"""Bytes; GitHub does not read a larger CODEOWNERS."""
+"""Maximum size of a CODEOWNERS file in bytes. GitHub ignores larger ones."""
 
 MOST_SUBJECTS = 60
+"""Maximum number of commit subjects that are read."""
 LONGEST_SUBJECT = 300
+"""Maximum number of characters of a subject."""
 
 MOST_ISSUE_TEMPLATE = 50_000
+"""Maximum size of an issue template in bytes."""
 MOST_ISSUE_TEMPLATES = 30
-"""Bytes of one, and how many are looked at."""
+"""Maximum number of issue templates that are read."""
 
 
 def read_conventions(workspace: Workspace) -> Conventions:
-    """As they are at the default branch. What can't be read counts as not there."""
+    """Return the conventions at the default branch. Unreadable files are treated as missing."""
     trusted = workspace.trusted
     paths = trusted.trusted_paths()
     template, owners = template_path(paths), codeowners_path(paths)
@@ -43,7 +46,10 @@ def read_conventions(workspace: Workspace) -> Conventions:
 
 
 def read_issue_templates(workspace: Workspace) -> dict[str, bytes]:
-    """Content by path, as they are at the default branch. What can't be read is not there."""
+    """Return the content of the issue templates at the default branch, by path.
+
+    Unreadable files are left out.
+    """
     paths = issue_template_paths(workspace.trusted_paths())[:MOST_ISSUE_TEMPLATES]
     found: dict[str, bytes] = {}
     for path in paths:
@@ -57,13 +63,17 @@ def read_issue_templates(workspace: Workspace) -> dict[str, bytes]:
 
 
 def codeowners_path(paths: Sequence[str]) -> str:
-    """The CODEOWNERS file that GitHub uses, "" for none. Its name is written in capitals."""
+    """Return the path of the CODEOWNERS file that GitHub uses, "" if there is none.
+
+    The name of the file must be in upper case.
+    """
     there = set(paths)
     places = [f"{folder}/CODEOWNERS" if folder else "CODEOWNERS" for folder in FOLDERS]
     return next((path for path in places if path in there), "")
 
 
 def _text(workspace: Workspace, path: str, limit: int) -> str:
+    """Return the text of a file, "" if it is missing, too large or not text."""
     if not path:
         return ""
     try:
@@ -78,7 +88,7 @@ def _text(workspace: Workspace, path: str, limit: int) -> str:
 
 
 def read_subjects(git: HostGit, commit: str) -> tuple[str, ...]:
-    """Subjects of the newest commits that the clone has of a branch, newest first; no merges."""
+    """Return the subjects of the newest commits, newest first, without those of merge commits."""
     args = ("log", "--no-merges", f"--max-count={MOST_SUBJECTS}", "-z", "--format=%s", commit)
     listed = git.run(*args).decode("utf-8", "replace").split("\0")
     return tuple(subject[:LONGEST_SUBJECT] for subject in listed if subject.strip())

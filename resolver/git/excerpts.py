@@ -1,5 +1,7 @@
-"""The code that a conversation on lines is about: at the pinned head where its lines still are,
-else as the diff had it when the conversation began.
+"""Finds the code that a review thread is about.
+
+It is taken from the pinned head if the lines still exist there, else from the diff as it was when
+the thread was started.
 """
 
 import re
@@ -9,27 +11,28 @@ from resolver.errors import WorkspaceError
 from resolver.models.pull_request import AskedThread, PullRequestContext, ReviewThread
 
 AROUND = 5
-"""Lines before and after."""
+"""Number of lines shown before and after."""
 
 MOST_LINES = 60
-"""Of one conversation; of more the last ones, which it stands below."""
+"""Maximum number of lines per thread. The last ones are kept, as comments refer to those."""
 
 LONGEST_LINE = 300
+"""Maximum number of characters of a line."""
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 Read = Callable[[str], bytes | None]
-"""Content of a file at the pinned head. Raises WorkspaceError when it is too large."""
+"""Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""
 
 Show = Callable[[str], str]
-"""How a line's text is written."""
+"""Applied to the text of each line that is shown."""
 
 
 def with_code(asked: AskedThread, pull: PullRequestContext, read: Read, show: Show) -> AskedThread:
-    """The conversation with the lines that it is about.
+    """Return the review thread with the lines that it is about.
 
-    pull: at the pinned head. Where it was pushed to since, the lines that the forge names may be
-    those of a later commit.
+    pull: the pull request at the pinned head. If it was pushed to since, the line numbers from
+    GitHub may be those of a later commit, so the diff of the thread is used.
     """
     thread = asked.thread
     last = thread.line
@@ -42,6 +45,7 @@ def with_code(asked: AskedThread, pull: PullRequestContext, read: Read, show: Sh
 
 
 def _at_head(path: str, first: int, last: int, read: Read, show: Show) -> str | None:
+    """Return the lines at the pinned head with some context, None if they don't exist there."""
     try:
         content = read(path)
     except WorkspaceError:
@@ -58,7 +62,7 @@ def _at_head(path: str, first: int, last: int, read: Read, show: Show) -> str | 
 
 
 def _then(thread: ReviewThread, show: Show) -> str:
-    """The end of the diff that the conversation was begun below."""
+    """Return the end of the diff, up to the line that the thread was started on."""
     if not thread.hunk.strip():
         return ""
     shown: list[str] = []
@@ -71,15 +75,19 @@ def _then(thread: ReviewThread, show: Show) -> str:
 
 
 def _numbered(thread: ReviewThread) -> Iterator[tuple[int | None, str, str]]:
-    """Number in the file of the conversation's side (None for a line of the other one), sign and
-    text of each line."""
+    """Yield the number, sign and text of each line.
+
+    The number is that of the file version that the thread is about, None for a line of the other
+    version.
+    """
     lines = thread.hunk.split("\n")
     other = "+" if thread.side == "LEFT" else "-"
     heads = [n for n, line in enumerate(lines) if _HEAD.match(line)]
     if heads:
         yield from _after_heads(lines[heads[0] :], other)
         return
-    # Its beginning is cut off. It ends with the line that the conversation is about.
+    # GitHub has cut off the beginning of the diff, its `@@` line included. Its last line is the one
+    # that the thread is about, so the lines are numbered backwards from there.
     number = (thread.original_line or 0) - sum(line[:1] != other for line in lines) + 1
     for line in lines:
         is_other = line[:1] == other

@@ -1,7 +1,7 @@
-"""The one way git is run on the host: fixed settings, a clean environment, bounded, argv only.
+"""Runs git on the host with fixed settings, a clean environment, a time limit and no shell.
 
-Nothing here knows what a clone or a change is. Refs and paths that come from outside are
-checked by the callers and stand behind `--`.
+Every git process that a run starts on the host is started here. The module knows nothing of clones
+or changes: the callers check refs and paths that come from outside, and pass them after `--`.
 """
 
 import base64
@@ -22,11 +22,11 @@ from resolver.errors import WorkspaceError
 from resolver.models.known_failures import of_network, push_failure
 
 TIMEOUT = 900.0
-"""Seconds one git command may take; a clone or a push of a large repository is the longest."""
+"""Time limit of one git command in seconds, long enough to clone or push a large repository."""
 
 _GLOBAL_CONFIG = Path(__file__).parent / "gitconfig"
 
-# What git children get of the host's environment. Everything else (tokens, keys, GIT_*) stays out.
+# Variables of the host's environment that git inherits. All others (tokens, keys, GIT_*) are unset.
 _KEPT = frozenset(
     {
         "PATH", "TMPDIR", "LD_LIBRARY_PATH",
@@ -40,7 +40,8 @@ _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": str(_GLOBAL_CONFIG),
     "GIT_ATTR_NOSYSTEM": "1",
-    # Stronger than any `protocol.*` setting: no ssh, no ext, which start programs.
+    # Overrides every `protocol.*` setting. The ssh and ext transports start programs.
+    # https://git-scm.com/docs/git (GIT_ALLOW_PROTOCOL)
     "GIT_ALLOW_PROTOCOL": "https:http:file",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -48,7 +49,7 @@ _ENVIRONMENT = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_PAGER": "cat",
-    # No ~/.netrc, no ~/.config/git.
+    # Neither ~/.netrc nor ~/.config/git is read.
     "HOME": "/nonexistent",
     "GIT_AUTHOR_NAME": "Resolver",
     "GIT_AUTHOR_EMAIL": "resolver@localhost",
@@ -56,7 +57,9 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_EMAIL": "resolver@localhost",
 }
 
-# Given on each command's own level, so that no repository's configuration is stronger.
+# Passed in GIT_CONFIG_COUNT, GIT_CONFIG_KEY_<n> and GIT_CONFIG_VALUE_<n>. These have the precedence
+# of `git -c`, so the configuration of a repository can't override them.
+# https://git-scm.com/docs/git-config#ENVIRONMENT
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -67,7 +70,7 @@ _SETTINGS = (
     ("credential.helper", ""),
     ("gpg.program", "false"),
     ("push.gpgSign", "false"),
-    # A header set for one server must not follow a redirect to another.
+    # A header that is set for one server must not be sent to the server it redirects to.
     ("http.followRedirects", "false"),
     ("http.lowSpeedLimit", "1000"),
     ("http.lowSpeedTime", "60"),
@@ -88,7 +91,9 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Credential:
-    """A token for one server. It reaches git in the environment of one process, never elsewhere.
+    """A token for one server, passed to git in the environment of a single process.
+
+    The token is never written to a file, a URL or an argument list.
 
     server_url: scheme and host that the token is for, as in `https://github.com`.
     """
@@ -104,7 +109,7 @@ class Credential:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """The git setting that sends the token to this server alone."""
+        """Return the git setting that sends the token to this server and to no other."""
         name = f"http.{self.server_url.rstrip('/')}/.extraHeader"
         return ((name, f"Authorization: Basic {self._basic}"),)
 
@@ -113,13 +118,16 @@ class Credential:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
 
     def redact(self, text: str) -> str:
-        """`text` without the token in the two forms that git or a server may have printed."""
+        """Return `text` without the token, neither as it is nor in Base64 form.
+
+        Git or a server may have printed either form.
+        """
         return text.replace(self.token, "***").replace(self._basic, "***")
 
 
 @dataclass(frozen=True)
 class GitResult:
-    """A git command that ended. `truncated`: it was ended because stdout went over the limit."""
+    """The result of a git command. `truncated`: it was killed because stdout exceeded the limit."""
 
     status: int
     stdout: bytes
@@ -128,7 +136,7 @@ class GitResult:
 
 
 class HostGit:
-    """Git in one folder: a bare repository (`git_dir`) or a person's checkout (`checkout`)."""
+    """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`)."""
 
     def __init__(self, *, git_dir: Path | None = None, checkout: Path | None = None) -> None:
         self._environment = dict(_ENVIRONMENT)
@@ -137,7 +145,8 @@ class HostGit:
             self._environment["GIT_DIR"] = str(git_dir)
         if checkout is not None:
             self._prefix += ["-C", str(checkout)]
-            # A folder that only lies somewhere inside a repository is not a checkout.
+            # Without this, git would search the parent directories, and a subdirectory of some
+            # repository would pass for a checkout.
             self._environment["GIT_CEILING_DIRECTORIES"] = str(checkout.parent)
 
     def run(
@@ -148,7 +157,10 @@ class HostGit:
         environment: dict[str, str] | None = None,
         credential: Credential | None = None,
     ) -> bytes:
-        """Stdout of `git args`. Raises WorkspaceError with git's last words."""
+        """Run `git args` and return its stdout.
+
+        Raises WorkspaceError with the last lines of git's stderr if the exit code is not 0.
+        """
         done = self.attempt(
             *args, stdin=stdin, settings=settings, environment=environment, credential=credential
         )
@@ -157,7 +169,7 @@ class HostGit:
         return done.stdout
 
     def text(self, *args: str, stdin: bytes | None = None) -> str:
-        """Stdout of `git args` as text without surrounding blanks."""
+        """Run `git args` and return its stdout as text, without surrounding whitespace."""
         return self.run(*args, stdin=stdin).decode("utf-8", "surrogateescape").strip()
 
     def attempt(
@@ -170,16 +182,16 @@ class HostGit:
         limit: int | None = None,
         timeout: float = TIMEOUT,
     ) -> GitResult:
-        """Run `git args` to its end, whatever its exit code.
+        """Run `git args` and return its result, whatever its exit code.
 
-        limit: most bytes of stdout; at one more the command is ended, as it is after `timeout`
-        seconds (then with WorkspaceError).
+        limit: maximum number of bytes of stdout; git is killed once it writes more. timeout:
+        seconds after which git is killed and WorkspaceError is raised.
         """
         secret = credential.settings if credential else ()
         wanted = self._variables([*_SETTINGS, *settings, *secret])
         wanted.update(environment or {})
-        # GitPython hands down the whole environment of this process; `env -u` takes names only,
-        # so no value appears in an argument list.
+        # GitPython passes on the whole environment of this process, so unwanted variables are
+        # removed with env(1). `--unset` takes names only: no value appears in an argument list.
         dropped = [n for n in os.environ if n not in _KEPT and n not in wanted]
         command = ["env", *(f"--unset={n}" for n in dropped), *self._prefix, *args]
         with _open_stdin(stdin) as source:
@@ -201,8 +213,10 @@ class HostGit:
 
 
 def new_bare(folder: Path, *, wide: bool = False) -> HostGit:
-    """Git in the new bare repository `folder`, without anything of this machine's templates. wide:
-    its object ids are SHA-256."""
+    """Create a bare repository in `folder` without the machine's templates, and return git in it.
+
+    wide: use SHA-256 object ids instead of SHA-1.
+    """
     git = HostGit(git_dir=folder)
     kind = "sha256" if wide else "sha1"
     git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
@@ -210,7 +224,10 @@ def new_bare(folder: Path, *, wide: bool = False) -> HostGit:
 
 
 def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...]:
-    """The arguments of a fetch that takes what is asked for and touches nothing else."""
+    """Return the arguments of a fetch that writes the given refspecs and nothing else.
+
+    Tags, FETCH_HEAD and submodules are left alone, and no maintenance is started.
+    """
     return (
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
         "--no-recurse-submodules", *options, "--", url, *refspecs,
@@ -218,7 +235,10 @@ def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...
 
 
 def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceError:
-    """The error of a git command that did not end well: its last words, without credentials."""
+    """Return the error for a failed git command: the last lines of its stderr, without credentials.
+
+    doing: what the command was for, named in the message instead of the command.
+    """
     if done.status == 127:
         return WorkspaceError("git is not installed", "install git 2.39 or newer")
     lines = [
@@ -234,6 +254,10 @@ def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceE
 
 
 def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:
+    """Return a file to use as stdin: empty for None, a temporary file for bytes.
+
+    A file is duplicated, so that closing the returned one leaves the caller's open.
+    """
     if stdin is None:
         return open(os.devnull, "rb")
     if not isinstance(stdin, bytes):
@@ -247,6 +271,10 @@ def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:
 def _collect(
     process: "subprocess.Popen[bytes]", args: Sequence[str], limit: int | None, timeout: float
 ) -> GitResult:
+    """Read the output of the process until it ends or has to be killed.
+
+    Raises WorkspaceError if it was killed because of the timeout.
+    """
     assert process.stdout is not None and process.stderr is not None
     stdout, stderr = process.stdout, process.stderr
     late = threading.Event()
@@ -257,6 +285,7 @@ def _collect(
         _kill(process)
 
     timer = threading.Timer(timeout, end_late)
+    # Stderr is read in a thread: git would block if one pipe filled up while the other is read.
     reader = threading.Thread(target=_keep_tail, args=(stderr, words), daemon=True)
     timer.start()
     reader.start()
@@ -280,13 +309,15 @@ def _collect(
 
 
 def _keep_tail(stream: IO[bytes], kept: bytearray, most: int = 64_000) -> None:
+    """Read a stream to its end into `kept`, which holds at most its last `most` bytes."""
     while chunk := stream.read(8192):
         kept += chunk
         del kept[:-most]
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    # Its own session, so its helpers (git-remote-https, index-pack) go with it.
+    # Git was started in a session of its own, so its helpers (git-remote-https, index-pack) are
+    # in its process group and are killed with it.
     if process.returncode is not None:
         return
     try:

@@ -1,6 +1,8 @@
-"""A clean git directory for the sandbox, made by the host from objects and sent as a tar stream.
+"""Builds a clean git directory for the sandbox and streams it as a tar.
 
-It holds the base commit with its history and nothing else: no remote, no hook, no credential.
+It contains the base commit with its history, but no remote, hook or credential of the clone.
+
+Layout: https://git-scm.com/docs/gitrepository-layout
 """
 
 import tarfile
@@ -21,7 +23,8 @@ _CONFIG = """\
 """
 _PACK_FILES = (".pack", ".idx", ".rev")
 
-# For everyone: the engine unpacks them as root, and the sandbox's user is to link and remove them.
+# Writable for everyone: the container engine unpacks the files as root, and the sandbox's
+# unprivileged user has to be able to link and remove them.
 _FOLDER, _PLAIN = 0o777, 0o666
 
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
@@ -29,9 +32,9 @@ _SHA256 = "[extensions]\n\tobjectformat = sha256\n"
 
 
 def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[bytes]:
-    """Chunks of an uncompressed tar whose members are the files of a non-bare git directory.
+    """Yield an uncompressed tar of the files of a non-bare git directory, in chunks.
 
-    branch: what HEAD is on; "" for a detached HEAD.
+    branch: the branch that HEAD points to, "" for a detached HEAD.
     """
     is_sha256 = len(base) == 64
     config = _CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else "")
@@ -39,6 +42,7 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
     small = {"HEAD": head, "config": config}
     if branch:
         small["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
+    # The history ends where it ends in the clone; without this file, git would miss the parents.
     shallow = folder / "shallow"
     if shallow.is_file():
         small["shallow"] = shallow.read_text("ascii")
@@ -54,10 +58,15 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
 
 
 def _packs(git: HostGit, folder: Path, base: str, place: Path) -> list[Path]:
-    """Packs, with their indexes, of exactly the history of `base`: the clone's own where it has
-    nothing else, as when it is new, else one that is made in `place`."""
+    """Return packs and their indexes with exactly the history of `base`.
+
+    These are the clone's own packs if they contain nothing else, as in a new clone. Otherwise a new
+    pack is written to `place`.
+    """
     lines = git.text("count-objects", "-v").splitlines()
     counts = dict(line.split(": ", 1) for line in lines)
+    # Objects of other branches, or of later commits, must not reach the sandbox. If the number of
+    # packed objects is that of the history of `base`, the packs contain nothing else.
     has_loose = counts["count"] != "0" or "alternate" in counts
     if not has_loose and counts["in-pack"] == git.text("rev-list", "--objects", "--count", base):
         found = (folder / "objects" / "pack").iterdir()

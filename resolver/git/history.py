@@ -1,13 +1,13 @@
-"""Fetches a commit with its recent history, and only as much of it as is worth its bytes.
+"""Fetches commits with a bounded part of their history.
 
-`git fetch --depth=50` counts levels of the commit graph: where branches are merged, 50 levels hold
-thousands of commits. What is fetched here is counted in first-parent commits. The commit graph is
-read first, without trees and files; then exactly the commits that were chosen are fetched, whole.
-The boundary of the chosen history is git's ordinary shallow boundary:
-https://git-scm.com/docs/shallow
+`git fetch --depth=50` counts levels of the commit graph: in a repository with many merged branches,
+50 levels hold thousands of commits. Here, history is measured in first-parent commits. The commit
+graph is read first, into a temporary partial clone without trees and files. Commits are selected
+from it, and one fetch then brings exactly these, with all their files. The selected history ends at
+an ordinary shallow boundary: https://git-scm.com/docs/shallow
 
-The clone itself is never a partial one. Nothing of a chosen commit is missing, so no git command in
-it ever has a reason to go to the network.
+The host's clone is never a partial clone. No object of a fetched commit is missing, so no git
+command that works in the clone has to access the network.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,28 +21,38 @@ from resolver.git.git import Credential, HostGit, new_bare
 from resolver.git.remote import fetch
 
 LEVELS = 25
-"""Levels of the commit graph that are read at once. More of them bring more side branches, most of
-which end up unused; fewer take more requests."""
+"""Levels of the commit graph that one request reads.
+
+A larger number brings more side branches, most of which are not selected; a smaller one takes more
+requests.
+"""
 
 MOST_ROUNDS = 4
+"""Maximum number of requests that read the commit graph."""
 MOST_MERGED = 2
-"""Commits of side branches that are fetched, for each first-parent commit."""
+"""Maximum number of commits of side branches per first-parent commit."""
 
 MOST_OF_PULL = 300
-"""Commits of a pull request that are fetched."""
+"""Maximum number of a pull request's own commits that are fetched."""
 
 MOST_GROWTH = 1.25
-"""Where a server can't leave out trees, history is fetched while the clone has not grown by more
-than this since it held one commit: the next step is larger than those before it."""
+"""Growth limit for fetching history from a server that can't leave out trees.
+
+The clone is deepened while its size is at most this multiple of its size with one commit. The limit
+is low because each step is larger than the ones before it.
+"""
 
 _DEEPER = (["--deepen=500"], ["--unshallow"])
-"""What is read of the commit graph when it is too shallow to show where two branches parted."""
+"""Fetch options tried in turn if the graph is too shallow to show the merge base of two commits."""
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Where commits are fetched from. filters: whether the server can leave out trees and files.
-    cache: where commits are looked for before they are fetched from there."""
+    """A repository to fetch from.
+
+    filters: True if the server supports shallow and filtered fetches.
+    cache: clones of earlier runs, in which commits are looked up before the server is asked.
+    """
 
     url: str
     credential: Credential | None = None
@@ -52,9 +62,12 @@ class Remote:
 
 @dataclass(frozen=True)
 class Tip:
-    """A commit that is fetched to the ref `ref`. name: the server's ref that holds it, or its id.
+    """A commit to fetch, and the ref to fetch it to.
 
-    commits: first-parent commits of history, 0 for all.
+    ref: the ref to write in the clone.
+    commit: id of the commit.
+    name: the ref of the server that points to the commit, or the commit's id.
+    commits: number of first-parent commits of history, 0 for all.
     """
 
     ref: str
@@ -65,14 +78,18 @@ class Tip:
 
 @dataclass
 class Selection:
-    """Commits to fetch. whole: commits whose parents are fetched, too. boundary: the commits where
-    the history ends."""
+    """The commits to fetch.
+
+    whole: commits whose parents are fetched too.
+    boundary: commits where the history ends.
+    """
 
     whole: set[str] = field(default_factory=set)
     boundary: set[str] = field(default_factory=set)
 
     def close(self, graph: HostGit, tips: Sequence[str]) -> None:
-        """Let every parent that is not whole be at the boundary, and every tip be somewhere."""
+        """Complete the boundary: every parent and every tip is in `whole` or in `boundary` then."""
+        # The graph doesn't contain the parents of its shallow commits, so they can't be selected.
         self.whole -= read_shallow(graph)
         listing = "".join(f"{commit}\n" for commit in sorted(self.whole)).encode()
         args = ("rev-list", "--no-walk=unsorted", "--parents", "--stdin")
@@ -82,7 +99,7 @@ class Selection:
 
 
 def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
-    """Fetch the tips, each with its history. Raises WorkspaceError."""
+    """Fetch the tips, each with its history. Raises WorkspaceError if a fetch fails."""
     if any(tip.commits == 0 for tip in tips):
         _fetch_by_name(git, remote, tips, [])
     elif all(tip.commits == 1 for tip in tips):
@@ -99,8 +116,8 @@ def fetch_pull_request(
 ) -> str | None:
     """Fetch the head of a pull request with its own commits, the tip of its base, and other tips.
 
-    Returns the commit where head and base parted, None when they have no common history. Raises
-    WorkspaceError.
+    Returns the merge base of head and base, or None if they have no common history. Raises
+    WorkspaceError if a fetch fails.
     """
     tips = [*others, base, head]
     if not remote.filters or any(tip.commits == 0 for tip in tips):
@@ -119,10 +136,11 @@ def fetch_pull_request(
 
 
 def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
-    """Fetch the tip of a branch so that its history reaches back to the ref `start`, where it does.
+    """Fetch the newer tip of a branch, with the history back to the ref `start` if there is one.
 
-    A plain fetch into a shallow clone would bring all history behind each branch that was merged
-    meanwhile and began before the clone's boundary. Raises WorkspaceError.
+    A plain fetch into a shallow clone would bring the whole history of each branch that was merged
+    in between and that began before the clone's shallow boundary. Raises WorkspaceError if a fetch
+    fails.
     """
     if read_shallow(git) and not _missing(git, {tip.commit}):
         git.run("update-ref", "--no-deref", tip.ref, tip.commit)
@@ -131,7 +149,7 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
         with remote_graph(remote, [tip]) as graph:
             chain = first_parents(graph, tip.commit, tip.commits)
             missing = _missing(git, set(chain))
-            # As far as the first commit that is here.
+            # Count up to the newest first-parent commit that the clone has already.
             count = next((n for n, each in enumerate(chain, 1) if each not in missing), len(chain))
             tip = replace(tip, commits=count)
             fetch_selected(git, remote, [tip], select(graph, [tip]))
@@ -143,6 +161,11 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
 def _find_merge_base(
     git: HostGit, remote: Remote, base: Tip, head: Tip, tips: Sequence[Tip], *options: str
 ) -> str | None:
+    """Return the merge base of base and head, deepening a shallow history if it shows none.
+
+    options: further options of the fetches that deepen it.
+    """
+
     def find() -> str | None:
         found = git.attempt("merge-base", base.commit, head.commit)
         return found.stdout.decode().strip() if found.status == 0 else None
@@ -157,14 +180,20 @@ def _find_merge_base(
 
 @contextmanager
 def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
-    """Git in a temporary repository with the newest commits behind the tips, without their trees.
+    """Yield git in a temporary repository that has the newest commits of the tips, but no trees.
 
-    Such a repository is a partial clone, which git would complete over the network: it is used to
-    list commits, and removed.
+    The repository is a partial clone (https://git-scm.com/docs/partial-clone): `--filter=tree:0`
+    makes the server leave out all trees and files. Git would fetch them on demand, so the
+    repository is used only to list commits, and then deleted.
+
+    The filter is an argument of the fetch command of protocol version 2:
+    https://git-scm.com/docs/gitprotocol-v2#_fetch
     """
     with temporary_directory() as folder:
         graph = new_bare(folder / "graph.git", wide=len(tips[0].commit) == 64)
         wanted = {tip.ref: tip.commit for tip in tips}
+        # Each round continues behind the oldest first-parent commit of each tip whose history is
+        # still too short, so the graph grows along first parents and not along side branches.
         for _ in range(MOST_ROUNDS):
             specs = [f"+{commit}:{ref}" for ref, commit in wanted.items()]
             options = [f"--depth={LEVELS}", "--filter=tree:0"]
@@ -182,8 +211,12 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
 
 
 def select(graph: HostGit, tips: Sequence[Tip]) -> Selection:
-    """The commits to fetch for the tips: their first-parent commits, and the newest commits that
-    those merged, as far back in time as the oldest of them. graph: git where the commits are."""
+    """Return the commits to fetch for the tips.
+
+    These are the first-parent commits of each tip and the newest commits merged by them, which are
+    at least as new as the oldest selected first-parent commit. graph: git in a repository that
+    contains the commits.
+    """
     whole: set[str] = set()
     ends: set[str] = set()
     merged: set[str] = set()
@@ -203,7 +236,7 @@ def select(graph: HostGit, tips: Sequence[Tip]) -> Selection:
 
 
 def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection: Selection) -> None:
-    """Fetch the selected commits, whole, and set the clone's shallow boundary accordingly."""
+    """Fetch the selected commits with all their files, and set the clone's shallow boundary."""
     missing = _missing(git, selection.whole | selection.boundary)
     if remote.cache is not None:
         remote.cache.fetch(git, remote.url, missing)
@@ -212,7 +245,9 @@ def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection:
     wants = [f"+{commit}:{ref}" for ref, commit in by_ref.items() if commit in missing]
     wants += sorted(missing - set(by_ref.values()))
     if wants:
-        # Depth 1 makes each of them a boundary; those that are not one are taken out below.
+        # Every selected commit is requested by its id with depth 1, which makes each one a shallow
+        # boundary. Commits whose parents were fetched too are removed from the `shallow` file
+        # afterwards, which joins the single commits to a history.
         fetch(git, remote.url, wants, ["--depth=1"], remote.credential)
     for ref, commit in by_ref.items():
         git.run("update-ref", "--no-deref", ref, commit)
@@ -222,17 +257,18 @@ def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection:
 
 
 def first_parents(git: HostGit, commit: str, count: int) -> list[str]:
-    """Ids of the newest first-parent commits that are there, newest first."""
+    """Return the ids of up to `count` first-parent commits from `commit` on, newest first."""
     return git.text("rev-list", "--first-parent", f"--max-count={count}", commit).split()
 
 
 def read_shallow(git: HostGit) -> set[str]:
-    """Ids of the commits at the shallow boundary."""
+    """Return the ids of the commits at the shallow boundary."""
     path = _shallow_file(git)
     return set(path.read_text("ascii").split()) if path.is_file() else set()
 
 
 def _write_shallow(git: HostGit, commits: set[str]) -> None:
+    """Write the `shallow` file, which lists the commits that git treats as having no parents."""
     path = _shallow_file(git)
     if not commits:
         path.unlink(missing_ok=True)
@@ -248,6 +284,7 @@ def _shallow_file(git: HostGit) -> Path:
 
 
 def _missing(git: HostGit, commits: set[str]) -> set[str]:
+    """Return those of the commits that the clone doesn't have."""
     listing = "".join(f"{commit}\n" for commit in sorted(commits)).encode()
     found = git.text("cat-file", "--batch-check=%(objectname)", stdin=listing).splitlines()
     return {line.split()[0] for line in found if line.endswith(" missing")}
@@ -256,13 +293,14 @@ def _missing(git: HostGit, commits: set[str]) -> set[str]:
 def _fetch_by_name(
     git: HostGit, remote: Remote, tips: Sequence[Tip], options: Sequence[str]
 ) -> None:
-    # By its ref where that holds the commit: not every server gives commits by their ids.
+    # A tip is fetched by its ref if the ref points to it: not every server serves commits by id
+    # (`uploadpack.allowReachableSHA1InWant`, https://git-scm.com/docs/git-config).
     specs = [f"+{tip.name}:{tip.ref}" for tip in tips]
     fetch(git, remote.url, specs, options, remote.credential)
 
 
 def _fetch_in_steps(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
-    """Fetch one commit of each tip, then deepen for as long as it stays cheap."""
+    """Fetch one commit of each tip, then deepen while the clone stays below the growth limit."""
     _fetch_by_name(git, remote, tips, ["--depth=1"])
     most = _size(git) * MOST_GROWTH
     depth, wanted = 1, max(tip.commits for tip in tips)
@@ -273,7 +311,7 @@ def _fetch_in_steps(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
 
 
 def _size(git: HostGit) -> int:
-    """KiB of objects."""
+    """Return the size of the objects in KiB."""
     counts = _counts(git.text("count-objects", "-v"))
     return counts["size"] + counts["size-pack"]
 

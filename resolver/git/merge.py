@@ -1,5 +1,9 @@
-"""Two commits of the host's clone brought together by git's own merge: objects in, objects out.
-Nothing is checked out, no file's own merge driver runs, and what can't be merged is named.
+"""Merges two commits of the host's clone with git's own merge machinery, without a checkout.
+
+`git merge-tree --write-tree` reads objects and writes objects: it needs no index and no working
+tree, so no hook, filter or merge driver of the repository runs. Its exit code is 0 for a clean
+merge and 1 for conflicts. In both cases it prints the id of a tree, which contains conflict markers
+if there are conflicts.
 
 Source: https://git-scm.com/docs/git-merge-tree (as of git 2.39)
 """
@@ -14,15 +18,16 @@ from resolver.git.tree import GITLINK, read_blobs, read_tree
 from resolver.models.run import Kept
 
 MARKERS = (b"<<<<<<<", b"|||||||", b">>>>>>>")
-"""What the lines begin with that git puts around two versions it can't bring together."""
+"""Prefixes of the lines that git writes around the versions of a conflict."""
 
 BETWEEN = b"======="
-"""The line that git puts between them."""
+"""The line that git writes between two versions."""
 
 MOST_NOTES = 200
-"""Words of git about one merge that are kept."""
+"""Maximum number of git's messages about one merge that are kept."""
 
-# Without a name and a moment of its own, the same merge is the same commit wherever it is made.
+# A commit's id depends on its author, committer and dates. With fixed ones, the same merge has the
+# same id wherever and whenever it is made.
 _NOBODY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -33,8 +38,12 @@ _MERGE = ("merge-tree", "--write-tree", "-z", "--name-only")
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What a merge gives. tree: with conflict markers where files are in conflict. conflicts: their
-    paths, as git keeps them. notes: what git says of each, one line."""
+    """The result of a merge.
+
+    tree: id of the merged tree. Files in conflict contain conflict markers.
+    conflicts: paths of the files in conflict, as raw bytes.
+    notes: git's messages about the conflicts, one line each.
+    """
 
     tree: str
     conflicts: tuple[bytes, ...] = ()
@@ -42,12 +51,16 @@ class MergeResult:
 
 
 def merge(git: HostGit, ours: str, theirs: str) -> MergeResult:
-    """The merge of two commits, as git makes it. Raises WorkspaceError when they have no history in
-    common. Markers name the two by these ids."""
+    """Merge two commits and return the result.
+
+    Conflict markers name the two sides by these ids. Raises WorkspaceError if the commits have no
+    common history.
+    """
     args = (*_MERGE, check_commit(ours), check_commit(theirs))
     done = git.attempt(*args)
     if done.status not in (0, 1):
         raise failure(args, done, f"merging {theirs[:12]} into {ours[:12]}")
+    # With -z and --name-only: the tree, the paths in conflict, an empty field, the messages.
     fields = done.stdout.split(b"\0")
     tree = check_commit(fields[0].decode("ascii", "replace").strip())
     if done.status == 0:
@@ -58,7 +71,11 @@ def merge(git: HostGit, ours: str, theirs: str) -> MergeResult:
 
 
 def _notes(fields: list[bytes]) -> Iterator[str]:
-    """The messages about conflicts. A record is a count, so many paths, a kind, and the words."""
+    """Yield the messages about conflicts.
+
+    A record consists of a number, that many paths, a type such as "CONFLICT (contents)", and the
+    message. Informational records such as "Auto-merging" are skipped.
+    """
     at = 0
     while at < len(fields) and fields[at].isdigit():
         kind = at + 1 + int(fields[at])
@@ -70,25 +87,30 @@ def _notes(fields: list[bytes]) -> Iterator[str]:
 
 
 def replay_commits(git: HostGit, base: str, tree: str, onto: str) -> MergeResult:
-    """The change from `base` to `tree`, made on top of the commit `onto`.
+    """Apply the change from `base` to `tree` on top of the commit `onto`.
 
-    As git's rebase does it: a merge in which `base` is where the two parted, whatever their history
-    says.
+    As in a rebase, this is a three-way merge with `base` as the merge base, whatever the history of
+    the commits says.
     """
+    # git 2.39 has no `merge-tree --merge-base`; merge-tree computes the merge base from the
+    # history. Three commits with an artificial history make it find the right one: a root with the
+    # tree of `base`, and the two sides as its children. No ref ever points to them.
     root = _commit(git, f"{check_commit(base)}^{{tree}}")
     left = _commit(git, f"{check_commit(onto)}^{{tree}}", root)
     return merge(git, left, _commit(git, check_commit(tree), root))
 
 
 def unfinished(git: HostGit, merged: MergeResult, ours: str, theirs: str) -> str:
-    """A commit of the merge as it is, markers included, for somebody to resolve them on top of.
+    """Return a commit of the merge including its conflict markers, for somebody to resolve them.
 
-    Its parents are the two; nobody ever publishes it. The same merge gives the same commit.
+    Its parents are the two merged commits. It is never published. The same merge gives the same
+    commit.
     """
     return _commit(git, merged.tree, ours, theirs)
 
 
 def _commit(git: HostGit, tree: str, *parents: str) -> str:
+    """Return the id of a commit of the tree with the given parents and a fixed author and date."""
     given = [part for parent in parents for part in ("-p", check_commit(parent))]
     found = git.text("rev-parse", "--verify", tree)
     args = ("commit-tree", "--no-gpg-sign", *given, "-m", "merge", found)
@@ -96,13 +118,16 @@ def _commit(git: HostGit, tree: str, *parents: str) -> str:
 
 
 def is_ancestor(git: HostGit, earlier: str, later: str) -> bool:
-    """Whether `later` holds `earlier`, or is it. False also where the clone does not know."""
+    """Return True if `earlier` is `later` or an ancestor of it.
+
+    Also returns False if the clone doesn't have enough history to tell.
+    """
     given = (check_commit(earlier), check_commit(later))
     return git.attempt("merge-base", "--is-ancestor", *given).status == 0
 
 
 def merge_base(git: HostGit, one: str, other: str) -> str | None:
-    """The commit where the histories of two parted; None where the clone knows of none."""
+    """Return the merge base of two commits, None if the clone has none."""
     found = git.attempt("merge-base", check_commit(one), check_commit(other))
     return found.stdout.decode().strip() if found.status == 0 else None
 
@@ -110,13 +135,19 @@ def merge_base(git: HostGit, one: str, other: str) -> str | None:
 def unresolved(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
 ) -> tuple[bytes, ...]:
-    """Paths of `tree` in which a conflict of the merge is still as git left it: a line that is a
-    marker, or a file that git put beside its place."""
+    """Return the paths of `tree` with a conflict of the merge that is still as git left it.
+
+    These are files with a conflict marker, and files that git wrote under another name because
+    their own was taken, such as `name~<commit>`.
+    """
     names = (ours.encode(), theirs.encode())
     suffixes = tuple(b"~" + name for name in names)
     entries = {e.path: e.id for e in read_tree(git, tree) if e.mode != GITLINK}
     before = {e.path: e.id for e in read_tree(git, merged.tree) if e.mode != GITLINK}
     left = {path for path in entries if any(part.endswith(suffixes) for part in path.split(b"/"))}
+    # A line such as `=======` may be regular content (a heading in a README). It counts only in a
+    # file in conflict, and only if it was in neither side's version. A marker that names one of
+    # the two commits is always left from this merge.
     known = _were_there(git, (ours, theirs), merged.conflicts)
     anywhere = frozenset[bytes]().union(*known.values())
     contents: dict[str, list[bytes]] = {}
@@ -137,7 +168,10 @@ def unresolved(
 def _were_there(
     git: HostGit, commits: Iterable[str], paths: tuple[bytes, ...]
 ) -> dict[bytes, set[bytes]]:
-    """What looks like a marker and was in these files before, by path: it may stay there."""
+    """Return by path the lines that look like conflict markers in the files of the given commits.
+
+    These lines were there before the merge and may stay.
+    """
     found: dict[bytes, set[bytes]] = {}
     for commit in commits:
         entries = [e for e in read_tree(git, commit) if e.path in paths and e.mode != GITLINK]
@@ -148,6 +182,7 @@ def _were_there(
 
 
 def _markers(data: bytes) -> Iterator[bytes]:
+    """Yield the lines that look like conflict markers."""
     for line in data.splitlines():
         is_marker = line.startswith(MARKERS) and line[7:8] in (b"", b" ")
         if is_marker or line == BETWEEN:
@@ -156,8 +191,11 @@ def _markers(data: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class SettledFile:
-    """How the conflict of a path has ended. kept: whose version is there. untouched: it is as git
-    left it."""
+    """How the conflict at a path was resolved.
+
+    kept: whose version the file has now.
+    untouched: True if the file is still as git left it.
+    """
 
     path: bytes
     kept: Kept
@@ -167,8 +205,10 @@ class SettledFile:
 def settled_conflicts(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
 ) -> tuple[SettledFile, ...]:
-    """How each conflict of the merge has ended in `tree`. A path that neither side has, and git did
-    not keep, is none."""
+    """Return how each conflict of the merge was resolved in `tree`.
+
+    A path that is in neither side, nor in the merged tree, nor in `tree` is left out.
+    """
     now, left, own, other = (
         {e.path: (e.mode, e.id) for e in read_tree(git, each)}
         for each in (tree, merged.tree, ours, theirs)
@@ -190,15 +230,18 @@ def settled_conflicts(
 
 
 def taken_over(git: HostGit, merged: MergeResult, tree: str, theirs: str) -> frozenset[bytes]:
-    """Paths in conflict whose every bit in `tree` is what `theirs` has there, or hasn't: nothing in
-    them is of whoever resolved the merge."""
+    """Return the paths in conflict at which `tree` has exactly what `theirs` has.
+
+    That includes paths that neither has. Nothing at these paths was written by whoever resolved the
+    conflicts.
+    """
     there = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
     now = {e.path: (e.mode, e.id) for e in read_tree(git, tree)}
     return frozenset(p for p in merged.conflicts if there.get(p) == now.get(p))
 
 
 def format_patch(git: HostGit, commit: str, limit: int) -> bytes | None:
-    """The commit as `git am` takes it; None when that has more than `limit` bytes."""
+    """Return the commit as a patch for `git am`, None if it has more than `limit` bytes."""
     args = (
         "format-patch", "--stdout", "--no-signature", "--binary", "--full-index", "--no-renames",
         "--no-ext-diff", "--no-textconv", "--no-color", "--no-attach", "-1", check_commit(commit),

@@ -1,4 +1,4 @@
-"""The diff of a pull request as a reader is told it: each line with its number, within bounds."""
+"""Renders the diff of a pull request as text with line numbers and a length limit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -6,19 +6,21 @@ from resolver.git.pull_request import FilePatch, hunk_heads
 from resolver.models.pull_request import DiffFile
 
 MOST_OF_FILE = 30_000
-"""Characters of one file's diff that are told."""
+"""Maximum number of characters of one file's diff."""
 
 MOST = 120_000
-"""Characters of all diffs together; files beyond it are only named."""
+"""Maximum number of characters of all diffs together. Further files are only named."""
 
 LONGEST_LINE = 1_000
+"""Maximum number of characters of a line."""
 
 
 def numbered_diff(patches: Sequence[FilePatch], show: Callable[[str], str] = str) -> str:
-    """The diff, file by file. A line that is there now has the number of the file after, a line
-    that was taken out has that of the file before. What is not shown is said so.
+    """Return the diff, file by file, with a number before each line.
 
-    show: how a line's text is written; the bounds hold for what it gives.
+    An added or unchanged line has its number in the new file, a deleted line the one in the old
+    file. What exceeds a limit is replaced by a note. show: applied to the text of each line; the
+    limits apply to its result.
     """
     parts = []
     room = MOST
@@ -59,6 +61,7 @@ def _body(patch: FilePatch, show: Callable[[str], str]) -> str:
 
 
 def _numbered(hunks: Iterable[bytes], show: Callable[[str], str]) -> Iterator[str]:
+    """Yield the lines of the hunks with their numbers."""
     old = new = 0
     for raw in hunks:
         text = raw.decode("utf-8", "replace").removesuffix("\r")

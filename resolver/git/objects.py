@@ -1,4 +1,4 @@
-"""A commit of the host's clone as parts, for a forge that makes the same commit itself."""
+"""Reads commits of the host's clone as data, from which GitHub's API creates the same commits."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,11 @@ _MOST_COMMITS = 20
 
 
 def made_commits(git: HostGit, commit: str) -> tuple[MadeCommit, ...]:
-    """The commit, and those behind it that were made here and never fetched; oldest first.
+    """Return the commit and those of its ancestors that were made here, oldest first.
 
-    Raises WorkspaceError for a path that is not UTF-8: JSON can't carry it.
+    Commits that were fetched can be reached from a ref of the clone; those that were made here
+    can't. At most 20 are returned. Raises WorkspaceError for a path that is not valid UTF-8, which
+    JSON can't represent.
     """
     args = ("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST_COMMITS}")
     found = git.text(*args, check_commit(commit), "--not", "--all").split()
@@ -22,6 +24,7 @@ def made_commits(git: HostGit, commit: str) -> tuple[MadeCommit, ...]:
 
 
 def _made(git: HostGit, commit: str) -> MadeCommit:
+    """Return a commit as data: message, parents, changed entries and new blobs."""
     raw = git.run("cat-file", "commit", commit)
     head, _, message = raw.partition(b"\n\n")
     fields = [line.split(" ", 1) for line in head.decode("utf-8", "replace").splitlines()]
@@ -33,7 +36,8 @@ def _made(git: HostGit, commit: str) -> MadeCommit:
     blobs: dict[str, None] = {}
     for change in changes:
         if change.status == "deleted":
-            # a file that became a folder, or the other way, is replaced by what is written there
+            # A file that became a folder, or a folder that became a file, is replaced by the new
+            # entry. Deleting it as well would delete the new entry.
             if not _is_replaced(change.path, written):
                 entries.append(NewEntry(path=_text(change.path), mode=change.old_mode))
             continue
@@ -53,11 +57,12 @@ def _made(git: HostGit, commit: str) -> MadeCommit:
 
 
 def contents(git: HostGit, commit: MadeCommit) -> Iterator[tuple[str, bytes]]:
-    """The commit's new blobs, each with its content; few at a time are held in memory."""
+    """Yield the id and content of each new blob of the commit, reading them in batches."""
     return read_blobs(git, commit.blobs)
 
 
 def _is_replaced(path: bytes, written: set[bytes]) -> bool:
+    """Return True if an entry is written above or below the deleted `path`."""
     parts = path.split(b"/")
     above = {b"/".join(parts[:length]) for length in range(1, len(parts))}
     return bool(above & written) or any(other.startswith(path + b"/") for other in written)

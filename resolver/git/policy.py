@@ -1,6 +1,8 @@
-"""What a change must not do to be published. Judges the host's own trees, never text.
+"""Decides whether a change may be published.
 
-The patch is kept whatever the verdict; only publishing stops.
+The policy compares trees in the host's own clone. It never parses the text of a diff, because a
+diff can be ambiguous or truncated. A change that it rejects is kept with the run's output; it is
+only not published.
 """
 
 import re
@@ -24,24 +26,26 @@ from resolver.models.run import Patch
 from resolver.security.formats import find_credentials
 
 _NAMED = 10
-"""Paths that one sentence names."""
+"""Maximum number of paths that one sentence of a message names."""
 
-# Not credentials by themselves: the wording of a header, an address, a token that says who but
-# not how. Tests and documentation are full of them.
+# Formats that are too common in tests and documentation to be evidence of a leaked credential.
 _TOO_COMMON = frozenset(
     {"Authorization header", "API key header", "password in a URL", "JSON web token"}
 )
 
-# Characters that HFS+ leaves out when it compares names.
+# Characters that HFS+ ignores when it compares names. There, `.git<U+200C>hub` is `.github`. Git
+# protects `.git` against the same trick (`core.protectHFS`, https://git-scm.com/docs/git-config).
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 @dataclass(frozen=True)
 class PatchPolicy:
-    """Bounds of a publishable change.
+    """The limits that a change has to respect to be published.
 
-    protected_paths: globs that match without regard to case; `**` is any number of folders, `*`
-    and `?` stay within a name. max_bytes: length of the diff, and growth of the files.
+    protected_paths: globs, matched without regard to case. `**` stands for any number of folders,
+        `*` and `?` stay within a name.
+    max_bytes: limit of the length of the diff, and of the growth of the files.
+    max_files: limit of the number of changed files.
     """
 
     protected_paths: tuple[str, ...]
@@ -52,10 +56,11 @@ class PatchPolicy:
 def check(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, settled: Collection[bytes] = ()
 ) -> None:
-    """Raises PolicyViolation that names everything that is wrong, in one message.
+    """Raise a PolicyViolation that names all problems of the patch, if there are any.
 
-    settled: paths at which a merge was ended by taking what people with write access have there, as
-    it is: these may be protected, or submodules.
+    settled: paths at which a merge conflict was resolved by taking the file of the base branch as
+    it is. People with write access have put these files there, so they may be protected, or
+    submodules.
     """
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = [*_too_large(workspace, patch, policy, changes)]
@@ -65,7 +70,7 @@ def check(
         *bounds,
         *_submodules(own),
         *_links_out(workspace, patch, changes),
-        # What is too large is not read.
+        # The files of a change that is too large are not read.
         *(() if too_large else _credentials(workspace, changes)),
     ]
     if problems:
@@ -77,13 +82,15 @@ def check(
 
 
 def is_protected(path: str, globs: Iterable[str]) -> bool:
-    """Whether a change of the file would not be published."""
+    """Return True if a change of the file would not be published."""
     return any(_Glob(text).matches(path.encode()) for text in globs)
 
 
 def protected_in(workspace: Workspace, base: str, tree: str, globs: Iterable[str]) -> str:
-    """The protected files that differ between the commit `base` and `tree`, named for a person; ""
-    for none."""
+    """Return the protected files that differ between the commit `base` and `tree`, as a text.
+
+    The text lists the paths for a person, and is "" if there are none.
+    """
     patch = Patch(base=base, tree=tree)
     return _list(_protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree)))
 
@@ -117,7 +124,12 @@ def _protected_paths(
 def _through_links(
     workspace: Workspace, patch: Patch, globs: list["_Glob"], changes: tuple[TreeChange, ...]
 ) -> set[bytes]:
-    """Changed paths that the base shows at a protected place through a symlink."""
+    """Return the changed paths that affect a protected path through a symlink of the base.
+
+    If the base has a symlink `.github -> config`, a change of `config/workflows/ci.yml` changes a
+    protected file without naming it. So does a change that makes a protected symlink point to
+    another place.
+    """
     before = workspace.symlinks(patch.base)
     guarded = [link for link in before if any(g.matches(link) or g.is_below(link) for g in globs)]
     if not guarded:
@@ -139,6 +151,11 @@ def _submodules(changes: tuple[TreeChange, ...]) -> Iterator[str]:
 def _links_out(
     workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
+    """Yield a problem if the change adds symlinks that lead out of the repository.
+
+    All symlinks of both trees are resolved: a new symlink can make one that is unchanged lead
+    outside.
+    """
     if not any(SYMLINK in (c.old_mode, c.new_mode) for c in changes):
         return
     before = escaping_symlinks(workspace.symlinks(patch.base))
@@ -148,6 +165,10 @@ def _links_out(
 
 
 def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:
+    """Yield a problem if the change adds credentials, in a file's content or name.
+
+    A credential that some changed file had before is not counted: the change only moves it.
+    """
     old = {c.old_blob for c in changes if c.old_blob is not None}
     known: set[str] = set()
     for _, data in read_blobs(workspace.git, old):
@@ -168,17 +189,20 @@ def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Itera
 
 
 def _credential_forms(data: bytes) -> Iterator[tuple[str, str, int]]:
-    """What kind, the value, the line. Without NUL bytes, UTF-16 reads like ASCII."""
+    """Yield the kind, the value and the line number of each credential in `data`.
+
+    NUL bytes are removed first, so that UTF-16 text can be searched like ASCII.
+    """
     text = data.replace(b"\0", b"").decode("latin-1")
     for found in find_credentials(text):
         value = text[found.start : found.end]
-        # The vendors' own documentation uses values that say so.
+        # Example values in the documentation of vendors contain this word.
         if found.name not in _TOO_COMMON and "EXAMPLE" not in value:
             yield found.name, value, text.count("\n", 0, found.start) + 1
 
 
 class _Glob:
-    """One protected glob, compared without case and without what some file systems leave out."""
+    """One protected glob. Names are compared in the folded form of `_folded`."""
 
     def __init__(self, text: str) -> None:
         self._names = [_folded(name) for name in text.strip("/").split("/")]
@@ -198,11 +222,11 @@ class _Glob:
         return pattern
 
     def matches(self, path: bytes) -> bool:
-        """True when the glob names `path`."""
+        """Return True if the glob matches `path`."""
         return self._pattern.fullmatch(_folded(_text(path))) is not None
 
     def is_below(self, path: bytes) -> bool:
-        """True when `path`, were it a folder, would be on the way to what the glob names."""
+        """Return True if a match of the glob could be below `path`, if `path` were a folder."""
         names = _folded(_text(path)).split("/")
         return len(names) <= len(self._head) and all(
             re.fullmatch(_translate_name(ours), theirs, re.DOTALL)
@@ -210,7 +234,10 @@ class _Glob:
         )
 
     def covers(self, change: TreeChange) -> bool:
-        """True when the change touches what the glob names, or puts a link on the way to it."""
+        """Return True if the change touches a match of the glob, or puts a link on the path to one.
+
+        A symlink or submodule at `.github` replaces everything below it.
+        """
         is_link = bool({SYMLINK, GITLINK} & {change.old_mode, change.new_mode})
         return self.matches(change.path) or (is_link and self.is_below(change.path))
 
@@ -220,6 +247,10 @@ def _translate_name(name: str) -> str:
 
 
 def _folded(text: str) -> str:
+    """Return `text` in a form in which names that a file system may confuse are equal.
+
+    Ignored characters are removed, and the rest is normalized (NFC) and case-folded.
+    """
     return unicodedata.normalize("NFC", _IGNORED.sub("", text)).casefold()
 
 

@@ -1,6 +1,6 @@
-"""Our commit on top of the base, and the one branch it is published on.
+"""Writes Resolver's commit and publishes it on a branch.
 
-Never forces, never writes a branch that does not start with `agent/`, never checks out.
+Nothing is forced or checked out, and no branch is written whose name doesn't start with `agent/`.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,15 @@ from resolver.git.push import push_ref, taken
 from resolver.git.remote import check_url
 
 _KEPT = "\n\t\u2060"
-"""Not printable, and kept in a message; with the last one a name in it is no mention."""
+"""Characters that are kept in a commit message although they are not printable.
+
+U+2060 (word joiner) is inserted into `@name`, so that the message doesn't mention anybody.
+"""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A person or bot in a commit."""
+    """The name and email address of a person or bot in a commit."""
 
     name: str
     email: str
@@ -32,12 +35,12 @@ class Identity:
 
     @property
     def clean_name(self) -> str:
-        """The name without what ends a name in a commit; never empty."""
+        """The name without characters that git doesn't allow in a name; never empty."""
         return _one_line(self.name) or "unknown"
 
     @property
     def clean_email(self) -> str:
-        """The address without what ends an address in a commit; never empty."""
+        """The address without characters that git doesn't allow in an address; never empty."""
         return _one_line(self.email).replace(" ", "") or "unknown@localhost"
 
 
@@ -55,7 +58,7 @@ def write_commit(
     co_authors: Sequence[Identity],
     merged: str = "",
 ) -> str:
-    """Id of the commit of `tree` on `base`. The same arguments give the same id.
+    """Commit `tree` on top of `base` and return the id. The same arguments give the same id.
 
     merged: a second parent, which makes it a merge commit.
     """
@@ -87,26 +90,28 @@ def push_branch(
     credential: Credential | None,
     retries: RetryPolicy = NO_RETRIES,
 ) -> None:
-    """Create `branch` at `url` with exactly `commit`; nothing to do when it is there already.
+    """Create `branch` at `url` with exactly `commit`. Does nothing if the branch holds it already.
 
-    Raises BranchTaken when the branch holds something else, PushRefused when the server does not
-    take it, WorkspaceError for all else.
+    Raises BranchTaken if the branch holds another commit, PushRefused if the server rejects the
+    push, and WorkspaceError if it fails otherwise.
     """
     _our_branch(git, branch)
     push_ref(git, commit, branch, url, credential, "", retries)
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:
-    """Create `branch` with `commit` in a person's repository at `path`.
+    """Create `branch` with `commit` in a user's repository at `path`.
 
-    Adds objects and one ref, nothing else; runs no hook. Raises BranchTaken when the branch
-    holds something else.
+    It adds objects and one ref and runs no hook. Raises BranchTaken if the branch holds another
+    commit.
     """
     theirs = HostGit(checkout=path.absolute())
     ref = _our_branch(git, branch)
     check_commit(commit)
     if _is_there(theirs, ref, commit, branch, path):
         return
+    # index-pack adds the objects without running a hook or writing FETCH_HEAD, as a push or fetch
+    # would. The user's repository has the base, so only the objects that are new are packed.
     pack = git.run(
         "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet",
         stdin=f"{commit}\n^{base}\n".encode(),
@@ -119,6 +124,7 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
 
 
 def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
+    """Return True if the branch exists with `commit`. Raises BranchTaken if it has another one."""
     found = theirs.attempt("rev-parse", "--verify", "--quiet", ref)
     if found.status == 0 and found.stdout.decode().strip() != commit:
         raise taken(branch, str(path))
@@ -126,7 +132,7 @@ def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -
 
 
 def list_branches(where: str | Path, credential: Credential | None) -> frozenset[str]:
-    """Branches that start with `agent/`, at a URL or in a local repository."""
+    """Return the branches that start with `agent/`, at a URL or in a local repository."""
     if isinstance(where, Path):
         pattern = f"refs/heads/{PREFIX}"
         out = open_checkout(where).text("for-each-ref", "--format=%(refname)", pattern)
@@ -143,6 +149,7 @@ def list_branches(where: str | Path, credential: Credential | None) -> frozenset
 
 
 def _our_branch(git: HostGit, branch: str) -> str:
+    """Return the full ref name. Raises WorkspaceError unless the branch starts with `agent/`."""
     if not branch.startswith(PREFIX):
         raise WorkspaceError(
             f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"

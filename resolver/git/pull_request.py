@@ -1,5 +1,7 @@
-"""A pull request in the host's clone: its head at one commit, where it left its base, and what it
-changes, as git itself says it. Commits of a fork are reached through the repository's own refs.
+"""Reads a pull request from the host's clone: its head, its merge base and its diff.
+
+Commits of a fork are fetched through the refs `refs/pull/<number>/head` of the base repository:
+https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/checking-out-pull-requests-locally
 """
 
 import re
@@ -21,15 +23,17 @@ TRUSTED_REF = "refs/resolver/trusted"
 TARGET_REF = "refs/resolver/target"
 
 MOST_FILES = 500
+"""Maximum number of files that are kept."""
 MOST_HUNKS = 5_000
-"""Parts of all files together; comments on those beyond them have no lines to stand on."""
+"""Maximum number of hunks of all files together. Beyond it, files have no lines to comment on."""
 
 MOST_COMMITS = 100
+"""Maximum number of commits that are kept."""
 MOST_MESSAGE = 2_000
-"""Characters of a commit's message that are kept."""
+"""Maximum length of a commit message in characters."""
 
 MOST_DIFF = 20_000_000
-"""Bytes of the whole diff that are looked at."""
+"""Maximum length of the whole diff in bytes."""
 
 _DIFF = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -45,8 +49,11 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class FilePatch:
-    """One file of the diff. hunks: its part of a unified diff, from the first `@@` on; empty for
-    binary content, mere moves, and what came after the diff's bound."""
+    """One file of the diff.
+
+    hunks: its part of the unified diff, from the first `@@` line on. It is empty for binary
+    content, for renames without a change, and for files beyond the limit of the diff.
+    """
 
     file: DiffFile
     hunks: bytes
@@ -60,10 +67,11 @@ def clone_pull(
     credential: Credential | None,
     cache: CloneCache | None = None,
 ) -> tuple[PullRequestContext, str]:
-    """Fetch the pull request's head, its base branch and the default branch into the new bare
-    `folder`. The pull request with what git knows of it, and the default branch's commit.
+    """Fetch a pull request's head, its base branch and the default branch into the new `folder`.
 
-    The base is the branch's tip unless `pull` says which commit it was. Raises WorkspaceError.
+    Returns the pull request with what git knows about it, and the commit of the default branch. The
+    base is the tip of the base branch, unless `pull.base` names a commit. Raises WorkspaceError if
+    one of them can't be fetched, or the pull request was pushed to or has no merge base.
     """
     check_url(url)
     target = check_branch(HostGit(), pull.base_branch)
@@ -75,10 +83,10 @@ def clone_pull(
     base = check_commit(pull.base or refs.get(target, "")) if pull.base or target in refs else ""
     if not base:
         raise WorkspaceError(f"{url} has no branch {pull.base_branch!r}", "check the base branch")
-    # By its ref where that still holds the commit: not every server gives commits by their ids.
+    # Use the ref if it still points to the commit: not every server serves commits by id.
     name = asked if refs.get(asked) == pull.head else check_commit(pull.head)
     head_tip = Tip(BASE_REF, pull.head, name, depth)
-    # Only the files of the base are looked at; its history is that of the default branch.
+    # Only the files of the base are read, so its own commit is enough.
     base_tip = Tip(TARGET_REF, base, base, min(depth, 1))
     default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
     git = new_clone(folder, len(pull.head))
@@ -119,7 +127,7 @@ def _described(git: HostGit, pull: PullRequestContext) -> PullRequestContext:
 
 
 def _commits(git: HostGit, pull: PullRequestContext) -> Iterator[PullRequestCommit]:
-    """The newest commits of the pull request, oldest first."""
+    """Yield the newest commits of the pull request, oldest first."""
     out = git.run(
         "log", "-z", "--topo-order", "--reverse", f"--max-count={MOST_COMMITS}",
         "--encoding=UTF-8", "--no-show-signature", "--format=%H%n%an%n%B",
@@ -134,7 +142,7 @@ def _commits(git: HostGit, pull: PullRequestContext) -> Iterator[PullRequestComm
 
 
 def read_patches(git: HostGit, pull: PullRequestContext) -> list[FilePatch]:
-    """The files of the diff from where the pull request left its base, in git's order."""
+    """Return the files of the diff from the merge base to the head, in git's order."""
     ends = (pull.merge_base, pull.head)
     raw = git.run("diff-tree", "-z", "--raw", *_DIFF, *ends).split(b"\0")[:-1]
     counts = _counts(git.run("diff-tree", "-z", "--numstat", *_DIFF, *ends))
@@ -155,7 +163,8 @@ def _file_patch(
     letter = meta.rsplit(b" ", 1)[1][:1].decode()
     first = next(rest)
     old, path = (first, next(rest)) if letter in "RC" else (None, first)
-    # A file that became something else, as a symlink, is shown as deleted and added again.
+    # A type change (such as a file that became a symlink) has two sections in the diff: a deletion
+    # and an addition.
     parts = list(islice(sections, 2 if letter == "T" else 1))
     hunks = parts[0] if letter != "T" and parts else b""
     added, deleted = counts.get(path, (None, None))
@@ -175,7 +184,7 @@ def _counts(out: bytes) -> dict[bytes, tuple[int | None, int | None]]:
     fields = iter(out.split(b"\0")[:-1])
     for record in fields:
         added, deleted, path = record.split(b"\t", 2)
-        if not path:  # a move: the old name, then the new one
+        if not path:  # a rename: the old and the new name follow as fields of their own
             next(fields)
             path = next(fields)
         counts[path] = (None, None) if added == b"-" else (int(added), int(deleted))
@@ -183,7 +192,13 @@ def _counts(out: bytes) -> dict[bytes, tuple[int | None, int | None]]:
 
 
 def _sections(diff: bytes, *, whole: bool) -> Iterator[bytes]:
-    """The hunks of each file in order. No line of a hunk can begin like a file's head."""
+    """Yield the hunks of each file in order.
+
+    No line of a hunk can start with `diff --git`, because every line of a hunk starts with a space,
+    `+`, `-` or a backslash. The last section of a truncated diff is left out.
+
+    Format: https://git-scm.com/docs/diff-format
+    """
     files = re.split(rb"^diff --git .*\n", diff, flags=re.M)[1:]
     for section in files if whole else files[:-1]:
         start = re.search(rb"^@@ ", section, re.M)
@@ -191,7 +206,10 @@ def _sections(diff: bytes, *, whole: bool) -> Iterator[bytes]:
 
 
 def hunk_heads(hunks: bytes) -> Iterator["re.Match[bytes]"]:
-    """The `@@` lines. Inside of a hunk every line begins with a blank, `+`, `-` or a backslash."""
+    """Yield the matches of the `@@` lines.
+
+    Within a hunk, every line starts with a space, `+`, `-` or a backslash, so none of them matches.
+    """
     for line in hunks.split(b"\n"):
         found = _HUNK.match(line)
         if found:

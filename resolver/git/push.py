@@ -1,5 +1,7 @@
-"""Puts a commit at the end of a branch: only forward from what is known to be there, never by
-force. What a server says when it does not take it is told in words.
+"""Pushes commits to branches, never by force over commits of others.
+
+A push names the commit that the branch is expected to hold, and fails if it holds another one. The
+server's refusals are turned into errors with an explanation and a next step.
 """
 
 import logging
@@ -14,6 +16,7 @@ from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
 
 TIP_REF = "refs/resolver/tip"
+"""The ref of the clone to which the newest commit of a branch is fetched."""
 
 _TROUBLE = re.compile(
     r"returned error: (?:429|5\d\d)|HTTP (?:429|5\d\d)|RPC failed; curl|hung up unexpectedly"
@@ -21,7 +24,7 @@ _TROUBLE = re.compile(
     r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
     r"|[Oo]peration timed out|did not end within|SSL_"
 )
-"""What git says of a server that fails or can't be reached."""
+"""What git reports if a server fails or can't be reached."""
 
 logger = logging.getLogger("resolver.git")
 
@@ -43,9 +46,9 @@ _REFUSALS = (
 
 
 def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None) -> str | None:
-    """The newest commit of a branch, taken into the clone; None when there is no such branch.
+    """Fetch the newest commit of a branch and return its id, or None if there is no such branch.
 
-    Raises WorkspaceError when the repository can't be read.
+    Raises WorkspaceError if the repository can't be read.
     """
     ref = check_branch(git, branch)
     listing = list_refs(check_url(url), [ref], credential)
@@ -67,10 +70,11 @@ def push_onto(
     previous: str,
     retries: RetryPolicy = NO_RETRIES,
 ) -> None:
-    """Move `branch` on from `previous`, which it holds now, to `commit`, which builds on that.
+    """Move `branch` from `previous`, which it is expected to hold, to its descendant `commit`.
 
-    Again is a no-op. Raises BranchTaken when the branch holds something else by now, PushRefused
-    when the server does not take it, WorkspaceError for all else.
+    Repeating it has no effect. Raises BranchTaken if the branch holds another commit by now,
+    PushRefused if the server rejects the push, and WorkspaceError if it fails otherwise or `commit`
+    is no descendant.
     """
     if not is_ancestor(git, previous, commit):
         raise WorkspaceError(
@@ -88,9 +92,10 @@ def push_ref(
     previous: str,
     retries: RetryPolicy = NO_RETRIES,
 ) -> None:
-    """Put `branch` to `commit` where it holds `previous`, or isn't there and `previous` is "".
+    """Set `branch` to `commit` if it holds `previous`, or if it doesn't exist and `previous` is "".
 
-    Again is a no-op. retries: for a server that fails or can't be reached. Raises as `push_onto`.
+    Repeating it has no effect. retries: for a server that fails or can't be reached. Raises the
+    same errors as `push_onto`.
     """
     ref = check_branch(git, branch)
     check_commit(commit)
@@ -103,7 +108,7 @@ def push_ref(
 
 
 def _wait_after_push(error: ResolverError) -> float | None:
-    """0.0 where another push may be taken; None where the server has refused this one."""
+    """Return 0.0 if the push may be tried again, None if the server has rejected it."""
     refused = isinstance(error, PushRefused | BranchTaken) or error.cause != ""
     return None if refused or not _TROUBLE.search(error.what) else 0.0
 
@@ -121,7 +126,10 @@ def _push_once(
     previous: str,
 ) -> None:
     branch = ref.removeprefix("refs/heads/")
-    # A lease on what is there, or on "not there": nobody's work is ever left behind.
+    # Despite its name, --force-with-lease makes the push safer here: the server updates the ref
+    # only if it still has the expected value ("" means that it must not exist), so a concurrent
+    # push of somebody else is never overwritten. `push_onto` has checked that the new commit is a
+    # descendant of the old one. https://git-scm.com/docs/git-push
     args = (
         "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
         url, f"{commit}:{ref}",
@@ -129,7 +137,8 @@ def _push_once(
     done = git.attempt(*args, credential=credential)
     if done.status == 0:
         return
-    # Whatever the reason was, what the server holds now decides (the answer may have been lost).
+    # The push may have succeeded although the answer was lost, or failed because an earlier attempt
+    # had succeeded. The commit that the branch holds now decides.
     listed = git.attempt("ls-remote", "--", url, ref, credential=credential)
     lines = listed.stdout.decode("utf-8", "replace").splitlines()
     there = [line.partition("\t")[0] for line in lines if line.endswith(f"\t{ref}")]
@@ -143,8 +152,10 @@ def _push_once(
 def require_push(
     git: HostGit, commit: str, branch: str, url: str, credential: Credential | None
 ) -> None:
-    """Ask the server whether it lets `branch` be written, with a commit that it may hold already.
-    Nothing is sent. Raises PushRefused where it says no; what else goes wrong shows when it counts.
+    """Raise PushRefused if the server doesn't let this account write `branch`.
+
+    `git push --dry-run` asks the server and sends no objects. commit: a commit that the server may
+    have already. Other errors are ignored here; the real push will raise them.
     """
     ref = check_branch(git, branch)
     args = (
@@ -162,7 +173,7 @@ def require_push(
 def _refused(
     args: tuple[str, ...], done: GitResult, doing: str, credential: Credential | None
 ) -> WorkspaceError:
-    """What the server said, with the step that helps where its words are known."""
+    """Return the error of a failed push: PushRefused for a known reason, else WorkspaceError."""
     lines = [
         line.split("\t")[-1]
         for line in done.stdout.decode("utf-8", "replace").splitlines()
@@ -181,7 +192,7 @@ def _refused(
 
 
 def taken(branch: str, where: str) -> BranchTaken:
-    """The error of a branch that holds something else."""
+    """Return the error for a branch that holds another commit."""
     return BranchTaken(
         f"the branch {branch} exists in {where} with something else on it",
         "delete it there, or let another name be chosen",

@@ -1,4 +1,4 @@
-"""Reads a repository over the network, or from a local path: its refs, and objects by commit."""
+"""Lists the refs of a repository and fetches from it, over the network or from a local path."""
 
 import re
 import tempfile
@@ -13,11 +13,13 @@ from resolver.git.git import Credential, HostGit, failure, fetching
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NOT_THERE = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
 
-# What a server says that it can do, as git traces it: https://git-scm.com/docs/protocol-v2
+# The server's capabilities for the fetch command, as they appear in git's packet trace:
+# https://git-scm.com/docs/gitprotocol-v2#_fetch
 _FETCH_FEATURES = re.compile(r"packet: +\S+< fetch=(.*)$", re.MULTILINE)
 
-# Mistakes that old tools left in the history of real repositories. They are about names, dates and
-# spelling of modes, and harmless to read; a change that comes from a sandbox may have none of them.
+# Errors that old tools left in the history of real repositories. They concern names, dates and the
+# format of modes, and are harmless to read. In a change from a sandbox, they are not tolerated.
+# https://git-scm.com/docs/git-fsck#_fsck_messages
 _TOLERATED = (
     "zeroPaddedFilemode", "zeroPaddedDate", "badFilemode", "badTimezone", "badDate",
     "badDateOverflow", "badEmail", "badName", "missingEmail", "missingNameBeforeEmail",
@@ -27,7 +29,7 @@ _TOLERATED = (
 
 
 def check_url(url: str) -> str:
-    """`url` itself. Raises WorkspaceError unless it is plain HTTP(S) without a credential."""
+    """Return `url`. Raises WorkspaceError unless it is an HTTP(S) URL without a credential."""
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname:
         raise WorkspaceError(
@@ -50,9 +52,11 @@ def _without_userinfo(url: str) -> str:
 
 @dataclass(frozen=True)
 class RefListing:
-    """What a repository has. refs: commits by the full names of refs. default: the full name of the
-    default branch, None where it has no commit. filters: whether commits can be fetched by their
-    ids, and without their trees and files.
+    """The refs and capabilities of a repository.
+
+    refs: ids of commits by the full names of refs.
+    default: the full name of the default branch, None if it has no commit.
+    filters: True if the server supports shallow fetches and fetches without trees and files.
     """
 
     refs: dict[str, str]
@@ -61,10 +65,11 @@ class RefListing:
 
 
 def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> RefListing:
-    """HEAD and those refs of `names` that are there. Raises WorkspaceError."""
+    """Return HEAD and those refs of `names` that exist. Raises WorkspaceError if that fails."""
     args = ("ls-remote", "--symref", "--", url, "HEAD", *names)
-    # Git fetches whole commits, with a warning at most, where a server can't filter: what the
-    # server can do has to be known before, and git shows it nowhere but in its trace.
+    # If a server doesn't support filters, git fetches everything and at most prints a warning. So
+    # the capabilities must be known before a fetch, and git shows them only in its packet trace:
+    # https://git-scm.com/docs/git (GIT_TRACE_PACKET)
     with tempfile.NamedTemporaryFile(prefix="resolver-trace-") as trace:
         environment = {"GIT_TRACE_PACKET": trace.name}
         listed = HostGit().attempt(*args, environment=environment, credential=credential)
@@ -77,6 +82,7 @@ def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> 
 
 
 def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
+    """Return the commits by ref, and the full name of the default branch or None."""
     refs: dict[str, str] = {}
     default = None
     for line in listing.splitlines():
@@ -97,7 +103,12 @@ def fetch(
     depth: Sequence[str],
     credential: Credential | None,
 ) -> None:
-    """Fetch into a clone of ours, every object checked. depth: git's options for it."""
+    """Fetch into a clone of the host and check every object.
+
+    depth: git's options for the depth and filter of the fetch. Raises WorkspaceError if it fails.
+    """
+    # --update-shallow accepts refs from a source that is shallow itself, such as a cached clone or
+    # a user's shallow checkout. https://git-scm.com/docs/git-fetch
     args = fetching(url, refspecs, "--update-shallow", *depth)
     tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
     done = git.attempt(*args, settings=tolerated, credential=credential)

@@ -1,6 +1,6 @@
-"""Our own secrets in a change: which files bring one in, and the patch as it may be kept.
+"""Finds Resolver's own secrets in a change, and removes them from the patch that is kept.
 
-Looks at the files themselves: in a diff a binary file is compressed.
+It searches the files and not only the diff, in which binary files are compressed.
 """
 
 import re
@@ -15,7 +15,7 @@ _ADDED = re.compile(rb"^\+.*$", re.MULTILINE)
 
 
 class SecretMatcher(Protocol):
-    """Knows the secrets."""
+    """Recognizes the secrets of a run."""
 
     def holds_secret(self, text: str) -> bool: ...
 
@@ -25,10 +25,11 @@ class SecretMatcher(Protocol):
 def withhold_secrets(
     workspace: Workspace, patch: Patch, redactor: SecretMatcher, max_bytes: int
 ) -> tuple[Patch, tuple[str, ...]]:
-    """The patch without secrets in diff and file names, and the files that bring one in.
+    """Return the patch without secrets in its diff and file names, and the names of leaking files.
 
-    max_bytes: where files grow by more, they are not looked into; their binary contents are then
-        left out of the diff as well. Nothing of that size may be published.
+    A leaking file is one that the change adds a secret to. max_bytes: if the files grow by more,
+    their content is not searched; binary content is then left out of the diff as well. A change of
+    that size can't be published.
     """
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = growth(workspace.git, changes) > max_bytes
@@ -48,14 +49,16 @@ def withhold_secrets(
 def _bringing_in(
     workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: SecretMatcher
 ) -> set[bytes]:
+    """Return the paths of the files that the change adds a secret to."""
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
-    # Without NUL bytes, UTF-16 reads like ASCII.
+    # NUL bytes are removed, so that UTF-16 text can be searched like ASCII.
     holding = {
         blob
         for blob, data in read_blobs(workspace.git, blobs)
         if redactor.holds_secret(_text(data.replace(b"\0", b"")))
     }
-    # A value as plain as a test database's password may have been in the file before.
+    # A secret may be a plain word that was in the file before, such as the password of a test
+    # database. So a file that had a secret counts only if some line added by the change has one.
     added = redactor.holds_secret(_text(b"\n".join(_ADDED.findall(patch.diff))))
     return {
         c.path for c in changes if c.new_blob in holding and (added or c.old_blob not in holding)

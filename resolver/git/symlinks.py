@@ -1,16 +1,19 @@
-"""Where a tree's symlinks lead, followed through the tree itself and never on a disk."""
+"""Resolves the symlinks of a tree within the tree, without a file system."""
 
 from collections.abc import Mapping
 
 _MOST_HOPS = 40
-"""As Linux: a longer chain is a loop, which nothing can follow."""
+"""Maximum number of links that are followed, as in Linux.
+
+A longer chain is treated as a loop: https://man7.org/linux/man-pages/man7/path_resolution.7.html
+"""
 
 
 def resolve_symlink(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
-    """Path inside the repository that `link` leads to, None when it leads out of it.
+    """Return the path in the repository that `link` leads to, None if it leads outside.
 
-    links: every symlink of the tree with its target. Out is: an absolute target, a parent of the
-    root, or anything in `.git`. A link into a loop leads to itself.
+    links: target of every symlink of the tree. An absolute target, a path above the root, and
+    anything in `.git` are outside. A link into a loop leads to itself.
     """
     place = link.split(b"/")[:-1]
     rest = [link.split(b"/")[-1]]
@@ -41,7 +44,7 @@ def resolve_symlink(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
 
 
 def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
-    """Links (with their targets) that lead out of the repository."""
+    """Return the links that lead out of the repository, with their targets."""
     return {
         (link, target) for link, target in links.items() if resolve_symlink(links, link) is None
     }

@@ -1,6 +1,7 @@
-"""Reads what differs between two trees, and blobs, from the host's clone. Text is never parsed.
+"""Reads the differences between two trees, and blobs, from the host's clone.
 
-Paths are bytes, as git keeps them; `quote` makes them fit for a person.
+It reads git's raw format (`diff-tree --raw -z`, `ls-tree -z`) and never parses the text of a diff:
+https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them readable.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ SYMLINK = "120000"
 GITLINK = "160000"
 _ABSENT = "000000"
 _BATCH = 32 << 20
-"""Bytes of blobs held in memory at once."""
+"""Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
 Status = Literal["added", "modified", "deleted", "type_changed"]
 _STATUS: dict[str, Status] = {
@@ -31,7 +32,10 @@ _ESCAPES = {
 
 @dataclass(frozen=True)
 class TreeChange:
-    """One changed path. Modes are git's six digits, "000000" where there is nothing."""
+    """A path that differs between two trees.
+
+    Modes are git's six octal digits, "000000" where the path doesn't exist.
+    """
 
     path: bytes
     status: Status
@@ -42,12 +46,12 @@ class TreeChange:
 
     @property
     def old_blob(self) -> str | None:
-        """Object id of the old content, None when there was none (or it is a submodule)."""
+        """Object id of the old content. None if there was none, or for a submodule."""
         return None if self.old_mode in (_ABSENT, GITLINK) else self.old_id
 
     @property
     def new_blob(self) -> str | None:
-        """Object id of the new content, None when there is none (or it is a submodule)."""
+        """Object id of the new content. None if there is none, or for a submodule."""
         return None if self.new_mode in (_ABSENT, GITLINK) else self.new_id
 
 
@@ -61,9 +65,10 @@ class TreeEntry:
 
 
 def quote(path: bytes) -> str:
-    """`path` the way git prints it: as it is, or in double quotes with C escapes.
+    """Return `path` as git prints it: unchanged, or in double quotes with C escapes.
 
-    Printable UTF-8 is kept readable; of a path that is not UTF-8 each byte over 127 is escaped.
+    Printable UTF-8 is not escaped. In a path that is not valid UTF-8, every byte above 127 is
+    escaped.
     """
     try:
         text = path.decode()
@@ -83,7 +88,7 @@ def _octal(data: bytes) -> str:
 
 
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
-    """Every path that differs, by tree order; a rename is a deletion and an addition."""
+    """Return the paths that differ, in tree order. A rename is a deletion and an addition."""
     fields = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tree)
     parts = fields.split(b"\0")[:-1]
     changes = []
@@ -94,15 +99,17 @@ def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
 
 
 def read_patch(git: HostGit, base: str, tree: str, limit: int) -> Patch:
-    """The change from `base` to `tree`.
+    """Return the change from `base` to `tree`.
 
-    limit: bytes. A larger diff is cut there (one byte over, so that the cut can be seen), and
-    where the files grow by more, contents of binary and very large files are left out of it.
+    limit: bytes of diff. A longer diff is truncated to one byte more than that, so that the caller
+    can recognize it. If the files grow by more than `limit`, the content of binary and very large
+    files is left out of the diff.
     """
     changes = read_changes(git, base, tree)
     args = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
     settings = []
     if growth(git, changes) > limit:
+        # Files above this size are treated as binary, so git doesn't compute a diff of their lines.
         settings = [("core.bigFileThreshold", str(limit))]
     else:
         args.append("--binary")
@@ -127,6 +134,7 @@ def read_patch(git: HostGit, base: str, tree: str, limit: int) -> Patch:
 def _count_lines(
     git: HostGit, base: str, tree: str, settings: list[tuple[str, str]]
 ) -> dict[bytes, tuple[int | None, int | None]]:
+    """Return added and deleted lines of each path, None for binary files."""
     out = git.run(
         "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
         base, tree, settings=settings,
@@ -139,7 +147,7 @@ def _count_lines(
 
 
 def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
-    """Bytes by which files become longer, summed; what becomes shorter does not count back."""
+    """Return the number of bytes by which files grow, summed up. Files that shrink count as 0."""
     changes = tuple(changes)
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
     sizes = read_sizes(git, blobs)
@@ -151,7 +159,7 @@ def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
 
 
 def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
-    """Every file, symlink and submodule of a tree (or of a commit's)."""
+    """Yield every file, symlink and submodule of a tree, or of the tree of a commit."""
     for record in git.run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]:
         meta, _, path = record.partition(b"\t")
         mode, _, id = meta.decode("ascii").split(" ")
@@ -159,7 +167,7 @@ def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
 
 
 def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
-    """Sizes of blobs in bytes."""
+    """Return the size of each blob in bytes."""
     asked = sorted(set(blobs))
     if not asked:
         return {}
@@ -169,7 +177,7 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
 
 
 def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Each blob once, with its content; few at a time are held in memory."""
+    """Yield the id and content of each blob once, reading them in batches of limited size."""
     batch: list[str] = []
     size = 0
     for blob, length in read_sizes(git, blobs).items():
@@ -183,6 +191,7 @@ def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 
 def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
+    # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
     out = git.run("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
     at = 0
     for _ in blobs:

@@ -1,7 +1,7 @@
-"""The host's own bare clone of one repository: where a run starts and where its change is judged.
+"""The host's own bare clone of one repository, in which a run starts and its change is judged.
 
-The clone is the host's alone. The sandbox gets a copy of the history as a tar and gives its
-change back as a bundle; no tree is ever checked out here.
+Only the host has access to the clone. The sandbox gets a copy of the history as a tar stream and
+returns its change as a bundle. No tree is ever checked out on the host.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,20 +37,23 @@ from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Patch
 
 DIFF_LIMIT = 50_000_000
-"""Most bytes of a diff that are kept when the caller names no limit."""
+"""Default limit of a diff in bytes."""
 
 READ_LIMIT = 1_000_000
+"""Default limit of a file's content in bytes."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """One clone at one commit.
+    """A clone at one commit.
 
-    folder: the bare repository. base: the commit that the work starts from. branch: the branch it
-    is on, "" when a local checkout's HEAD is detached. source: URL or path it was cloned from.
-    source_is_dirty: the local checkout had uncommitted changes; they are not part of `base`.
-    pull: the pull request whose head the base is, None on an issue. default: the default branch's
-    commit where that is not the base.
+    folder: the bare repository.
+    source: the URL or path it was cloned from.
+    base: the commit that the work starts from.
+    branch: the branch of the base, "" if the HEAD of a local checkout is detached.
+    source_is_dirty: True if the local checkout had uncommitted changes. They are not in `base`.
+    pull: the pull request whose head is the base, None on an issue.
+    default: the commit of the default branch if it is not the base, else "".
     """
 
     folder: Path
@@ -73,11 +76,14 @@ class Workspace:
         credential: Credential | None = None,
         cache: CloneCache | None = None,
     ) -> "Workspace":
-        """Clone `source` (HTTP(S) URL, or path of a local repository) into the new `folder`.
+        """Clone `source` (an HTTP(S) URL or the path of a local repository) into the new `folder`.
 
-        branch: the default branch (a local checkout's HEAD) when None. commit: taken in the place
-        of the branch's tip, which may have moved on. depth: first-parent commits of history, 0 for
-        all. cache: clones of earlier runs. Raises WorkspaceError.
+        branch: None for the default branch, or for the HEAD of a local checkout.
+        commit: used instead of the tip of the branch, which may have moved since.
+        depth: number of first-parent commits of history, 0 for all.
+        cache: clones of earlier runs.
+
+        Raises WorkspaceError if the repository can't be cloned.
         """
         folder = folder.absolute()
         if commit is not None:
@@ -99,9 +105,10 @@ class Workspace:
         credential: Credential | None = None,
         cache: CloneCache | None = None,
     ) -> "Workspace":
-        """Clone `source` at the head of `pull`, into the new `folder`; `Workspace.pull` then has
-        what git knows of it. No file of the head is ever trusted: see `trusted`. Raises
-        WorkspaceError.
+        """Clone `source` at the head of `pull` into the new `folder`.
+
+        The `pull` of the result is completed with what git knows about the pull request. No file of
+        the head is ever trusted, see `trusted`. Raises WorkspaceError if it can't be cloned.
         """
         folder = folder.absolute()
         known, default = clone_pull(source, folder, pull, depth, credential, cache)
@@ -109,15 +116,19 @@ class Workspace:
 
     @property
     def trusted(self) -> "Workspace":
-        """The same clone at the default branch, where only people with write access have written:
-        what decides how the run works is read there. On an issue that is the base itself."""
+        """The same clone at the default branch, which only people with write access can change.
+
+        Everything that controls a run is read there. On an issue, that is the base itself.
+        """
         if not self.default:
             return self
         return replace(self, base=self.default, pull=None, default="")
 
     def pull_diff(self, show: Callable[[str], str] = str) -> str:
-        """What the pull request changes, with line numbers and bounded; "" on an issue. show: how
-        a line's text is written."""
+        """Return the diff of the pull request with line numbers and a length limit, "" on an issue.
+
+        show: applied to the text of each line.
+        """
         return numbered_diff(read_patches(self.git, self.pull), show) if self.pull else ""
 
     @property
@@ -126,26 +137,30 @@ class Workspace:
         return HostGit(git_dir=self.folder)
 
     def git_dir_tar(self) -> Iterator[bytes]:
-        """An uncompressed tar stream of a clean git directory, for the sandbox to check out."""
+        """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack."""
         return git_dir_tar(self.git, self.folder, self.base, self.branch)
 
     @property
     def identity(self) -> str:
-        """What tells the repository from all others; see `repository_identity`."""
+        """The name that distinguishes the repository from all others; see `repository_identity`."""
         return repository_identity(self.source)
 
     def context(self, folder: str, dockerfile: str) -> Iterator[bytes]:
-        """A folder of the base as the context of an image's build; see `context_tar`."""
+        """Yield a folder of the base as the context of an image build; see `context_tar`."""
         return context_tar(self.git, self.base, folder, dockerfile)
 
     def receive(
         self, bundle: Path | None, commit: str, tree: str, limit: int = DIFF_LIMIT
     ) -> Patch:
-        """The sandbox's change, checked, as a patch without a commit of ours yet.
+        """Check the sandbox's change, add its objects to the clone, and return it as a patch.
 
-        bundle: None when the sandbox says that nothing changed. commit, tree: what the sandbox
-        announced. limit: most bytes of diff that are kept. Raises WorkspaceError when bundle,
-        commit and tree don't fit together or an object is unsound.
+        The patch has no commit yet.
+
+        bundle: None if the sandbox reports no change.
+        commit, tree: the ids that the sandbox announced.
+        limit: maximum length of the diff in bytes.
+
+        Raises WorkspaceError if bundle, commit and tree don't match, or an object is invalid.
         """
         if bundle is not None:
             unbundle(self.git, bundle, self.base, commit, tree)
@@ -165,17 +180,20 @@ class Workspace:
         parent: str | None = None,
         merged: str = "",
     ) -> Patch:
-        """`patch` with our commit of its tree on the base. The same arguments, the same commit.
+        """Commit the patch's tree and return the patch with the id of the commit.
 
-        parent: a commit that it is made on in the place of the base, as an earlier one of ours:
-        the new one then holds what has changed since. merged: a second parent.
+        The same arguments give the same commit.
+
+        parent: parent of the commit; the patch's base if None. On top of a commit of an earlier
+            run, the new commit contains what has changed since that run.
+        merged: a second parent, "" for none.
         """
         onto = patch.base if parent is None else check_commit(parent)
         made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors, merged)
         return patch.model_copy(update={"commit": made})
 
     def tree(self, commit: str) -> str:
-        """Id of the tree of a commit in the clone."""
+        """Return the id of the tree of a commit in the clone."""
         return self.git.text("rev-parse", f"{check_commit(commit)}^{{tree}}")
 
     def push(
@@ -186,30 +204,31 @@ class Workspace:
         credential: Credential | None = None,
         retries: RetryPolicy = NO_RETRIES,
     ) -> None:
-        """Create `branch` (`agent/...`) at `url` with exactly `commit`; again is a no-op.
+        """Create `branch` (`agent/...`) at `url` with exactly `commit`. Repeating it has no effect.
 
-        Raises BranchTaken when the branch holds something else, else WorkspaceError.
+        Raises BranchTaken if the branch has another commit, WorkspaceError if the push fails
+        otherwise.
         """
         push_branch(self.git, commit, branch, url, credential, retries)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
-        """Create `branch` (`agent/...`) in a person's local repository; again is a no-op.
+        """Create `branch` (`agent/...`) in a user's local repository. Repeating it has no effect.
 
-        Working tree, index, HEAD, configuration and hooks are not touched. Raises BranchTaken
-        when the branch holds something else, else WorkspaceError.
+        Working tree, index, HEAD, configuration and hooks are not touched. Raises BranchTaken if
+        the branch has another commit, WorkspaceError if writing it fails otherwise.
         """
         write_branch(self.git, self.base, path, branch, commit)
 
     @staticmethod
     def branches(where: str | Path, credential: Credential | None = None) -> frozenset[str]:
-        """The `agent/...` branches at a URL (str) or in a local repository (Path)."""
+        """Return the `agent/...` branches at a URL (str) or in a local repository (Path)."""
         return list_branches(where, credential)
 
     def read(self, path: str, commit: str | None = None, limit: int = READ_LIMIT) -> bytes | None:
-        """Content of a file at `commit` (the base when None).
+        """Return the content of a file at `commit` (the base if None).
 
-        None when there is no such file; a symlink or a folder is not a file. Raises
-        WorkspaceError when it has more than `limit` bytes.
+        None if there is no such file; symlinks and folders are not files. Raises WorkspaceError if
+        the file has more than `limit` bytes.
         """
         where = self.base if commit is None else check_commit(commit)
         if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
@@ -227,19 +246,23 @@ class Workspace:
         return self.git.run("cat-file", "blob", blob)
 
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
-        """Content of a file at the default branch, where only people with write access have
-        written; as `read`."""
+        """Return the content of a file at the default branch, as `read` does.
+
+        Only people with write access can change that file.
+        """
         return self.read(path, commit=self.trusted.base, limit=limit)
 
     def trusted_paths(self) -> tuple[str, ...]:
-        """Paths of the files at the default branch, symlinks and submodules left out."""
+        """Return the paths of the files at the default branch, without symlinks and submodules."""
         entries = read_tree(self.git, self.trusted.base)
         regular = (e for e in entries if e.mode not in {SYMLINK, GITLINK})
         return tuple(e.path.decode("utf-8", "surrogateescape") for e in regular)
 
     def lines_of(self, path: str) -> int | None:
-        """How many lines a file of the base has; None when there is no such file, or it is too
-        large to be shown with line numbers."""
+        """Return the number of lines of a file of the base.
+
+        None if there is no such file, or it is too large to be shown with line numbers.
+        """
         try:
             content = self.read(path)
         except WorkspaceError:
@@ -247,7 +270,7 @@ class Workspace:
         return None if content is None else len(content.splitlines())
 
     def symlinks(self, tree: str) -> dict[bytes, bytes]:
-        """Every symlink of a tree (or commit) with its target, both as raw bytes."""
+        """Return the target of every symlink of a tree (or commit) by path, both as raw bytes."""
         links = {e.path: e.id for e in read_tree(self.git, tree) if e.mode == SYMLINK}
         targets = dict(read_blobs(self.git, links.values()))
         return {path: targets[blob] for path, blob in links.items()}

@@ -1,1 +1,1 @@
-"""What a run makes public: a branch and its pull request, a review, links and notes."""
+"""Publishes the result of a run: a branch and its pull request, a review, replies and notes."""

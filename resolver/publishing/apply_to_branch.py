@@ -1,5 +1,6 @@
-"""A change put on top of what a branch holds by now: of a run alone, and of one that goes on from
-what an earlier one has made public.
+"""Applies a change to a branch that may have moved since the run started.
+
+It serves runs that stand alone, and runs that continue what an earlier one has published.
 """
 
 from collections.abc import Callable
@@ -17,8 +18,11 @@ from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
 
 @dataclass(frozen=True)
 class AppliedChange:
-    """The commit that has the change. unchanged: it is somebody else's, who has made the same one;
-    or nothing had changed."""
+    """The commit of the branch that contains the change.
+
+    how: "unchanged" if there was nothing to push, because somebody else has made the same change or
+    nothing has changed. Then it is not a commit of this run.
+    """
 
     commit: str
     how: Literal["pushed", "unchanged"]
@@ -31,16 +35,23 @@ def apply_to_branch(
     tip_of: Callable[[], str],
     push: Callable[[str, str], str],
 ) -> AppliedChange | None:
-    """Put the change at the end of a branch; None where git alone can't, and the branch is left
-    as it is.
+    """Apply the change to the tip of a branch; return None if git can't do so without a conflict.
 
-    branch: its name, for a person. tip_of: what it holds now. push: moves it to a commit from the
-    tip that is given second, and says which commit it then holds, "" when it was moved meanwhile.
-    Raises as these do, PolicyViolation for what comes of the two together, and ForgeError when
-    others are always faster.
+    In that case, the branch is left unchanged.
+
+    branch: name of the branch, for messages.
+    tip_of: returns the commit that the branch holds now.
+    push: moves the branch to the commit in the first argument if it holds the one in the second. It
+        returns the commit that the branch then holds, or "" if the branch was moved in between.
+
+    Raises the errors of these two functions, PolicyViolation if the policy rejects the change on
+    top of the new tip, and ForgeError if the branch is moved during each of ATTEMPTS attempts.
     """
     if change.tree == making.workspace.tree(change.parent):
         return AppliedChange(change.parent, "unchanged")
+    # Optimistic concurrency: read the tip, build a commit on top of it, and push that on condition
+    # that the branch still has this tip. A branch that was pushed to in between starts the next
+    # round. A commit that an interrupted attempt of this run has pushed is found by `own_since`.
     for _ in range(ATTEMPTS):
         tip = tip_of()
         if own := making.own_since(change.parent, tip):
@@ -56,11 +67,11 @@ def apply_to_branch(
 
 
 def change_since(making: CommitBuilder, earlier: Publication) -> PlannedChange | None:
-    """What the work has changed since an earlier run of it, on top of what that one has made
-    public. None where git alone can't tell the two apart.
+    """Return what the work has changed since an earlier run of it, on top of that run's commit.
 
-    What is public may hold what others have pushed, on which the earlier change was put: that is no
-    part of the work's own tree, and stays.
+    The published commit may contain changes by others, if the earlier change was applied on top of
+    them. They are not in this run's tree, so a plain comparison of the two trees would revert them.
+    Returns None if the part of this run can't be separated without a conflict.
     """
     commit, patch = earlier.commit, making.request.patch
     assert commit is not None
@@ -71,15 +82,17 @@ def change_since(making: CommitBuilder, earlier: Publication) -> PlannedChange |
         return None
     if before == workspace.tree(commit):
         return PlannedChange(commit, patch.tree)
+    # Three-way merge: the difference between the two runs' own trees, applied to the commit.
     found = replay_commits(git, before, patch.tree, commit)
     return None if found.conflicts else PlannedChange(commit, found.tree)
 
 
 def _tree_of(git: HostGit, start: str, earlier: Publication) -> str | None:
-    """The tree that the earlier run has made itself, in the clone; None where it is not to be had.
+    """Return the tree that the earlier run made itself, None if it can't be restored.
 
-    Where its change was put on top of something else, that tree was never pushed: it is made again
-    of the work's own commits since `start`, and is taken only when it is the very one.
+    If the earlier change was applied on top of a moved branch, that tree was never pushed. Then it
+    is rebuilt by applying the commits of the work (those with a `Resolver-Run` trailer) to `start`,
+    and is only used if its id is the recorded one.
     """
     if not earlier.tree or earlier.commit is None:
         return None

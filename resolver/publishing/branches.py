@@ -1,4 +1,4 @@
-"""Commits of ours on branches: a new branch of its own, or the end of one that is there."""
+"""Puts commits of a run on branches: on a new branch, or at the tip of an existing one."""
 
 from pathlib import Path
 
@@ -12,13 +12,14 @@ from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.signed_commits import push_signed_commits
 
 ATTEMPTS = 5
-"""How often it is tried again when somebody writes a branch at the same moment."""
+"""Maximum number of attempts if others write to the branch at the same time."""
 
 
 def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
-    """Publish the commit under a free branch name; the name, and the commit as it is there.
+    """Publish the commit under a free branch name; return that name and the published commit's id.
 
-    The name is in the log before anything is pushed: a killed attempt's branch is found again.
+    The id differs from `commit` if GitHub has made a signed commit instead. The name is logged
+    before the push, so that a later attempt finds the branch of one that was killed.
     """
     request, forge = making.request, making.forge
     task = request.task
@@ -28,11 +29,13 @@ def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
     taken = forge.branches(wanted)
+    # Branches of interrupted attempts that never got a pull request are deleted to free the name.
     if taken:
         forge.discard_abandoned(wanted, request.run)
         earlier = request.continuation
         if earlier is not None and earlier.publishes:
-            forge.discard_abandoned(wanted, earlier.run)  # the same change, without a pull request
+            # It has the same change; the earlier run did not get as far as a pull request.
+            forge.discard_abandoned(wanted, earlier.run)
         taken = forge.branches(wanted)
     for _ in range(ATTEMPTS):
         branch = free_branch(taken, wanted)
@@ -45,7 +48,10 @@ def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
 
 
 def _create(making: CommitBuilder, commit: str, branch: str) -> str:
-    """Make `branch` hold the commit; the one that it then holds, "" when that is something else."""
+    """Create `branch` with the commit and return its commit, "" if the name is taken.
+
+    The branch's commit differs from `commit` if it is a signed copy.
+    """
     request, workspace, source = making.request, making.workspace, making.request.task.source
     try:
         if request.trigger.kind is TriggerKind.LOCAL:
@@ -61,12 +67,14 @@ def _create(making: CommitBuilder, commit: str, branch: str) -> str:
 
 
 def advance_branch(making: CommitBuilder, commit: str, branch: str, url: str, previous: str) -> str:
-    """Move `branch` at `url` on from `previous` to the commit, which builds on that; the one that
-    it then holds, "" when it holds something else by now. Raises PushRefused where the server does
-    not take it."""
+    """Move `branch` at `url` from `previous` to its descendant `commit`.
+
+    Returns the commit that the branch then holds, which may be a signed copy, or "" if it holds
+    something else by now. Raises PushRefused if the server rejects the push.
+    """
     credential = making.request.credential()
     try:
-        # nobody but a fork's owner makes commits there by the API
+        # In a fork, only the owner can create commits through the API.
         own = url == making.request.task.source
         if own and (signed := push_signed_commits(making, commit, branch, previous)):
             return signed

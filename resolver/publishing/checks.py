@@ -1,4 +1,4 @@
-"""Whether GitHub checks what a run has made public."""
+"""Tells whether GitHub starts checks for a published change."""
 
 from resolver.config.templates import render
 from resolver.github.forge import Forge
@@ -7,8 +7,10 @@ from resolver.models.run import Publication
 
 
 def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
-    """Return a warning where no workflow starts on the change: GitHub starts none for the token of
-    a job, so that no workflow starts itself.
+    """Return a warning if GitHub starts no workflow for the published change.
+
+    GitHub starts none for a push with the token of a job, so that workflows don't trigger
+    themselves.
 
     Source: https://docs.github.com/en/actions/concepts/security/github_token
     """

@@ -1,6 +1,4 @@
-"""The run's commits, made in the host's clone: the change, and merges, with who made them, who
-asked for them and which run it was.
-"""
+"""Makes a run's commits in the host's clone, with author, co-authors, message and run id."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,15 +20,19 @@ from resolver.models.run import Patch, Trigger, TriggerKind
 from resolver.publishing.request import PublishRequest
 
 PUBLIC = "github.com"
+"""Host of the public GitHub."""
 
 KNOWN_IDS = {"github-actions[bot]": 41898282}
-"""The account that an Action's own token writes as there; it may not ask for its number."""
+"""Account ids on github.com by login. The token of a job may not look up its own account's id."""
 
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """What the work has changed, as it is on top of one commit. parent: that commit. tree: what
-    that is with the change."""
+    """A change relative to one commit.
+
+    parent: that commit.
+    tree: its tree with the change.
+    """
 
     parent: str
     tree: str
@@ -38,16 +40,16 @@ class PlannedChange:
 
 @dataclass(frozen=True)
 class CommitBuilder:
-    """What a run's commits are made of, and where they are made public."""
+    """Makes the commits of one run, for the forge and the clone that it publishes with."""
 
     request: PublishRequest
     forge: Forge
     workspace: Workspace
 
     def commit(self, tree: str, parent: str, merged: str = "") -> str:
-        """Id of a commit of ours. The same run gives the same commit each time.
+        """Commit `tree` on top of `parent` and return the id. The same run gives the same id.
 
-        merged: a second parent: then it is a merge, and named so.
+        merged: a second parent. The commit is then a merge with the message of one.
         """
         request, patch = self.request, self.request.patch
         made = self.workspace.commit(
@@ -78,7 +80,7 @@ class CommitBuilder:
         pull = self.workspace.pull
         if pull is None or merged != pull.base:
             return render("run/merge.j2", base="", head="", run=self.request.run)
-        # names that people gave: a commit's message notifies and links as a comment does
+        # Branch names are chosen by people, and commit messages notify and link like comments do.
         base, head = title(pull.base_branch), title(pull.head_branch)
         return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
@@ -87,8 +89,10 @@ class CommitBuilder:
         return self.request.patch
 
     def own_since(self, known: str, tip: str) -> str | None:
-        """The commit that this run itself has put on the branch after `known`, by an attempt that
-        was cut off; None where `tip` holds none."""
+        """Return the commit that an interrupted attempt of this run put on top of `known`.
+
+        Returns None if `tip` has no such commit.
+        """
         git, run = self.workspace.git, self.request.run
         given = f"{check_commit(known)}..{check_commit(tip)}"
         mark = f"--grep=Resolver-Run: {run}"
@@ -97,8 +101,12 @@ class CommitBuilder:
         return next((id for id, tree, *parents in found if self._is_own(id, tree, parents)), None)
 
     def _is_own(self, id: str, tree: str, parents: list[str]) -> bool:
-        """Anybody can write our mark. Where the forge makes the commit, its words must be the
-        same; else all of it."""
+        """Return True if the commit was made by this run.
+
+        The `Resolver-Run` trailer alone is no proof, because anybody can write it. So the commit is
+        made again, which gives the same id. For a signed commit, which GitHub made, only the
+        messages are compared.
+        """
         if not 1 <= len(parents) <= 2:
             return False
         made = self.commit(tree, parents[0], *parents[1:])
@@ -109,29 +117,35 @@ class CommitBuilder:
         return git.text(*words, id).strip() == git.text(*words, made).strip()
 
     def onto(self, change: PlannedChange, tip: str) -> str | None:
-        """Id of a commit that brings the change on top of what its branch holds by now; None where
-        git alone can't. `tip` itself where all of it is there.
+        """Return a commit that has the change on top of `tip`, the current commit of the branch.
 
-        What comes of the two together is held against the policy. Raises PolicyViolation.
+        Returns `tip` if it contains the change already, and None if git can't apply it without a
+        conflict, or the branch was rewritten. Raises PolicyViolation if the policy rejects the
+        result.
         """
         git, known = self.workspace.git, change.parent
         if tip == known:
             if (tip, change.tree) != (self._patch.base, self._patch.tree):
-                self._check(tip, change.tree)  # else it is the very change that was judged
+                self._check(tip, change.tree)  # any other tree was not judged before
             return self.commit(change.tree, tip)
         if not is_ancestor(git, known, tip):
             return None
+        # "merge" keeps the commit on its parent and adds a merge commit; otherwise the change is
+        # replayed on the tip as one commit, like in a rebase. Both work on objects only.
         merges = self.request.settings.base_moved == "merge"
         made = self.commit(change.tree, known) if merges else ""
         found = merge(git, tip, made) if merges else replay_commits(git, known, change.tree, tip)
         return self._put(found, tip, made)
 
     def replayed(self, known: str, tip: str) -> str | None:
-        """As `onto`, of what has changed since `known`, where the two may have no history in
-        common, as after a squash."""
+        """Return a commit with what has changed since `known`, as `onto` does.
+
+        `known` and `tip` need no common history, so this works after a squash merge.
+        """
         return self._put(replay_commits(self.workspace.git, known, self._patch.tree, tip), tip)
 
     def _put(self, found: MergeResult, tip: str, merged: str = "") -> str | None:
+        """Commit the merged tree on top of `tip`; return None if it has conflicts."""
         if found.conflicts:
             return None
         if found.tree == self.workspace.tree(tip):
@@ -140,7 +154,11 @@ class CommitBuilder:
         return self.commit(found.tree, tip, merged)
 
     def _check(self, base: str, tree: str) -> None:
-        """As the change was judged by itself: what it comes to elsewhere may be something else."""
+        """Judge the change once more, relative to the tip that it was applied to.
+
+        Applied to another base, a change may become a different one: it may then touch a protected
+        file, or exceed a limit.
+        """
         settings = self.request.settings
         patch = read_patch(self.workspace.git, base, tree, settings.max_patch_bytes)
         try:
@@ -154,7 +172,7 @@ class CommitBuilder:
 
 
 def patch_policy_of(settings: Settings) -> PatchPolicy:
-    """Return what a change of a run with these settings may be."""
+    """Return the policy for the changes of a run with these settings."""
     return PatchPolicy(
         protected_paths=settings.protected_paths,
         max_bytes=settings.max_patch_bytes,
@@ -163,8 +181,10 @@ def patch_policy_of(settings: Settings) -> PatchPolicy:
 
 
 def commit_identity(login: str, id: int | None, server: str) -> Identity:
-    """How a commit names an account, so that the server at this address links it: its users'
-    addresses without mail are below its own name.
+    """Return the name and address for an account in a commit; the server links it by the address.
+
+    Addresses are `<id>+<login>@users.noreply.<host>`:
+    https://docs.github.com/en/account-and-profile/reference/email-addresses-reference
     """
     host = urlsplit(server).hostname or PUBLIC
     login = login or "resolver"
@@ -174,7 +194,10 @@ def commit_identity(login: str, id: int | None, server: str) -> Identity:
 
 
 def co_authors(trigger: Trigger, server: str) -> tuple[Identity, ...]:
-    """The person who asked, where the forge knows them; nobody has asked for a failing check."""
+    """Return the person who made the request, if GitHub knows them.
+
+    Nobody is named for a failing check, because nobody has made a request.
+    """
     nobody = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
     if trigger.kind in nobody:
         return ()

@@ -1,4 +1,4 @@
-"""Links from the places that an agent names to the lines of the commit that it read."""
+"""Links the places in the code that an agent names to the lines of the commit that it read."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from resolver.models.run import Trigger, TriggerKind
 
 
 def code_linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:
-    """What makes links of the places in a text, where the forge has pages for them."""
+    """Return a function that links the code places in a text. A local run gets no links."""
     if trigger.kind is TriggerKind.LOCAL:
         return lambda text: text
     server = settings.github_server_url.rstrip("/")

@@ -1,5 +1,6 @@
-"""What a run leaves for later ones: its notes, proposed in AGENTS.md or kept by the program, and
-told to people in either case.
+"""Keeps a run's notes for later runs: proposed in AGENTS.md, or stored with Resolver's data.
+
+In both cases, people are informed.
 """
 
 import re
@@ -20,7 +21,10 @@ from resolver.models.run import Patch
 
 NOTES_FILE = "AGENTS.md"
 END = "<!-- end of notes from earlier runs -->"
-"""Where the next note goes; people may move the section, and take it out to have a new one."""
+"""Marks where the next note is inserted.
+
+People may move the section, or delete it to get a new one.
+"""
 
 _COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
 
@@ -28,14 +32,15 @@ _COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
 def propose_notes(
     notes: Sequence[str], before: bytes | None, executor: Executor, stream: EventStream
 ) -> tuple[str, ...]:
-    """Write the notes into AGENTS.md in the sandbox, by its editor; those that were new.
+    """Write the notes into AGENTS.md with the sandbox's editor, and return those that were new.
 
-    before: the file at the base. What it says already is not said again.
+    before: content of the file at the base. Notes that it contains already are skipped.
     """
     new = without_known(notes, (before or b"").decode("utf-8", "replace"))
     if not new:
         return ()
 
+    # The edits are logged like those of the agent, but as actions of the environment.
     def done(action: SandboxAction) -> ObservationBase:
         added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
         observation = executor.execute(added)
@@ -61,9 +66,9 @@ def propose_notes(
 def render_notes(
     notes: Sequence[str], store: NoteStore | None, repository: str, run: str, at: datetime
 ) -> str:
-    """Keep the notes with the program's data; what a person is told of it, "" for nothing.
+    """Store the notes and return a text about it for people, "" if there are none.
 
-    store: None where there is no place for them, which is told as well.
+    store: None if there is no place to store notes; the text says so then.
     """
     if not notes:
         return ""
@@ -77,13 +82,15 @@ def render_notes(
 
 
 def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
-    """What a person should know of a change to what agents are told; "" for none. notes: those
-    that may be a part of it, as `propose` wrote them."""
+    """Return a text for people about changes to the agents' instructions, "" if there are none.
+
+    notes: those that `propose_notes` may have written as a part of the change.
+    """
     paths = [change.path for change in patch.files if is_told_to_agents(change.path)]
     added = [note for note in notes if f"+- {_inert(note)}\n".encode() in patch.diff]
     return render("run/agents_told.md.j2", paths=paths, notes=added).strip() if paths else ""
 
 
 def _inert(note: str) -> str:
-    """The note, unable to end the section it stands in."""
+    """Return the note with HTML comment markers defused, so that it can't end its section."""
     return note.replace("<!--", "< !--").replace("-->", "-- >")

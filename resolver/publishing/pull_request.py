@@ -1,4 +1,4 @@
-"""Publishes a change: commit, branch, pull request."""
+"""Publishes a change: makes the commit, pushes the branch, opens or updates the pull request."""
 
 import time
 from collections.abc import Iterator
@@ -19,14 +19,16 @@ from resolver.publishing.update_branch import publish_merge
 
 
 def describe_unpublished(request: PublishRequest) -> Publication:
-    """Return the text that the pull request would have, for a run that publishes nothing."""
+    """Return the title and text of a pull request, for a run that publishes nothing."""
     title, body = pull_request_title(request.report), pull_request_body(request.report)
     return Publication(pull_request=PullRequest(title=title, body=body))
 
 
 def publish(making: CommitBuilder) -> Iterator[Publication]:
-    """Commit, push, open the pull request. Yield what is public after each step, so that nothing of
-    it is lost when the next one fails. Each step finds what an earlier attempt has already done.
+    """Commit, push and open the pull request; yield what is public after each step.
+
+    If a step fails, the caller still knows what the steps before it have published. Each step
+    recognizes what an earlier attempt of the run has already done.
     """
     started = time.monotonic()
     if making.workspace.pull is None:
@@ -41,9 +43,11 @@ def publish(making: CommitBuilder) -> Iterator[Publication]:
 def propose(
     making: CommitBuilder, pushed: PushedChange, started: float, *, describes: bool = True
 ) -> Iterator[Publication]:
-    """Open the pull request of a pushed change, or bring the text of the one it was added to up to
-    date. started: when publishing did, on the monotonic clock. describes: whether the text of the
-    pull request says what is new."""
+    """Open the pull request of a pushed change, or update the text of the one it was pushed to.
+
+    started: when publishing started, on the monotonic clock in seconds.
+    describes: False if the text of the pull request is not to be updated.
+    """
     publication = pushed.publication
     yield publication
     if publication.how == "unchanged":
@@ -61,6 +65,7 @@ def propose(
 
 
 def _opened(making: CommitBuilder, pushed: PushedChange) -> Publication:
+    """Open the pull request and return the publication with it."""
     request, publication = making.request, pushed.publication
     report = request.report_with(publication)
     task = request.task.model_copy(update={"base_branch": pushed.propose_onto})
@@ -70,8 +75,10 @@ def _opened(making: CommitBuilder, pushed: PushedChange) -> Publication:
 
 
 def _described(making: CommitBuilder, publication: Publication) -> Publication:
-    """With the text of the pull request that the change was pushed to, where that is ours: it says
-    what is new. That it can't be written is said, and undoes nothing."""
+    """Update the text of the pull request that the change was pushed to, if Resolver has opened it.
+
+    A failure only adds a notice; the change remains published.
+    """
     try:
         pull = making.forge.bring_up(making.request.report_with(publication))
     except ForgeError as error:
@@ -81,6 +88,7 @@ def _described(making: CommitBuilder, publication: Publication) -> Publication:
 
 
 def _new(making: CommitBuilder) -> PushedChange:
+    """Publish the change on a new branch."""
     request, base = making.request, making.workspace.base
     made = making.commit(request.patch.tree, base)
     local = request.trigger.kind is TriggerKind.LOCAL
@@ -95,8 +103,11 @@ def _proposed(making: CommitBuilder, publication: Publication) -> PushedChange:
 
 
 def _on_newest(making: CommitBuilder, base: str) -> str | None:
-    """The commit together with what the base branch has got since; None where nothing is to be done
-    about that, or nothing can be."""
+    """Return a commit of the change on top of the newest commit of the base branch.
+
+    Returns None if the base branch has not moved, or the change can't be applied to it or is
+    already there. In the latter two cases, a notice says so.
+    """
     request = making.request
     task, patch, credential = request.task, request.patch, request.credential()
     tip = fetch_tip(making.workspace.git, task.source, task.base_branch, credential)
@@ -111,18 +122,17 @@ def _on_newest(making: CommitBuilder, base: str) -> str | None:
 
 
 def _add(making: CommitBuilder) -> PushedChange | None:
-    """One more commit on the branch of the run that this one goes on from, or of the open pull
-    request that the work adds to.
+    """Add a commit to the branch that this run continues, or to the branch that it follows up.
 
-    None when there is no such branch to add to. Where there was one, a warning says why: its pull
-    request is merged or closed, or somebody else has pushed to it what does not go together with
-    the change by itself; their work is left alone.
+    Returns None if there is no such branch, or it can't be used. In the second case a notice says
+    why: the pull request is merged or closed, the branch is protected, or others have pushed
+    commits to it that conflict with the change. Their commits are left alone.
     """
     request, earlier = making.request, _earlier(making)
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
         return None
     if not earlier.branch.startswith(PREFIX):
-        return None  # a record that says so is none of ours
+        return None  # Resolver writes only branches with the prefix, so the record is not its own
     if making.forge.open_head(earlier.branch) is None:
         return _instead(making, earlier)
     try:
@@ -138,7 +148,10 @@ def _add(making: CommitBuilder) -> PushedChange | None:
 
 
 def _landed(making: CommitBuilder, earlier: Publication, branch: str, known: str) -> Publication:
-    """Raises Missed with the word that the template knows."""
+    """Apply the change to the branch of the earlier run.
+
+    Raises BranchUnavailable with a reason that the template `run/not_added.md.j2` knows.
+    """
     git, source = making.workspace.git, making.request.task.source
 
     def tip_of() -> str:
@@ -150,7 +163,7 @@ def _landed(making: CommitBuilder, earlier: Publication, branch: str, known: str
     def push(commit: str, tip: str) -> str:
         return advance_branch(making, commit, branch, source, tip)
 
-    tip_of()  # brings what is public into the clone
+    tip_of()  # fetches the published commits into the clone, which `change_since` needs
     change = change_since(making, earlier)
     landed = apply_to_branch(making, change, branch, tip_of, push) if change else None
     if landed is None:
@@ -162,8 +175,11 @@ def _landed(making: CommitBuilder, earlier: Publication, branch: str, known: str
 
 
 def _instead(making: CommitBuilder, earlier: Publication) -> PushedChange | None:
-    """What is left to be made public where the pull request is merged or closed by now: what was
-    asked for by itself, on top of the base branch. None where that is to be all of the work."""
+    """Publish a follow-up whose pull request is merged or closed, on top of the base branch.
+
+    It contains only what the follow-up has changed. Returns None if all of the work is to be
+    published.
+    """
     request, task = making.request, making.request.task
     if task.follows is None or earlier.commit != task.follows.head:
         _not_added(request, earlier, "closed")
@@ -182,7 +198,7 @@ def _instead(making: CommitBuilder, earlier: Publication) -> PushedChange | None
 
 
 def _earlier(making: CommitBuilder) -> Publication:
-    """What is added to; nothing of it is set where the work stands by itself."""
+    """Return the publication that the change is added to; an empty one if there is none."""
     continuation, follows = making.request.continuation, making.request.task.follows
     if continuation and continuation.publication.pull_request:
         return continuation.publication
@@ -194,6 +210,7 @@ def _earlier(making: CommitBuilder) -> Publication:
 
 
 def _not_added(request: PublishRequest, earlier: Publication, why: str) -> None:
+    """Add a notice that says why the change was not added to the earlier branch."""
     pull = earlier.pull_request
     told = render(
         "run/not_added.md.j2", why=why, number=pull.number if pull else None, branch=earlier.branch

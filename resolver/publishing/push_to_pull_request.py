@@ -1,5 +1,6 @@
-"""The change to a pull request made public: a commit on the branch that it comes from, for whoever
-it is of. Where that can't be, a pull request beside it, or the patch in words.
+"""Publishes a change to a pull request as a commit on its branch.
+
+If that is impossible, it opens a separate pull request or returns the change as a patch.
 """
 
 from dataclasses import replace
@@ -21,13 +22,14 @@ from resolver.publishing.request import PushedChange
 _APART = "that does not go together with the change by itself"
 
 MOST_PATCH = 30_000
-"""Bytes of a patch that a comment shows; a longer one is only kept."""
+"""Maximum size in bytes of a patch that a comment shows. Longer ones are only kept with the run."""
 
 
 class BranchUnavailable(Exception):
-    """The pull request's branch is not to be had for the change.
+    """Raised if the change can't be pushed to the pull request's branch.
 
-    why: the end of a sentence that begins with "because". is_there: it can still be merged into.
+    why: the reason, as the end of a sentence that starts with "because".
+    is_there: True if the branch still exists, so that a pull request can be opened against it.
     """
 
     def __init__(self, why: str, *, is_there: bool = True) -> None:
@@ -37,7 +39,10 @@ class BranchUnavailable(Exception):
 
 
 def _require_branch(settings: Settings, pull: PullRequestContext) -> None:
-    """Raise Missed for a branch that is never pushed to: what goes there is reviewed first."""
+    """Raise BranchUnavailable for the default branch, and for the one of the setting `base_branch`.
+
+    Changes to these branches go through a review first. Branches of forks are not concerned.
+    """
     if pull.is_fork:
         return
     kept = {
@@ -51,8 +56,11 @@ def _require_branch(settings: Settings, pull: PullRequestContext) -> None:
 
 
 def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
-    """With the branch that the pull request comes from by now. Raises Missed when there is none to
-    push to."""
+    """Return the builder with the current branch of the pull request.
+
+    Raises BranchUnavailable if nothing can be pushed to it, and LogError if the pull request is not
+    the one that the request is about.
+    """
     pull = pull_of(making)
     if pull.number != making.request.trigger.subject:
         raise LogError(
@@ -78,8 +86,7 @@ def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
 
 
 def require_way(making: CommitBuilder) -> None:
-    """Raise Missed where nothing can be pushed to the branch that the pull request comes from, as
-    far as is known before it is tried."""
+    """Raise BranchUnavailable if it is known before trying that the branch can't be pushed to."""
     making = refresh_pull_request(making)
     pull = pull_of(making)
     if not pull.is_fork:
@@ -97,6 +104,7 @@ def _not_taken(pull: PullRequestContext, refused: PushRefused) -> BranchUnavaila
 
 
 def _require_fork(settings: Settings, source: PullRequestSource) -> None:
+    """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
         raise BranchUnavailable("its repository is gone", is_there=False)
     if settings.fork_changes != "push":
@@ -106,14 +114,14 @@ def _require_fork(settings: Settings, source: PullRequestSource) -> None:
 
 
 def url_of(making: CommitBuilder) -> str:
-    """Where the branch of the pull request is fetched from and pushed to."""
+    """Return the URL that the branch of the pull request is fetched from and pushed to."""
     pull = pull_of(making)
     server = making.request.settings.github_server_url.rstrip("/")
     return f"{server}/{pull.head_repository}.git" if pull.is_fork else making.request.task.source
 
 
 def publish_on_pull(making: CommitBuilder) -> PushedChange:
-    """The change, as one commit on top of what the pull request's branch holds."""
+    """Publish the change as one commit on top of the current tip of the pull request's branch."""
     change = PlannedChange(pull_of(making).head, making.request.patch.tree)
     try:
         making = refresh_pull_request(making)
@@ -138,16 +146,19 @@ def _land(making: CommitBuilder, change: PlannedChange) -> Publication:
 
 
 def pull_of(making: CommitBuilder) -> PullRequestContext:
-    """The pull request that the work is on."""
+    """Return the pull request that the work is on."""
     pull = making.workspace.pull
     assert pull is not None
     return pull
 
 
 def change_of(making: CommitBuilder) -> PlannedChange:
-    """What is to be added to the branch: what has changed since an earlier run of the same work
-    where the branch has its commit, else since what was checked out. Raises Missed where an earlier
-    run's part can't be told from the rest."""
+    """Return the change to add to the branch.
+
+    If the branch contains the commit of an earlier run of the same work, it is what has changed
+    since that commit, else what has changed since the head that was checked out. Raises
+    BranchUnavailable if the earlier run's part can't be separated.
+    """
     request, pull = making.request, pull_of(making)
     continuation, patch = request.continuation, request.patch
     git, whole = making.workspace.git, PlannedChange(pull.head, patch.tree)
@@ -165,7 +176,10 @@ def change_of(making: CommitBuilder) -> PlannedChange:
 
 
 def tip_of(making: CommitBuilder) -> str:
-    """What the branch holds now. Raises Missed where it is gone, or a fork can't be read."""
+    """Return the commit that the branch holds now.
+
+    Raises BranchUnavailable if the branch is gone, or a fork can't be read.
+    """
     pull = pull_of(making)
     try:
         credential = making.request.credential()
@@ -180,9 +194,12 @@ def tip_of(making: CommitBuilder) -> str:
 
 
 def push_change(making: CommitBuilder, commit: str, tip: str) -> str:
-    """Move the pull request's branch on from `tip`; the commit that it then holds, "" when it was
-    moved meanwhile. Raises Missed where the server does not take it, and it may be taken
-    elsewhere."""
+    """Move the pull request's branch from `tip` to the commit.
+
+    Returns the commit that the branch then holds, "" if it was moved in between. Raises
+    BranchUnavailable if the server rejects the push for a reason that doesn't apply to other
+    branches, else PushRefused.
+    """
     pull = pull_of(making)
     try:
         return advance_branch(making, commit, pull.head_branch, url_of(making), tip)
@@ -195,8 +212,12 @@ def push_change(making: CommitBuilder, commit: str, tip: str) -> str:
 def separate_branch(
     making: CommitBuilder, commit: str, missed: BranchUnavailable, *, merges: bool = False
 ) -> PushedChange:
-    """The commit elsewhere: on a branch of its own that a pull request is to be opened from, or as
-    a patch. merges: a patch can't say what a merge is."""
+    """Publish the commit on a branch of its own; return a patch if a fork's change can't be one.
+
+    missed: why it can't be pushed to the pull request's branch.
+    merges: True for a merge. ForgeError is raised instead of returning a patch, which can't
+        represent a merge.
+    """
     request, pull = making.request, pull_of(making)
     if pull.is_fork and (why := why_no_branch(making, commit, missed)):
         if merges:
@@ -223,10 +244,11 @@ def separate_branch(
 
 
 def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable) -> str:
-    """Why work on a fork's pull request is no branch of this repository, "" where it can be one.
+    """Return why work on a fork's pull request can't be a branch of this repository, "" if it can.
 
-    There its workflows would run with this repository's rights: all that the branch has and its
-    base hasn't is held against the policy, the fork's own changes as well.
+    On such a branch, workflows run with the rights of this repository. So everything that the
+    branch adds to its base is checked for protected files, including the fork's own commits:
+    https://docs.github.com/en/actions/reference/security/secure-use
     """
     pull, settings, workspace = pull_of(making), making.request.settings, making.workspace
     if settings.fork_changes != "branch":
@@ -242,7 +264,7 @@ def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable)
 
 
 def _shown(patch: bytes | None) -> str:
-    """The patch as a comment can carry it without a change, "" where it can't."""
+    """Return the patch as text, "" if a comment can't show it unaltered."""
     try:
         text = (patch or b"").decode("utf-8")
     except UnicodeDecodeError:
@@ -251,7 +273,7 @@ def _shown(patch: bytes | None) -> str:
 
 
 def published_change(making: CommitBuilder, commit: str, how: How) -> Publication:
-    """What is told of a commit on the pull request's branch."""
+    """Return the publication of a commit on the pull request's branch."""
     request, pull = making.request, pull_of(making)
     where = pull.head_repository or request.task.trigger.repository
     server = request.settings.github_server_url.rstrip("/")
@@ -266,7 +288,7 @@ def published_change(making: CommitBuilder, commit: str, how: How) -> Publicatio
 
 
 def describe_published_change(making: CommitBuilder) -> PullRequest:
-    """The pull request that the work is on. Its own text is not ours, and is not told."""
+    """Return the pull request that the work is on, without its text, which is its author's."""
     task, pull = making.request.task, pull_of(making)
     return PullRequest(
         title=task.title, body="", number=pull.number, url=task.url or None, draft=pull.is_draft

@@ -1,4 +1,4 @@
-"""What publishing is given: the change, the task it is for, and what people are told about it."""
+"""The input of publishing: the change, its task, and the report that people get."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,12 +15,15 @@ from resolver.models.run import Continuation, Patch, Publication, Task, Trigger
 class PublishRequest:
     """A change to publish.
 
-    committed_at: the time of its commits; the same in each attempt of a run, so that each makes the
-    same commits. credential: asked for anew at each use, because a token may expire. log: where the
-    branch is written before it is pushed; None where no agent has worked. report: as it stands
-    before anything is published.
-    notices: what the reader of the pull request should know of how the change was published; added
-    to while publishing goes on, and part of what it returns.
+    run: id of the run.
+    committed_at: date of the commits. It is the same in each attempt of a run, so that each attempt
+        makes the same commits.
+    credential: called for each use, because a token may expire.
+    report: the report as it is before anything is published.
+    continuation: the earlier run that this one continues, None if there is none.
+    log: where the branch name is written before the push, None if no agent has worked.
+    notices: what the reader of the pull request should know about how the change was published.
+        Publishing adds to it.
     """
 
     run: str
@@ -36,7 +39,7 @@ class PublishRequest:
     notices: list[str] = field(default_factory=list)
 
     def report_with(self, publication: Publication) -> Report:
-        """Return the report of the run with what is public by now."""
+        """Return the report of the run with what has been published so far."""
         report, setting = self.report, self.settings.draft
         untouched = any(conflict.untouched for conflict in publication.conflicts)
         missing = "untouched" if untouched else report.unverified
@@ -58,9 +61,9 @@ class PublishRequest:
 
 @dataclass(frozen=True)
 class PushedChange:
-    """A change that is pushed, or kept as a patch.
+    """A change that was pushed, or kept as a patch.
 
-    propose_onto: the branch that a pull request is to be opened for, "" where none is to be.
+    propose_onto: the branch to open a pull request against, "" for none.
     """
 
     publication: Publication

@@ -1,5 +1,7 @@
-"""From what a reviewer noted to a review that can be published: each comment is held against the
-pinned diff, what is said already is left out, and the most important come first.
+"""Turns a reviewer's comments into a review that can be published.
+
+Each comment is compared with the pinned diff. Comments that repeat an open thread are left out, and
+the most important ones come first.
 """
 
 import re
@@ -33,26 +35,33 @@ from resolver.publishing.links import code_linker
 from resolver.publishing.review_comments import as_in_diff, is_placed, remark_of
 
 ALIKE = 0.5
-"""Share of words that two comments on the same lines have in common when they say the same."""
+"""Fraction of common words from which two comments on the same lines are taken for repetitions."""
 
 _IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
 _WORD = re.compile(r"\w{3,}")
 
 ReadLines = Callable[[str], list[str] | None]
-"""The lines of a file at the pinned head; None when there is no such text file."""
+"""Returns the lines of a file at the pinned head, None if there is no such text file."""
 
 
 @dataclass(frozen=True)
 class ReviewBounds:
-    """most: comments of one review. verdicts: those beside `comment` that may be given."""
+    """Limits of a review.
+
+    most: maximum number of comments.
+    verdicts: verdicts that may be given in addition to `comment`.
+    """
 
     most: int
     verdicts: tuple[str, ...] = ()
 
 
 def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
-    """With the characters that nobody sees shown as such in what its commits say, and in names that
-    people gave: of its branch, of files that are talked about."""
+    """Return the pull request with invisible characters made visible.
+
+    That applies to texts chosen by people: authors and messages of commits, the branch name, and
+    paths of review threads.
+    """
     commits = (
         each.model_copy(
             update={
@@ -75,12 +84,14 @@ def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
 
 
 def review_remarks(events: Iterable[Event]) -> list[Remark]:
-    """The comments that the log's agent made for its last review, in order; of those on the same
-    lines the last."""
+    """Return the comments that the agent made for its last review, in order.
+
+    Of several comments on the same lines, only the last is returned.
+    """
     made: dict[tuple[str, str, int, int], Remark] = {}
     over = False
     for event in events:
-        # What a review was ended with before, by a run that this one goes on from, is public.
+        # The comments before a Finish were published by the earlier run that this one continues.
         if isinstance(event, a.ReviewComment | a.Finish) and over:
             made, over = {}, False
         if isinstance(event, a.Finish):
@@ -101,9 +112,10 @@ def place_remarks(
     bounds: ReviewBounds,
     lines_of: ReadLines,
 ) -> Review:
-    """The review of these comments.
+    """Return the review with these comments.
 
-    own: our login: what an open thread of ours says on the same lines is not said again.
+    verdict: the agent's; `comment` is used if it is not allowed.
+    own: Resolver's login. Comments that repeat one of its open threads are left out.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
     fitted = [as_in_diff(remark, pull.files) for remark in made]
@@ -121,6 +133,11 @@ def place_remarks(
 
 
 def _says_same(remark: Remark, thread: ReviewThread, own: str) -> bool:
+    """Return True if the thread on overlapping lines says the same as the comment.
+
+    A thread of Resolver's that ends on the same line always does. Otherwise their words are
+    compared.
+    """
     if thread.path != remark.path or thread.side != remark.side or thread.line is None:
         return False
     start = thread.start_line or thread.line
@@ -138,14 +155,16 @@ def _words(text: str) -> set[str]:
 
 
 def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
-    """Without a suggestion that could not be taken, or would change nothing. It is shown in the
-    body then where it says something."""
+    """Return the comment without a suggestion that would change nothing.
+
+    A suggestion for lines that can't be read is kept.
+    """
     if remark.suggestion is None:
         return remark
     lines = lines_of(remark.path) if remark.side == "RIGHT" else None
     if lines is None or remark.line > len(lines):
         return remark
-    # A file's line ends are not the suggestion's to say.
+    # A suggestion has no CR line ends, even if the file has.
     now = [line.removesuffix("\r") for line in lines[remark.first - 1 : remark.line]]
     same = now == [line.removesuffix("\r") for line in remark.suggestion.split("\n")]
     return remark.model_copy(update={"suggestion": None}) if same else remark
@@ -153,7 +172,10 @@ def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
 
 @dataclass(frozen=True)
 class NotedReview:
-    """A review that can be published. text: all of it, for a person without the forge."""
+    """A review that can be published.
+
+    text: the whole review as text, for a person who doesn't see it on GitHub.
+    """
 
     review: Review
     text: str
@@ -162,7 +184,7 @@ class NotedReview:
 def build_review(
     workspace: Workspace, log: RunLog, settings: Settings, report: Report, own_login: str
 ) -> NotedReview | None:
-    """Return what the run's agent noted as one review; None where there is no pull request."""
+    """Return the review made of the agent's comments, None if there is no pull request."""
     pull = workspace.pull
     if pull is None:
         return None
@@ -185,7 +207,7 @@ def build_review(
 def publish_review(
     report: Report, noted: NotedReview, forge: Forge, log: RunLog
 ) -> PublishedReview:
-    """Publish the review; an earlier attempt's is found."""
+    """Publish the review, or find the one that an earlier attempt has published."""
     started = time.monotonic()
     done = forge.publish_review(report, noted.review)
     log.stage("reviewed", done.url, time.monotonic() - started)
@@ -193,8 +215,10 @@ def publish_review(
 
 
 def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
-    """Return the outcome of a reviewer that had no pull request before it: what it noted by file
-    and line becomes part of its message."""
+    """Return the outcome with the reviewer's comments added to its message.
+
+    It applies to a reviewer without a pull request, whose comments have no diff to be placed on.
+    """
     opening = log.opening
     if opening is None or opening.agent != REVIEWER or opening.task.pull is not None:
         return outcome
@@ -204,6 +228,8 @@ def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
 
 
 def _linked(review: Review, link: Callable[[str], str]) -> Review:
+    """Return the review with the code places in its comments linked."""
+
     def with_links(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
         return tuple(r.model_copy(update={"body": link(r.body)}) for r in remarks)
 
@@ -213,10 +239,11 @@ def _linked(review: Review, link: Callable[[str], str]) -> Review:
 
 
 def _lines(workspace: Workspace, path: str) -> list[str] | None:
+    """Return the lines of a file, None if it is missing, too large or binary."""
     try:
         content = workspace.read(path)
     except WorkspaceError:
-        return None  # too large
+        return None  # the file is too large
     if content is None or b"\0" in content:
         return None
     return content.decode("utf-8", "replace").split("\n")

@@ -1,4 +1,7 @@
-"""What a reviewer is told of each comment at once: whether it can stand on its lines."""
+"""Answers a reviewer's comments, and finds their lines in the diff.
+
+The answer says at once whether GitHub can show the comment at its lines.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,9 +13,9 @@ from resolver.models.pull_request import DiffFile, PullRequestContext, Remark
 
 
 def note_comment(pull: PullRequestContext | None) -> Callable[[a.ReviewComment], ObservationBase]:
-    """What answers a comment.
+    """Return the function that answers a comment.
 
-    pull: None where there is no pull request that is known, as for a delegate's review.
+    pull: None if no pull request is known, as in a delegate's review.
     """
 
     def noted(action: a.ReviewComment) -> ObservationBase:
@@ -28,7 +31,7 @@ def note_comment(pull: PullRequestContext | None) -> Callable[[a.ReviewComment],
 
 
 def remark_of(event: a.ReviewComment) -> Remark:
-    """The comment as a review has it."""
+    """Return the comment as the model of a review's comment."""
     return Remark(
         path=event.path,
         line=event.line,
@@ -41,8 +44,11 @@ def remark_of(event: a.ReviewComment) -> Remark:
 
 
 def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
-    """The remark with the path and the side that the diff has for it: a moved file's lines stand
-    under its new name, and a file that is only there before, or only after, has one side."""
+    """Return the comment with the path and side that the diff has for it.
+
+    The lines of a renamed file are under its new name. A file that was added or deleted has only
+    one side.
+    """
     by_name = {file.old_path: file for file in files if file.old_path}
     by_name |= {file.path: file for file in files}
     file = by_name.get(remark.path)
@@ -53,7 +59,7 @@ def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
 
 
 def is_placed(remark: Remark, files: Sequence[DiffFile]) -> bool:
-    """Whether the comment can stand on its lines: all of them are part of one hunk."""
+    """Return True if all lines of the comment are in one hunk, so that GitHub accepts it there."""
     by_path = (file for file in files if file.path == remark.path)
     return any(
         hunk.holds(remark.first, remark.line, remark.side)

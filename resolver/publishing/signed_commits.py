@@ -1,4 +1,8 @@
-"""Commits made by GitHub's API instead of git, where they are to be signed."""
+"""Creates commits through GitHub's API instead of git, if they are to be signed.
+
+GitHub signs the commits of an app's token that are made through its API:
+https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
+"""
 
 from collections.abc import Iterator
 
@@ -13,11 +17,11 @@ from resolver.publishing.commit_builder import CommitBuilder
 def push_signed_commits(
     making: CommitBuilder, commit: str, branch: str, previous: str
 ) -> str | None:
-    """Make `branch` of the task's own repository hold what the commit is, signed; the id of that
-    one. None where the settings don't ask for it, or nobody signs there.
+    """Set `branch` of the task's repository to a signed copy of the commit; return the copy's id.
 
-    previous: what the branch holds now, "" for a new one. Raises as a push does, and ForgeError for
-    what a push knows nothing of.
+    previous: the commit that the branch holds now, "" for a new branch. Returns None if signed
+    commits are not enabled, or the account can't sign. Raises the errors of a push, and ForgeError
+    for errors that a push can't have.
     """
     signer = making.forge.signer() if making.request.settings.signed_commits else None
     if signer is None:
@@ -25,7 +29,7 @@ def push_signed_commits(
     git = making.workspace.git
     commits = made_commits(git, commit)
     if not commits:
-        return None  # all of it is there already: nothing is made
+        return None  # the server has all commits already
 
     def read(each: MadeCommit) -> Iterator[tuple[str, bytes]]:
         return contents(git, each)
@@ -42,7 +46,7 @@ def push_signed_commits(
 
 
 def _as_of_a_push(error: ForgeError) -> ResolverError:
-    """What GitHub refuses by its rules, it refuses a push for as well."""
+    """Return a PushRefused if GitHub's rules would refuse a push for the same reason."""
     known = push_failure(error.what)
     if known is None:
         return error

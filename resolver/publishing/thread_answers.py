@@ -1,5 +1,6 @@
-"""The answers in the conversations on lines that a request was about: what the agent says it did in
-each, said there, with the commit. No other conversation is touched.
+"""Replies in the review threads that a request was about.
+
+A reply contains what the agent says it did, and the commit. Other threads are not touched.
 """
 
 import time
@@ -16,13 +17,16 @@ from resolver.models.run import Outcome
 from resolver.security.redaction import Redactor
 
 ADDED = frozenset({"added", "pushed", "updated"})
-"""How a change became part of the pull request that was asked about."""
+"""The values of `how` with which a change became a part of the pull request."""
 
 
 @dataclass(frozen=True)
 class RepliesPosted:
-    """Which replies are public. comment_url: the one that answers the whole request, "" for none.
-    warnings: what could not be done."""
+    """The replies that were posted.
+
+    comment_url: URL of the reply that answers the whole request, "" if there is none.
+    warnings: what could not be done.
+    """
 
     comment_url: str = ""
     warnings: tuple[str, ...] = ()
@@ -31,11 +35,12 @@ class RepliesPosted:
 def answer_threads(
     report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
 ) -> RepliesPosted:
-    """Reply where there is something to say. Nothing of a run that did not finish: only its comment
-    says how it ended. Never raises ForgeError: what is public stays so, and a warning says what is
-    missing.
+    """Post the replies of a finished run.
 
-    resolve: mark the threads as resolved in which something was done.
+    A run that did not finish posts none; its final comment says how it ended. Never raises
+    ForgeError: replies that were posted stay, and a warning says what is missing.
+
+    resolve: mark the threads that were addressed as resolved.
     """
     task, outcome, publication = report.task, report.outcome, report.publication
     if task is None or outcome is None or not task.asked or outcome.state not in DONE:
@@ -45,7 +50,7 @@ def answer_threads(
     replies = compose_replies(task.asked, said, outcome, _is_public(report))
     if not replies:
         return RepliesPosted()
-    # A question in one conversation is answered there, and in no second place.
+    # A question in a single thread is answered in that thread only, without a final comment.
     whole = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
     replies = tuple(
@@ -68,11 +73,12 @@ def answer_threads(
 def compose_replies(
     asked: Sequence[AskedThread], said: Sequence[ThreadAnswer], outcome: Outcome, is_public: bool
 ) -> tuple[ThreadReply, ...]:
-    """What is to be said, in the order of the conversations.
+    """Return the replies, in the order of the threads.
 
-    said: the agent's answers. is_public: whether a change of this run is; without one nothing was
-    done. The only conversation that was asked about, and that the agent says nothing of by itself,
-    gets its closing words.
+    said: the agent's answers.
+    is_public: whether a change of this run is published; without one, nothing counts as addressed.
+
+    If there is only one thread and the agent has not answered it, its final message is the reply.
     """
     if len(asked) == 1 and not said:
         words = outcome.message if not is_public else outcome.change or outcome.message
@@ -89,7 +95,7 @@ def compose_replies(
 
 
 def _is_public(report: Report) -> bool:
-    """Return True if a change of this run can be seen by the people who asked."""
+    """Return True if the people who made the request can see a change of this run."""
     publication = report.publication
     if report.answers or publication.how == "unchanged":
         return False

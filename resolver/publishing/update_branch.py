@@ -1,5 +1,7 @@
-"""A pull request brought up to date with its base. Where git can do it alone no model is asked;
-else the agent gets what git made of it, and what it did about the conflicts is judged by itself.
+"""Brings a pull request up to date with its base branch.
+
+If git can merge without a conflict, no model is called. Otherwise the agent gets git's merge with
+its conflict markers, and the resolution of each conflict is judged.
 """
 
 from collections.abc import Collection
@@ -54,10 +56,12 @@ _AGAIN = "ask for it again: it begins with what is there then"
 
 @dataclass(frozen=True)
 class BranchUpdate:
-    """How a request to bring a pull request up to date is done.
+    """How a pull request is brought up to date.
 
-    kind: "up_to_date" when nothing is to be done, "clean_merge" when git merges by itself, "agent"
-    when conflicts are left for the agent, in a workspace that holds them.
+    kind: "up_to_date" if there is nothing to do, "clean_merge" if git merges without a conflict,
+        "agent" if the agent has to work: on conflicts, or on any other request.
+    workspace: the workspace to work in, which contains the conflicts if there are any.
+    task: the task, which names the conflicts if there are any.
     """
 
     kind: Literal["agent", "up_to_date", "clean_merge"]
@@ -66,15 +70,15 @@ class BranchUpdate:
 
 
 def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
-    """Return how the pull request is brought up to date; any other work is the agent's.
+    """Return how the pull request is brought up to date. Any other request is for the agent.
 
-    Raises WorkspaceError for a branch whose name nothing can be pushed to.
+    Raises WorkspaceError if the branch has a name that can't be pushed to.
     """
     pull, git = workspace.pull, workspace.git
     if pull is None:
         return BranchUpdate("agent", workspace, task)
     if not pull.is_fork:
-        check_branch(git, pull.head_branch)  # nothing could be pushed to it
+        check_branch(git, pull.head_branch)  # fail before the work, not when it is pushed
     if task.trigger.command is not Command.UPDATE:
         return BranchUpdate("agent", workspace, task)
     if not pull.conflicts and is_ancestor(git, pull.base, pull.head):
@@ -86,7 +90,7 @@ def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
 
 
 def update_outcome(kind: str, pull: PullRequestContext) -> Outcome:
-    """Return the outcome of an update that no agent worked on."""
+    """Return the outcome of an update without an agent."""
     name = "up_to_date" if kind == "up_to_date" else "updated"
     message = render(f"run/{name}.md.j2", pull=pull).strip()
     return Outcome(state=RunState.FINISHED, reason=message, message=message, task_completed=True)
@@ -98,7 +102,7 @@ def unchanged_patch(workspace: Workspace) -> Patch:
 
 
 def require_update_way(making: CommitBuilder) -> None:
-    """Raise Refused where the merge could not be published once it is made."""
+    """Raise Refused if it is known before the merge that it could not be published."""
     pull = pull_of(making)
     try:
         require_way(making)
@@ -113,7 +117,10 @@ def require_update_way(making: CommitBuilder) -> None:
 def _with_conflicts(
     task: Task, workspace: Workspace, pull: PullRequestContext, merged: MergeResult
 ) -> BranchUpdate:
-    """The workspace at git's own merge, markers included, with both histories behind it."""
+    """Return the workspace at git's merge with its conflict markers.
+
+    Its base is a commit with both sides as parents, so that the agent can look at both histories.
+    """
     pull = pull.model_copy(
         update={
             "conflicts": tuple(with_invisible_shown(quote(p)) for p in merged.conflicts),
@@ -129,7 +136,7 @@ def _with_conflicts(
 
 
 def publish_clean_merge(making: CommitBuilder) -> PushedChange:
-    """Publish the merge that git makes by itself, of what is on the branch now."""
+    """Publish git's merge of the base into the current tip of the branch."""
     pull = pull_of(making)
     try:
         return PushedChange(_push_clean(refresh_pull_request(making)))
@@ -140,6 +147,7 @@ def publish_clean_merge(making: CommitBuilder) -> PushedChange:
 
 
 def _push_clean(making: CommitBuilder) -> Publication:
+    """Merge the base into the tip and push the merge; start over if the branch has moved."""
     pull, git = pull_of(making), making.workspace.git
     made = ""
     for _ in range(ATTEMPTS):
@@ -147,7 +155,7 @@ def _push_clean(making: CommitBuilder) -> Publication:
         if made and is_ancestor(git, made, tip):
             return published_change(making, made, "updated")
         if is_ancestor(git, pull.base, tip):
-            return published_change(making, tip, "unchanged")  # somebody else has done it meanwhile
+            return published_change(making, tip, "unchanged")  # somebody else has merged the base
         merged = merge(git, tip, pull.base)
         if merged.conflicts:
             raise ForgeError(
@@ -162,10 +170,10 @@ def _push_clean(making: CommitBuilder) -> Publication:
 
 
 def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
-    """Paths whose conflict was ended by taking the base's own file as it is: what they hold was
-    never the agent's. Empty where the work is no merge.
+    """Return the paths whose conflict was resolved by taking the base's own file as it is.
 
-    Raises PolicyViolation when a conflict is left.
+    The agent has written nothing at these paths. Empty if the work is no merge. Raises
+    PolicyViolation if a conflict is left, or the agent says so.
     """
     pull = workspace.pull
     if pull is None or not pull.conflicts:
@@ -187,7 +195,7 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
 
 
 def publish_merge(making: CommitBuilder) -> PushedChange:
-    """The resolved merge, on the very commit that it was made for, and how it was resolved."""
+    """Publish the resolved merge, and how each conflict was resolved."""
     pull, git = pull_of(making), making.workspace.git
     tree = making.request.patch.tree
     ended = settled_conflicts(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
@@ -203,13 +211,16 @@ def publish_merge(making: CommitBuilder) -> PushedChange:
 
 
 def _publish_merge(making: CommitBuilder) -> PushedChange:
+    """Push the merge to the branch if the branch still has the head that was merged."""
     pull = pull_of(making)
     made = making.commit(making.request.patch.tree, pull.head, pull.base)
     making.request.notices.extend(_told_of(making, pull))
     try:
         making = refresh_pull_request(making)
         if change_of(making).parent != pull.head:
-            return publish_on_pull(making)  # the merge itself is there already
+            return publish_on_pull(making)  # an earlier run of this work has pushed the merge
+        # The conflicts were resolved for one pair of commits. On another tip the resolution might
+        # not apply, so unlike other changes, it is not applied to a branch that has moved.
         tip = tip_of(making)
         placed = made if is_ancestor(making.workspace.git, made, tip) else ""
         if not placed and tip == pull.head:
@@ -222,7 +233,7 @@ def _publish_merge(making: CommitBuilder) -> PushedChange:
 
 
 def _told_of(making: CommitBuilder, pull: PullRequestContext) -> list[str]:
-    """What a reviewer of the merge should know: what it changes where there was no conflict."""
+    """Return a notice if the agent changed files in which there was no conflict."""
     patch = making.request.patch
     own = read_patch(making.workspace.git, patch.base, patch.tree, 0).files
     others = [file.path for file in own if file.path not in pull.conflicts]

@@ -1,1 +1,1 @@
-"""Issue and pull request context: what a run reads from GitHub into its task."""
+"""Reads an issue or pull request, and what it refers to, from GitHub into the task of a run."""

@@ -1,7 +1,9 @@
-"""The pull request template that an owner's repository `.github` has for all their repositories
-which have none of their own.
+"""Reads the default pull request template from the `.github` repository of an owner.
 
-Source: https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions/creating-a-default-community-health-file
+It applies to all repositories of the owner that have no template of their own.
+
+Source:
+https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions/creating-a-default-community-health-file
 """
 
 import logging
@@ -17,15 +19,16 @@ from resolver.models.conventions import FOLDERS, template_path
 logger = logging.getLogger("resolver.github")
 
 REPOSITORY = ".github"
+"""Name of the repository that contains an owner's default files."""
 
 LARGEST = 20_000
-"""Bytes of a template."""
+"""Maximum size of a template in bytes."""
 
 
 def with_default_template(access: GitHubAccess, report: Report) -> Report:
-    """The report; where its repository has no template, with its owner's. Never raises.
+    """Return the report, with the owner's template if its repository has none. Never raises.
 
-    One request where the owner has none.
+    It sends a single request if the owner has no `.github` repository.
     """
     owner, _, name = report.trigger.repository.partition("/")
     if report.conventions.template.strip() or name.casefold() == REPOSITORY:
@@ -42,8 +45,10 @@ def with_default_template(access: GitHubAccess, report: Report) -> Report:
 
 
 def _template(repository: Repository) -> str:
-    """ "" where there is no repository of that name that everybody sees, as GitHub wants it, or no
-    template in it."""
+    """Return the template in the repository, "" if there is none.
+
+    A repository that doesn't exist, or is private, has none: GitHub uses only public ones.
+    """
     try:
         if repository.complete().private:
             return ""

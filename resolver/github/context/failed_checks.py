@@ -1,7 +1,9 @@
-"""The checks that had failed on a commit when the work was asked for: what they say, of which
-lines, and why the job ended, by its log.
+"""Reads the checks that had failed on a commit when the request was made.
 
-Sources: https://docs.github.com/en/rest/checks/runs https://docs.github.com/en/rest/commits/statuses
+That includes what they say, the lines they annotate, and the relevant part of the job's log.
+
+Sources: https://docs.github.com/en/rest/checks/runs
+https://docs.github.com/en/rest/commits/statuses
 https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
 """
 
@@ -28,20 +30,23 @@ from resolver.models.run import Trigger, TriggerKind
 from resolver.security.formats import find_credentials
 
 MOST = 6
-"""Failed checks that are read; how many more there are is said."""
+"""Maximum number of failed checks that are read. The number of others is reported."""
 
 MOST_LOG = 8_000
-"""Characters of one job's log that are kept."""
+"""Maximum number of characters of a job's log that are kept."""
 
 MOST_SUMMARY = 2_000
+"""Maximum number of characters of a check's summary."""
 MOST_MESSAGE = 500
+"""Maximum number of characters of an annotation."""
 MOST_ANNOTATIONS = 15
+"""Maximum number of annotations of a check."""
 
 LOG_BYTES = 64 * 1024 * 1024
-"""Of a log that are downloaded; what a longer one says after that is not read."""
+"""Maximum number of bytes of a log that are downloaded. The rest of a longer log is not read."""
 
 LOG_KEPT = 2 * 1024 * 1024
-"""Bytes of the end of those that are looked at, at least."""
+"""Minimum number of bytes at the end of the downloaded log that are examined."""
 
 _PAGES = 5
 _FAILED = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
@@ -80,7 +85,7 @@ class _Run(_Answer):
 
     @property
     def kind(self) -> tuple[str, str, int]:
-        """The same for all attempts of one check."""
+        """The key of the check, which is the same for all attempts."""
         app = (self.app.slug if self.app else None) or ""
         return app, self.name, self.check_suite.id if self.check_suite else 0
 
@@ -115,15 +120,17 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True)
 class Checks:
-    """The checks of one repository. What can't be read of them is said in `left_out`, and is no
-    reason not to work."""
+    """Reads the checks of one repository.
+
+    What can't be read is added to `left_out`; it doesn't prevent the work.
+    """
 
     access: GitHubAccess
     repository: Repository
     trigger: Trigger
 
     def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
-        """Those that had failed at the request, the one that it is about first."""
+        """Return the checks that had failed at the time of the request, the requested one first."""
         short = commit[:12]
         done = self._part(f"the checks of {short}", lambda: self._runs(commit, left_out), left_out)
         told = self._part(
@@ -142,7 +149,7 @@ class Checks:
         return tuple(sorted(read, key=lambda check: check.name != asked))
 
     def _part(self, what: str, read: Callable[[], _Part], left_out: list[str]) -> _Part | None:
-        """What is read; None where it can't be, and then `left_out` says why."""
+        """Return what `read` returns. On a ForgeError, report it in `left_out` and return None."""
         try:
             with self.access.asking(f"read {what}", "checks: read, actions: read"):
                 return read()
@@ -151,7 +158,7 @@ class Checks:
             return None
 
     def _runs(self, commit: str, left_out: list[str]) -> list[_Run]:
-        """The newest attempt of each check that had ended at the request."""
+        """Return the newest attempt of each check that had ended at the time of the request."""
         newest: dict[tuple[str, str, int], _Run] = {}
         for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
             found, unread = read_rows(_Run, page["check_runs"])
@@ -165,12 +172,13 @@ class Checks:
         return list(newest.values())
 
     def _statuses(self, commit: str, left_out: list[str]) -> list[_Status]:
-        """The newest status of each context at the request."""
+        """Return the newest status of each context at the time of the request."""
         newest: dict[str, _Status] = {}
         for page in self._pages(f"/commits/{commit}/statuses"):
             found, unread = read_rows(_Status, page)
             _tell_unread(unread, f"status{'' if unread == 1 else 'es'} of {commit[:12]}", left_out)
             for status in found:
+                # GitHub lists statuses newest first, so the first one of a context counts.
                 if not self._is_late(status.created_at):
                     newest.setdefault(status.context, status)
         return list(newest.values())
@@ -197,7 +205,7 @@ class Checks:
         )
 
     def _annotations(self, run: _Run, left_out: list[str]) -> tuple[Annotation, ...]:
-        """What it says of lines, its failures first."""
+        """Return the annotations of a check, failures first."""
         path = f"{self.repository.url}/check-runs/{run.id}/annotations"
         what = f"the annotations of {_line(run.name)}"
         read = self._part(
@@ -219,7 +227,10 @@ class Checks:
         )
 
     def _job(self, run: _Run, left_out: list[str]) -> tuple[str, str]:
-        """The step that failed, and the log. A job has its check's number."""
+        """Return the name of the failed step and the log of the job that the check belongs to.
+
+        The id of a job is taken from the URL of the check, else it is the id of the check run.
+        """
         found = _JOB.search(run.details_url or "")
         path = f"{self.repository.url}/actions/jobs/{found[1] if found else run.id}"
         what = f"the steps of {_line(run.name)}"
@@ -228,7 +239,7 @@ class Checks:
         return _line(failed[0]) if failed else "", self._log(run, path, left_out)
 
     def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
-        """The log lies elsewhere, behind an address that is good for a minute."""
+        """Download the log. GitHub redirects to a URL on another host, valid for one minute."""
         want = Download(LOG_BYTES, self.access.timeout, end=LOG_KEPT)
         what = f"the log of {_line(run.name)}"
 
@@ -237,7 +248,7 @@ class Checks:
                 f"{path}/logs",
                 want,
                 token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
-                # where the forge's own API says that it is
+                # Every redirect is followed, because GitHub's own API names the host.
                 allows=lambda _: True,
                 retry=self.access.retry(),
             )
@@ -264,7 +275,7 @@ class Checks:
 
 
 def _tell_unread(many: int, what: str, left_out: list[str]) -> None:
-    """Say that so many elements of a list are not of the form that is known."""
+    """Report the number of elements of a list whose format is unknown."""
     if many:
         left_out.append(f"{many} {what}, which GitHub describes in a form that is not known")
 
@@ -288,7 +299,10 @@ def _words(text: str, most: int) -> str:
 
 
 def _without_credentials(text: str) -> str:
-    """What has a credential's form may be one that nobody knew to hide."""
+    """Return the text with everything redacted that has the format of a credential.
+
+    Such a value may be a secret that the CI system did not know and so did not mask.
+    """
     kept, copied = [], 0
     for found in sorted(find_credentials(text), key=lambda each: each.start):
         if found.start >= copied:

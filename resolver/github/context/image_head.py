@@ -1,6 +1,7 @@
-"""What kind of picture some bytes are, and how large, by their head alone: nothing is decoded.
+"""Determines the type and size of a picture from its header, without decoding it.
 
-Sources: https://www.w3.org/TR/png-3/ https://www.w3.org/Graphics/JPEG/itu-t81.pdf
+Sources: https://www.w3.org/TR/png-3/
+https://www.w3.org/Graphics/JPEG/itu-t81.pdf
 https://www.w3.org/Graphics/GIF/spec-gif89a.txt
 https://developers.google.com/speed/webp/docs/riff_container
 """
@@ -11,18 +12,18 @@ from typing import Literal
 Kind = Literal["png", "jpeg", "gif", "webp"]
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""Markers of a JPEG that are followed by its size."""
+"""JPEG markers of frame headers (SOF), which contain the size."""
 
 _BARE = frozenset({0x01, *range(0xD0, 0xD8)})
-"""Markers of a JPEG without a length."""
+"""JPEG markers without a length field."""
 
 _SEGMENTS = 1_000
-"""Segments of a JPEG that are looked at for its size."""
+"""Maximum number of JPEG segments that are searched for the size."""
 
 
 @dataclass(frozen=True)
 class ImageHead:
-    """Width and height in pixels, as the file claims them."""
+    """The type of a picture, and its width and height in pixels according to the file."""
 
     kind: Kind
     width: int
@@ -30,7 +31,7 @@ class ImageHead:
 
 
 def image_head(data: bytes) -> ImageHead | None:
-    """What the bytes are; None for anything but a PNG, JPEG, GIF or WebP with a size."""
+    """Return type and size, None for anything but a PNG, JPEG, GIF or WebP with a size."""
     found: ImageHead | None = None
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
         found = ImageHead("png", _big(data[16:20]), _big(data[20:24]))

@@ -1,5 +1,6 @@
-"""What stands around an issue or pull request: others that belong to it, its pictures, the checks
-that failed. None of it is needed to work: what can't be read is said, and the work goes on.
+"""Reads the context of an issue or pull request: related ones, pictures and failed checks.
+
+A run can work without all of these. What can't be read is reported, and the run continues.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,11 @@ from resolver.models.run import Comment, Snapshot, Trigger, TriggerKind
 
 @dataclass(frozen=True)
 class WantedContext:
-    """pictures: how many are fetched. picture_hosts: hosts that they are fetched from beside the
-    forge's own, with their ports where they have one."""
+    """How much of the context is read.
+
+    pictures: maximum number of pictures that are fetched.
+    picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
+    """
 
     pictures: int = MOST
     picture_hosts: tuple[str, ...] = ()
@@ -32,7 +36,7 @@ DEFAULT = WantedContext()
 
 @dataclass(frozen=True)
 class IssueContext:
-    """What was found."""
+    """The context of an issue or pull request."""
 
     references: tuple[Reference, ...]
     pictures: tuple[Picture, ...]
@@ -41,7 +45,7 @@ class IssueContext:
 
 @dataclass(frozen=True)
 class IssueContextReader:
-    """Reads it. number: of the issue or pull request. own: our login."""
+    """Reads the context of the issue or pull request with this number. own: Resolver's login."""
 
     access: GitHubAccess
     repository: Repository
@@ -58,7 +62,7 @@ class IssueContextReader:
         pull: PullRequestContext | None,
         left_out: list[str],
     ) -> IssueContext:
-        """All of it. What is left out is added to `left_out`."""
+        """Return the whole context. What is left out is added to `left_out`."""
         commit = pull.head if pull else self.trigger.head
         wants_checks = pull is not None or self.trigger.kind is TriggerKind.CHECK_FAILED
         return IssueContext(
@@ -68,7 +72,7 @@ class IssueContextReader:
         )
 
     def checks(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
-        """The checks that had failed on the commit."""
+        """Return the checks that had failed on the commit."""
         try:
             with self.access.asking("read the failed checks", "checks: read, actions: read"):
                 return Checks(self.access, self.repository, self.trigger).failed(commit, left_out)
@@ -99,7 +103,7 @@ class IssueContextReader:
     def _pictures(
         self, texts: Sequence[str], links: PictureLinks, left_out: list[str]
     ) -> tuple[Picture, ...]:
-        """Those of the texts that are used."""
+        """Return the pictures in those texts that are used."""
         if links.uncounted:
             left_out.append(f"{links.uncounted} more pictures")
         shown = [
@@ -113,7 +117,7 @@ class IssueContextReader:
 
 
 def _said_on_code(pull: PullRequestContext | None) -> list[str]:
-    """What was said in reviews and on lines, the newest first."""
+    """Return the texts of reviews and review threads, newest first."""
     if pull is None:
         return []
     words = [review.words for review in pull.reviews]
@@ -124,7 +128,7 @@ def _said_on_code(pull: PullRequestContext | None) -> list[str]:
 def _used(
     snapshot: Snapshot, comments: Sequence[Comment], pull: PullRequestContext | None
 ) -> list[str]:
-    """The texts that the task has."""
+    """Return the texts that the task contains."""
     texts = [snapshot.body, *(comment.body for comment in comments)]
     if pull is not None:
         texts += [review.words.body for review in pull.reviews]

@@ -1,7 +1,8 @@
-"""Which of the repository's issue templates a description was written with, and what was filled in.
+"""Finds the issue template that a description was written with, and which fields were filled in.
 
-A template is a markdown file or a form in YAML, as GitHub has them. Its words come from the default
-branch; what is no template is none. Everything here takes time in proportion to the texts.
+A template is a markdown file or a YAML form of the default branch. Files with another content are
+ignored. Every function takes time proportional to the length of the texts, because issues are
+written by strangers.
 """
 
 import re
@@ -18,24 +19,26 @@ from resolver.github.text.invisible import without_invisible
 from resolver.models.issue_context import Form, FormField
 
 LARGEST = 50_000
-"""Bytes of a template that is read."""
+"""Maximum size of a template in bytes."""
 
 MOST_FIELDS = 40
+"""Maximum number of fields of a template."""
 MOST_LABEL = 200
+"""Maximum number of characters of a field's label, or of a template's name or title."""
 MOST_DESCRIPTION = 400
-"""Characters."""
+"""Maximum number of characters of a field's description."""
 
 LEAST_FOUND = 2
-"""Headings of a template that a description has to have, where the template has more than one."""
+"""Number of a template's headings that a description must have, unless the template has fewer."""
 
 _LONGEST = 600
-"""Characters of a line that can be a heading, or its words."""
+"""Maximum number of characters of a line that can be a heading."""
 
 _ASKING = frozenset({"input", "textarea", "dropdown", "checkboxes", "upload"})
-"""Types of a form's elements that have a heading of their own in the issue."""
+"""Types of form elements that have a heading of their own in the issue."""
 
 _NOTHING = frozenset({"", "no response", "none"})
-"""What stands below a heading that nobody filled in; these are GitHub's own words."""
+"""Texts below a heading that nobody filled in. GitHub writes "No response" for an empty field."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+([^ \t].*)")
@@ -46,7 +49,7 @@ _HEAD = re.compile(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 @dataclass(frozen=True)
 class _Asked:
-    """A heading. own: the words that stand below it before anybody writes."""
+    """A field of a template. own: the text below its heading before anybody writes there."""
 
     label: str
     description: str
@@ -55,7 +58,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Section:
-    """A heading and the lines below it. level: 1 to 6, 7 for a line in bold."""
+    """A heading and the text below it. level: 1 to 6, or 7 for a line in bold."""
 
     label: str
     level: int
@@ -71,10 +74,12 @@ class _Template:
 
 
 def find_form(templates: Mapping[str, bytes], title: str, body: str) -> Form | None:
-    """The template that fits a description best, None where none does.
+    """Return the template that fits a description best, None if none fits.
 
-    It fits when all of its headings stand there, or at least `LEAST_FOUND` of them. templates:
-    content by path. title, body: of the issue; the body cleaned of what nobody sees.
+    A template fits if the description has all of its headings, or at least `LEAST_FOUND`.
+
+    templates: content by path.
+    title, body: those of the issue, the body without hidden text.
     """
     if not templates:
         return None
@@ -97,21 +102,27 @@ def find_form(templates: Mapping[str, bytes], title: str, body: str) -> Form | N
 
 
 def _found(template: _Template, headings: Collection[str]) -> int:
-    """How many of its headings are there."""
+    """Return how many of the template's headings the description has."""
     return sum(_plain(asked.label) in headings for asked in template.asked)
 
 
 def _fit(template: _Template, headings: Collection[str], title: str) -> tuple[int, float, bool]:
-    """How many of its headings are there, which part of them, and whether the title begins as it
-    wants titles to."""
+    """Return the sort key of a template: the better it fits, the larger.
+
+    It consists of the number of the template's headings that the description has, their share, and
+    whether the title starts with the template's title.
+    """
     found = _found(template, headings)
     begins = bool(template.title) and title.casefold().startswith(template.title.casefold())
     return found, found / len(template.asked), begins
 
 
 def _filled(asked: Sequence[_Asked], sections: Sequence[_Section]) -> tuple[FormField, ...]:
-    """What stands below each heading. One that the form does not have is its writer's own, and
-    part of what stands above it."""
+    """Return the fields with the state of their answers.
+
+    A heading that is not in the template was added by the author; it is part of the answer above
+    it.
+    """
     answers: dict[str, list[str]] = {}
     known = {_plain(each.label) for each in asked}
     current: list[str] = []
@@ -138,7 +149,7 @@ def _judged(answer: Sequence[str] | None, own: str) -> Literal["given", "empty",
 
 
 def _read(path: str, content: bytes) -> _Template | None:
-    """The template in a file; None when it is none, or has no heading."""
+    """Return the template in a file, None if it is not a template or has no heading."""
     if len(content) > LARGEST:
         return None
     try:
@@ -158,7 +169,11 @@ def _read(path: str, content: bytes) -> _Template | None:
 
 
 def _of_form(form: Mapping[str, Any]) -> Iterator[_Asked]:
-    """Source: https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests/syntax-for-githubs-form-schema"""
+    """Yield the fields of a YAML form.
+
+    Source:
+    https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests/syntax-for-githubs-form-schema
+    """
     body = form.get("body")
     for element in body if isinstance(body, list) else ():
         given = element.get("attributes") if isinstance(element, dict) else None
@@ -172,19 +187,19 @@ def _of_form(form: Mapping[str, Any]) -> Iterator[_Asked]:
 
 
 def _of_markdown(text: str) -> Iterator[_Asked]:
-    """What stands below a heading, comments included, is what it asks for."""
+    """Yield the headings of a markdown template. The text and comments below describe each."""
     sections = _sections(text)
     levels = [section.level for section in sections[1:]] + [0]
     for section, next_level in zip(sections, levels, strict=False):
         if not section.below.strip() and next_level > section.level:
-            continue  # it stands above the others, and asks for nothing itself
+            continue  # a heading that only groups the ones below it
         asks = re.sub(r"<!-{2,}|(?<!-)-{2,}>", " ", section.below)
         own = re.sub(r"<!--.*?(?:-->|\Z)", "", section.below, flags=re.DOTALL)
         yield _Asked(_words(section.label, MOST_LABEL), _words(asks, MOST_DESCRIPTION), own)
 
 
 def _yaml(text: str) -> Mapping[str, Any]:
-    """The mapping in a text, of texts, lists and mappings alone; empty when there is none."""
+    """Return the mapping in a YAML text, with scalars as text; empty if there is none."""
     try:
         found = read_yaml(text, texts=True)
     except yaml.YAMLError:
@@ -193,7 +208,11 @@ def _yaml(text: str) -> Mapping[str, Any]:
 
 
 def _sections(text: str) -> list[_Section]:
-    """What stands below each heading; a line in bold alone is one as well."""
+    """Return the headings of a text and what is below each. A line in bold counts as a heading.
+
+    Headings within fenced code blocks are ignored:
+    https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+    """
     found: list[tuple[str, int, list[str]]] = []
     fence = before = ""
     for line in text.split("\n"):
@@ -204,7 +223,7 @@ def _sections(text: str) -> list[_Section]:
             fence = ""
         label, level = ("", 0) if fence or mark else _heading(line, before)
         if label and label == before.strip() and found:
-            found[-1][2].pop()  # the line above, which this one makes a heading
+            found[-1][2].pop()  # the underline makes the line above a heading
         if label:
             found.append((label, level, []))
         elif found:
@@ -214,7 +233,10 @@ def _sections(text: str) -> list[_Section]:
 
 
 def _heading(line: str, before: str) -> tuple[str, int]:
-    """The words and the level of the heading that a line is, or makes of the one before it."""
+    """Return text and level of the heading that a line is, or that it makes of the line before it.
+
+    Returns "" and 0 if it is neither.
+    """
     if len(line) > _LONGEST:
         return "", 0
     if found := _HEADING.fullmatch(line):
@@ -227,13 +249,13 @@ def _heading(line: str, before: str) -> tuple[str, int]:
 
 
 def _plain(text: str) -> str:
-    """The words of a text without what makes them bold or code, for comparing."""
+    """Return the text in a form for comparison, without case and marks for bold or code."""
     bare = re.sub(r"[*_`\ufe0f]", "", without_invisible(text))
     return " ".join(bare.split()).rstrip(":").strip().casefold()
 
 
 def _words(value: Any, most: int) -> str:
-    """On one line, cut; "" for what is no text."""
+    """Return the text on one line, shortened to `most` characters; "" if it is no text."""
     if not isinstance(value, str):
         return ""
     return shorten_text(" ".join(without_invisible(value).split()), most)

@@ -1,7 +1,7 @@
-"""The log of a CI job, cut to what tells why it failed. A pure function of the text.
+"""Shortens the log of a CI job to the lines that show why it failed.
 
-What a log says comes from the project's tools and from whatever code they ran: data, as an issue
-is.
+The content of a log comes from the project's tools and the code they ran. Like the text of an
+issue, it is data and never an instruction.
 """
 
 import re
@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from resolver.github.text.escape import visible
 
 MOST_LINE = 400
-"""Characters of one line."""
+"""Maximum number of characters of a line."""
 
 TAIL = 80
-"""Lines up to the last error that are kept."""
+"""Number of lines before the last error that are kept."""
 
 AROUND = 2
-"""Lines before and after a line with an error, further up."""
+"""Number of lines that are kept before and after each earlier error."""
 
 _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ?")
 _ENDED = "##[error]"
@@ -29,17 +29,18 @@ _MARK = re.compile(
 
 
 def cut_log(text: str, room: int, hide: Callable[[str], str] = str) -> str:
-    """The lines about the failure: the last ones up to the last error, and those around errors
-    before them. At most `room` characters, with a note for each part that is left out.
+    """Return the lines about the failure: up to the last error, and around earlier errors.
 
-    Times, colours, progress that was written over, and characters that nobody sees are gone.
-    hide: takes out what must not be told. It gets the whole text before anything is cut: a part
-    of a secret has no form that it is known by.
+    The result has at most `room` characters, with a note for each part that is left out.
+    Timestamps, colors, overwritten progress output and invisible characters are removed.
+
+    hide: removes what must not be shown. It is applied to the whole text before anything is cut,
+    because a part of a secret can't be recognized by its format.
     """
     lines = _lines(hide("\n".join(map(_shown, text.split("\n")))))
     marked = [n for n, line in enumerate(lines) if _MARK.search(line)]
     ended = [n for n in marked if _ENDED in lines[n]]
-    # What follows the runner's own error is tidying up.
+    # Only clean-up steps follow the error message of the runner itself.
     end = (ended[-1] if ended else len(lines) - 1) + 1
     for tail, errors in ((TAIL, 30), (TAIL // 2, 12), (TAIL // 4, 4), (5, 0)):
         kept = set(range(max(0, end - tail), end))
@@ -57,7 +58,7 @@ def _shown(raw: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines, long ones cut; a line that repeats is there once, with how often."""
+    """Return the lines, long ones truncated, repeated ones once with the number of times."""
     lines: list[str] = []
     times = 1
     for whole in text.split("\n"):
@@ -77,7 +78,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _first_and_last(numbers: Sequence[int], most: int) -> Iterable[int]:
-    """The first ones are causes, the last ones the summary."""
+    """Return the first and last numbers: the first errors are causes, the last ones the summary."""
     if len(numbers) <= most:
         return numbers
     half = most // 2

@@ -1,4 +1,4 @@
-"""The open issues that wear a label: who put it on, when, and what has become of them since.
+"""Finds the open issues with a label, who added the label and when, and what has happened since.
 
 Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
 """
@@ -28,23 +28,25 @@ from resolver.models.run import Trigger
 logger = logging.getLogger("resolver.github")
 
 PAGE = 100
+"""Number of items on a page of the API."""
 
 MOST_ISSUES = 1000
-"""Open issues with the label that are listed, the oldest."""
+"""Maximum number of open issues with the label that are listed, oldest first."""
 
 MOST_OPEN = 10_000
-"""Open issues that are looked through where GitHub can't be asked for those with the label."""
+"""Maximum number of open issues that are searched if GitHub can't filter by the label."""
 
 MOST_EVENTS = 3000
-"""Events of one issue that are read; one with more can't be judged."""
+"""Maximum number of events of an issue that are read. If there are more, ForgeError is raised."""
 
 MOST_PULLS = 1000
-"""Open pull requests that are looked through for ours."""
+"""Maximum number of open pull requests that are searched for Resolver's own."""
 
 MOST_REACTIONS = 500
+"""Maximum number of reactions to an issue that are read."""
 
 SEEN = "eyes"
-"""The reaction to a request that is taken up."""
+"""The reaction with which Resolver acknowledges a request."""
 
 _STATE = """
 query($owner: String!, $name: String!, $number: Int!) {
@@ -59,7 +61,7 @@ query($owner: String!, $name: String!, $number: Int!) {
 
 
 class LabellingAccount(BaseModel):
-    """An account as the API has it. type: "User", "Bot" or "Organization"."""
+    """An account as the API returns it. type: "User", "Bot" or "Organization"."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -70,7 +72,7 @@ class LabellingAccount(BaseModel):
 
 @dataclass(frozen=True)
 class LabelledIssue:
-    """An open issue with the label, as the list has it."""
+    """An open issue with the label, as the API lists it."""
 
     number: int
     id: int
@@ -81,14 +83,16 @@ class LabelledIssue:
 
 @dataclass(frozen=True)
 class Labelling:
-    """What is known of an issue's label.
+    """How and when an issue was labelled, and the state of the issue.
 
-    label: the name as it was put on. by: None for a deleted account.
-    edited_at: when title or text were last changed, None for never.
-    is_open: whether the issue is, now.
-    pull_request: URL of the open pull request that a run of ours made for the issue, else of an
-    open one that closes it, "" for none. pull_request_by: the login of whoever opened it, "" when
-    it is ours.
+    label: the name as it was when it was added.
+    by: the account that added it, None for a deleted account.
+    at: when it was added.
+    edited_at: when the title or text was last changed, None for never.
+    is_open: True if the issue is open now.
+    pull_request: URL of the open pull request that Resolver made for the issue, else of another
+        open one that closes it, "" for none.
+    pull_request_by: login of the author of that pull request, "" if it is Resolver's own.
     """
 
     label: str
@@ -162,7 +166,7 @@ _PULLS = TypeAdapter(list[_Pull])
 
 
 class LabelledIssues:
-    """Asks for them. own: the login whose pull requests are ours."""
+    """Reads the issues with one label. own: the login whose pull requests are Resolver's own."""
 
     def __init__(self, access: GitHubAccess, repository: Repository, label: str, own: str) -> None:
         self._access = access
@@ -171,9 +175,10 @@ class LabelledIssues:
         self._own = own.casefold()
 
     def oldest_first(self) -> list[LabelledIssue]:
-        """The open issues with the label; no pull requests. Raises ForgeError."""
+        """Return the open issues with the label, without pull requests. Raises ForgeError."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
-        # GitHub takes a comma for the end of one label and the begin of another
+        # In GitHub's `labels` parameter, a comma separates two labels, so a label with a comma in
+        # its name can't be filtered by.
         named = {} if "," in self._label else {"labels": self._label}
         most = MOST_ISSUES if named else MOST_OPEN
         with self._asking(f"list the issues labelled {self._label}", "issues: read"):
@@ -193,9 +198,10 @@ class LabelledIssues:
         ][:MOST_ISSUES]
 
     def labelling(self, issue: LabelledIssue) -> Labelling | None:
-        """Of one of them; None when the label is not on it any more. Raises ForgeError.
+        """Return how an issue of the list was labelled, None if it doesn't have the label any more.
 
-        Asked for after the list: what is edited in between counts as edited.
+        It is called after the list was read, so an edit in between counts as an edit. Raises
+        ForgeError.
         """
         with self._asking(f"read the events of #{issue.number}", "issues: read"):
             path = f"issues/{issue.number}/events"
@@ -223,10 +229,12 @@ class LabelledIssues:
         )
 
     def at_work_since(self, *triggers: Trigger) -> datetime | None:
-        """Since when a run of ours may be at work on a labelling: we have reacted to it, and no
-        comment says how it ended, or that it died. Raises ForgeError.
+        """Return since when a run of Resolver may be working on a labelled issue, None if none is.
 
-        triggers: what the labelling may have been taken for.
+        A run may be at work if Resolver has reacted to the issue since it was labelled, and no
+        comment says that the run has ended or died.
+
+        triggers: the triggers that the labelling may have been handled as. Raises ForgeError.
         """
         first = triggers[0]
         with self._asking(f"look for a run at work on #{first.number}", "issues: read"):
@@ -246,7 +254,7 @@ class LabelledIssues:
             return since
 
     def _closer(self, state: _State) -> _Closer | None:
-        """An open pull request of this repository that closes the issue, whoever opened it."""
+        """Return an open pull request of this repository that closes the issue, by any author."""
         here = self._repository.full_name.casefold()
         for closer in state.closers.nodes:
             if closer and closer.state == "OPEN" and closer.repository.name.casefold() == here:
@@ -262,7 +270,7 @@ class LabelledIssues:
 
     @cached_property
     def _own_pulls(self) -> dict[int, str]:
-        """URLs of our open pull requests, by the issue that each was made for."""
+        """URLs of Resolver's open pull requests, by the number of the issue they were made for."""
         with self._asking("list the open pull requests", "pull-requests: read"):
             rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MOST_PULLS)))
         ours = [row for row in rows if row.user and row.user.login.casefold() == self._own]
@@ -270,7 +278,10 @@ class LabelledIssues:
         return {work[0]: url for work, url in made if work is not None}
 
     def _rows(self, path: str, query: dict[str, str], most: int) -> Iterator[dict[str, Any]]:
-        """Asked for directly: PyGithub would ask again for each row that is looked at."""
+        """Yield the rows of a listing, up to `most`.
+
+        It bypasses PyGithub's objects, which would send another request for each row that is read.
+        """
         for page in range(1, most // PAGE + 1):
             _, rows = self._repository.requester.requestJsonAndCheck(
                 "GET",

@@ -1,4 +1,4 @@
-"""Comments that maintainers have hidden because nobody is to read them. Only the GraphQL API knows.
+"""Finds the comments that maintainers have hidden as unwanted. Only the GraphQL API knows them.
 
 Source: https://docs.github.com/en/graphql/reference/interfaces#minimizable
 """
@@ -10,7 +10,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.graphql import query_graphql
 
 PAGE = 100
-"""Comments that are asked about at a time."""
+"""Number of comments per request."""
 
 _REASONS = frozenset({"spam", "abuse", "off-topic"})
 
@@ -22,22 +22,28 @@ query($ids: [ID!]!) {
 
 
 def is_unwanted(minimized: bool, reason: str | None) -> bool:
-    """Whether it is hidden for what it is. What is outdated, resolved or said twice is read."""
+    """Return True if a comment is hidden as spam, abuse or off-topic.
+
+    Comments hidden as outdated, resolved or duplicate are read.
+    """
     return minimized and (reason or "").casefold().replace("_", "-") in _REASONS
 
 
 def minimized_comments(
     access: GitHubAccess, ids: Sequence[str], left_out: list[str]
 ) -> frozenset[str]:
-    """Those of an issue's comments, by their node ids. Where it can't be asked none is, and
-    `left_out` says so."""
+    """Return the node ids of those of an issue's comments that are unwanted.
+
+    If the request fails, the result is empty and `left_out` says so.
+    """
     found: set[str] = set()
     try:
         with access.asking("read which comments are hidden", "issues: read"):
             for start in range(0, len(ids), PAGE):
                 asked = ids[start : start + PAGE]
                 nodes = query_graphql(access, _QUERY, {"ids": asked})["nodes"]
-                # in the order of the ids, whose form may be another one by now
+                # The nodes are in the order of the ids. Their own ids can't be compared, because
+                # GitHub may return them in a newer format.
                 found.update(
                     id
                     for id, node in zip(asked, nodes, strict=True)
@@ -49,5 +55,5 @@ def minimized_comments(
 
 
 def describe_minimized(many: int) -> str:
-    """That so many are left out, for a person."""
+    """Return a text for a person that says how many comments are left out."""
     return f"{many} comment{'' if many == 1 else 's'} hidden as spam, abuse or off-topic"

@@ -1,4 +1,4 @@
-"""What the requester can have seen: text from before the trigger, as it was then."""
+"""Decides if the requester can have seen a text, by its times and that of the trigger."""
 
 from datetime import UTC, datetime
 
@@ -10,12 +10,14 @@ WRITTEN, EDITED = "written after", "edited after"
 def lateness(
     trigger: Trigger, kind: TriggerKind, id: int, created: datetime, updated: datetime
 ) -> str:
-    """Why the requester may not have seen this text, "" if they have.
+    """Return why the requester may not have seen this text, "" if they have seen it.
 
-    kind: how the text would have started the work itself: ids of other kinds tell nothing.
-    GitHub's times are whole seconds. In the trigger's own second a text counts as earlier only by
-    a smaller id, an edit never. For a command line there is no earlier moment: the person asks
-    for what is there now.
+    kind: the kind of trigger that the text itself would have been. Only ids of the same kind can be
+    compared.
+
+    GitHub's times are whole seconds. A text of the same second as the trigger counts as earlier
+    only if it has a smaller id, an edit of the same second always as later. A command line asks for
+    the current state, so there nothing is late.
     """
     if trigger.kind is TriggerKind.COMMAND_LINE:
         return ""
@@ -28,5 +30,5 @@ def lateness(
 
 
 def utc(moment: datetime) -> datetime:
-    """The moment in UTC, which the API means where it names no zone."""
+    """Return the time in UTC, which the API means if it names no time zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The comments that a thread gets while somebody watches it."""
+"""Reads the new comments of a conversation while a run is watching it."""
 
 import logging
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from resolver.github.client.shapes import read_rows
 logger = logging.getLogger("resolver.github")
 
 MOST = 100
-"""Comments that are read at a time; those beyond come with the next look."""
+"""Maximum number of comments per call. Further ones are returned by the next call."""
 
 
 @dataclass(frozen=True)
 class NewComment:
-    """A comment as the API's lists have it, of which only this is read."""
+    """A comment, with those fields of the API's list that are used."""
 
     id: int
     body: str
@@ -48,9 +48,9 @@ class _Comment(BaseModel):
 
 
 class ThreadNews:
-    """Each comment is given once, in order. Not for several threads at a time.
+    """Returns each new comment of a conversation once, in order. Not thread-safe.
 
-    since: comments from this moment on are asked for.
+    since: comments from this time on are returned.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ThreadNews:
         self._seen: set[int] = set()
 
     def read(self) -> list[NewComment]:
-        """What is new since the last call. Raises ForgeError."""
+        """Return the comments that are new since the last call. Raises ForgeError."""
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
             comments, unread = read_rows(_Comment, self._listing())
@@ -73,7 +73,7 @@ class ThreadNews:
         new = [c for c in comments if c.id not in self._seen and c.user is not None]
         self._seen |= {c.id for c in comments}
         if len(comments) >= MOST:
-            # only comments can move this forward, so that a full page is not read for ever
+            # Continue from the newest comment; otherwise the same full page would be read forever.
             self._since = max(c.created_at for c in comments)
         return [
             NewComment(c.id, c.body or "", c.user.login, c.user.id, c.user.type, c.created_at)

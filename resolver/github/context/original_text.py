@@ -1,5 +1,7 @@
-"""The words of an issue or pull request at the moment of a request whose event does not have them:
-a dispatch, a ticked box, a check that has failed.
+"""Restores the text of an issue or pull request at the time of a request.
+
+It is used if the event of the request doesn't contain the text: a dispatch, a ticked checkbox, a
+failed check.
 """
 
 from datetime import datetime
@@ -39,11 +41,12 @@ def original_text(
     now: Snapshot,
     updated_at: datetime,
 ) -> Snapshot:
-    """`now` as it was at the trigger's moment. Its text is "" where that was edited since: GitHub
-    does not say what it was before.
+    """Return `now` as it was at the time of the trigger.
 
-    updated_at: since when nothing of the issue has changed. Raises what `GitHubAccess.asking` turns
-    into a ForgeError.
+    Its body is "" if it was edited since, because GitHub's API doesn't return the earlier one.
+
+    updated_at: when the issue was last changed. Raises what `GitHubAccess.asking` turns into a
+    ForgeError.
     """
     if trigger.kind is TriggerKind.COMMAND_LINE or utc(updated_at) < trigger.at:
         return now

@@ -1,8 +1,11 @@
-"""Fetching the pictures of an issue's texts: uploads to the forge, and nothing else.
+"""Fetches the pictures in the texts of an issue, but only those uploaded to GitHub.
 
-What lies on other hosts may be another picture by now than the requester saw, and asking for it
-would tell its owner that we read; SVG is a program and no picture.
-Source: https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/attaching-files
+A picture on another host may have been replaced since the requester saw it, and fetching it would
+tell the host's owner that Resolver read the issue. SVG is not supported, because it can contain
+scripts.
+
+Source:
+https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/attaching-files
 """
 
 import base64
@@ -25,23 +28,24 @@ from resolver.github.text.picture_links import MOST_ALT, PictureLink
 from resolver.models.issue_context import Picture
 
 MOST = 4
-"""Pictures that are fetched."""
+"""Default number of pictures that are fetched."""
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Of one picture: what providers take, and what a log can hold."""
+"""Maximum size of a picture in bytes, chosen for the limits of model providers and of the log."""
 
 MAX_TOGETHER = 4 * 1024 * 1024
-"""Bytes of all pictures of a task."""
+"""Maximum size of all pictures of a task in bytes."""
 
 MAX_SIDE = 8_000
+"""Maximum width and height in pixels."""
 MAX_PIXELS = 40_000_000
-"""Of width times height: a small file may claim to be a huge picture."""
+"""Maximum of width times height: a small file may decompress to a huge picture."""
 
 SECONDS = 15.0
-"""For an answer of a host."""
+"""Timeout for a picture in seconds."""
 
 _FULL = "application/vnd.github.full+json"
-"""Media type of texts with their HTML, whose addresses of uploads work without a login."""
+"""Media type for texts with their HTML, in which the URLs of uploads work without a login."""
 
 _UPLOAD = re.compile(
     r"/user-attachments/assets/[\w-]{1,100}|/[\w.-]+/[\w.-]+/assets/\d+/[\w.-]{1,200}"
@@ -57,19 +61,25 @@ _IDENTITY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class PictureHosts:
-    """Which addresses are asked for pictures. server_url: the forge's own; further: hosts, with
-    their ports where they have one, that its operator trusts as well."""
+    """The hosts that pictures are fetched from.
+
+    server_url: URL of the GitHub server.
+    further: other hosts that the operator trusts, with their port if it is not the default.
+    """
 
     server_url: str
     further: tuple[str, ...] = ()
 
     def is_own(self, url: str) -> bool:
-        """Whether the forge itself answers there."""
+        """Return True if the URL is one of the GitHub server itself."""
         own, asked = urlsplit(self.server_url), urlsplit(url)
         return (own.scheme, own.netloc.casefold()) == (asked.scheme, asked.netloc.casefold())
 
     def holds_upload(self, url: str) -> bool:
-        """Whether that is an upload, which nobody can exchange for another."""
+        """Return True if the URL is that of an upload, whose content can't be replaced.
+
+        All URLs on the operator's hosts count as such.
+        """
         parts = _parts(url)
         if parts is None:
             return False
@@ -85,7 +95,7 @@ class PictureHosts:
         return host in _UPLOAD_HOSTS or host == f"media.{urlsplit(self.server_url).hostname}"
 
     def may_lead_to(self, url: str) -> bool:
-        """Whether an upload's address may send on to there."""
+        """Return True if the URL of an upload may redirect to this URL."""
         parts = _parts(url)
         if parts is None or self.holds_upload(url):
             return parts is not None
@@ -95,13 +105,13 @@ class PictureHosts:
 
 
 def _parts(url: str) -> tuple[str, str] | None:
-    """Host (with its port) and path; None for what is no plain address."""
+    """Return host (with its port) and path, None if it is not a plain HTTP(S) URL."""
     try:
         parts = urlsplit(url)
         is_plain = parts.scheme in {"http", "https"} and bool(parts.hostname)
         if not is_plain or parts.username is not None or "\\" in url or parts.port == 0:
             return None
-        # what goes up leads past the commit, to what can be exchanged
+        # `..` could lead from a URL with a commit id to one whose content can be replaced.
         if {".", ".."} & set(unquote(parts.path).split("/")):
             return None
     except ValueError:
@@ -111,8 +121,11 @@ def _parts(url: str) -> tuple[str, str] | None:
 
 @dataclass
 class PictureReader:
-    """Fetches pictures. most: how many; 0 for none at all. requester: asks the API for the HTML
-    of the texts they stand in."""
+    """Fetches pictures.
+
+    requester: asks the API for the HTML of the texts that contain the pictures.
+    most: maximum number of pictures that are fetched, 0 for none.
+    """
 
     access: GitHubAccess
     requester: Requester
@@ -122,8 +135,10 @@ class PictureReader:
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
     def read(self, links: Sequence[PictureLink], left_out: list[str]) -> tuple[Picture, ...]:
-        """All of them, in order, of which some are fetched: those of the first text, then the
-        newest."""
+        """Return all pictures in order, of which some have been fetched.
+
+        Those of the first text are fetched first, then the newest of the others.
+        """
         uploads = [link for link in links if self.hosts.holds_upload(link.url)]
         first = uploads[0].text if uploads else ""
         chosen = [link for link in uploads if link.text == first]
@@ -178,7 +193,10 @@ class PictureReader:
         )
 
     def _address(self, link: PictureLink) -> str:
-        """Where the HTML of its text has it: an address that is good for minutes, for everybody."""
+        """Return the URL that the HTML of the text has for the picture.
+
+        It contains a token that is valid for some minutes, so it works without a login.
+        """
         identity = _IDENTITY.search(link.url)
         if identity is None or not self.hosts.is_own(link.url):
             return link.url
@@ -198,7 +216,7 @@ class PictureReader:
 
 
 class _Sources(HTMLParser):
-    """Addresses of the pictures of a page."""
+    """Collects the URLs of the pictures of a page."""
 
     def __init__(self) -> None:
         super().__init__()

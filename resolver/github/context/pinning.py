@@ -1,4 +1,7 @@
-"""Which commit of a pull request the requester saw. Later pushes are not used.
+"""Determines which commit of a pull request the requester saw. Later pushes are not used.
+
+Otherwise the author of a pull request could replace its code between the request of a maintainer
+and the start of the run.
 
 Source: https://docs.github.com/en/rest/repos/repos#list-repository-activities
 """
@@ -16,22 +19,26 @@ from resolver.github.client.listing import links_of
 from resolver.models.run import Trigger, TriggerKind
 
 PAGE = 100
-"""Pushes of one answer, the newest first."""
+"""Number of pushes on a page of the API, newest first."""
 
 MOST_PAGES = 10
-"""Answers that are asked for, back to the moment of the request."""
+"""Maximum number of pages that are read to reach the time of the request."""
 
 NOT_KNOWN = "whether it was pushed to since the request is not known"
+"""Text for a person if it is unknown whether there were later pushes."""
 
 _UNSEEN = frozenset({403, 404, 409, 451})
-"""What is answered for a repository whose pushes this token can't see."""
+"""Statuses with which the API answers if the token can't see the pushes of the repository."""
 
 _ON_CODE = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
 
 
 @dataclass(frozen=True)
 class PinnedHead:
-    """moved: what is known of pushes since the request, in words for a person; "" for none."""
+    """The commit of the pull request that is used.
+
+    moved: text for a person about pushes since the request, "" for none.
+    """
 
     head: str
     moved: str = ""
@@ -57,20 +64,25 @@ _PUSHES = TypeAdapter(list[_Push])
 
 @dataclass(frozen=True)
 class _Pushes:
-    """Newest first. reaches: whether none between the newest and the moment is missing."""
+    """The pushes to a branch, newest first.
+
+    reaches: True if all pushes back to the wanted time are known.
+    """
 
     known: tuple[_Push, ...] = ()
     reaches: bool = False
 
 
 def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
-    """The newest commit of the pull request at the trigger's moment.
+    """Return the newest commit of the pull request at the time of the trigger.
 
-    pull: as the REST API describes it now. An event that names the commit is believed; else the
-    branch's pushes are asked for, back to that moment. A command line asks for what is there now.
+    pull: the pull request as the REST API returns it now. If the event names the commit, that is
+    used. Otherwise the pushes to the branch are read, back to the time of the trigger. A command
+    line gets the current commit.
 
-    Raises Refused where that can't be known and others than writers of the repository can push
-    there: they could exchange the code that somebody with the right has asked about.
+    Raises Refused if the commit can't be determined, and somebody without write access to the
+    repository can push to the branch. They could replace the code that an authorized person asked
+    about.
     """
     head = str(pull["head"]["sha"])
     if trigger.head:
@@ -85,14 +97,16 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     late = [push for push in pushes.known if push.timestamp >= trigger.at]
     if not pushes.reaches or head not in {push.after for push in pushes.known}:
         return _unknown(pull, trigger)
-    # The one before the first that came too late. Within the same second it counts as late.
+    # The commit before the first late push. A push within the second of the request is late.
     seen = late[-1].before if late else pushes.known[0].after
     return _pinned(seen, head) if seen.strip("0") else _unknown(pull, trigger)
 
 
 def _unknown(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
-    """What is there now, where nobody else than those who may start work, or the requester, can
-    have put it there. Raises Refused."""
+    """Return the current commit if only writers of this repository or the requester can push to it.
+
+    Raises Refused otherwise.
+    """
     source, base = pull["head"].get("repo") or {}, pull["base"]["repo"]
     owner = str((source.get("owner") or {}).get("login") or "")
     writers_alone = source.get("full_name") == base["full_name"]
@@ -117,8 +131,10 @@ def _pinned(seen: str, now: str, *, on_code: bool = False) -> PinnedHead:
 
 
 def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:
-    """The pushes to the branch that it comes from, back to the last one before `since`; none
-    where that repository's can't be seen."""
+    """Return the pushes to the branch, back to the last one before `since`.
+
+    The result is empty if the token can't see the pushes of that repository.
+    """
     url = f"/repos/{source}/activity"
     asked = {"ref": f"refs/heads/{branch}", "per_page": PAGE, "direction": "desc"}
     query: dict[str, Any] | None = asked
@@ -141,14 +157,19 @@ def _pushes(repository: Repository, source: str, branch: str, since: datetime) -
 
 
 def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
-    """Who has put the branch to which commit, among its newest pushes; empty where they can't be
-    seen."""
+    """Return who pushed which commit to the branch, among its newest pushes, by commit.
+
+    Empty if the token can't see the pushes.
+    """
     pushes = _pushes(repository, source, branch, datetime.max.replace(tzinfo=UTC))
     return {push.after: push.actor.login if push.actor else "" for push in pushes.known}
 
 
 def _moment(text: Any) -> datetime:
-    """A time of the API; where there is none, one far ahead: then nothing follows from it."""
+    """Return a time of the API. If there is none, return one in the far future.
+
+    Such a pull request counts as updated since the request, so its pushes are checked.
+    """
     try:
         return datetime.fromisoformat(str(text)).astimezone(UTC)
     except ValueError:

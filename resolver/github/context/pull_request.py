@@ -1,7 +1,7 @@
-"""Reading a pull request: its facts, its pinned head, and what was said on its code.
+"""Reads a pull request: its properties, its pinned head, and what was said about its code.
 
-As with issues only what the requester could see is used, cleaned and bounded; whatever is not used
-is named. What it changes is git's to say (`resolver.git.pull_request`).
+As with issues, only what the requester could see is used, cleaned and limited in size, and
+everything that is not used is named. The diff is read by git, see `resolver.git.pull_request`.
 """
 
 from collections.abc import Sequence
@@ -36,16 +36,16 @@ from resolver.models.pull_request import (
 from resolver.models.run import Trigger, TriggerKind
 
 MAX_WORDS = 10_000
-"""Characters of one comment on the code that are used."""
+"""Maximum number of characters of a comment on the code."""
 
 MAX_THREADS = 150_000
-"""Characters of all threads together; the oldest are left out first."""
+"""Maximum number of characters of all threads together. The oldest are left out first."""
 
 MAX_HUNK = 4_000
-"""Characters of the diff around a conversation's lines; its end is what it is about."""
+"""Maximum number of characters of a thread's diff. Its end is kept, which the thread is about."""
 
 MAX_LINKED = 8_000
-"""Characters of the text of an issue that the pull request closes."""
+"""Maximum number of characters of the text of an issue that the pull request closes."""
 
 
 def read_pull(
@@ -56,8 +56,13 @@ def read_pull(
     links: PictureLinks,
     left_out: list[str],
 ) -> PullRequestContext:
-    """The pull request of the trigger's number. own: our login: our threads are kept, so that
-    nothing is said twice, and our reviews' own words are not. links: gets what is shown there."""
+    """Return the pull request that the trigger is about.
+
+    own: Resolver's login. Its threads are kept, so that nothing is said twice; the texts of its
+        reviews are not.
+    links: collects the pictures in the texts.
+    left_out: collects what is not used.
+    """
     number = trigger.subject or 0
     with access.asking(
         f"read pull request {number} of {repository.full_name}", "pull-requests: read"
@@ -105,13 +110,16 @@ def read_pull(
 
 
 class _Reading:
-    """Chooses, cleans and bounds what was said."""
+    """Selects and cleans what was said, and limits its size."""
 
     def __init__(
         self, pulls: str, trigger: Trigger, own: str, links: PictureLinks, left_out: list[str]
     ) -> None:
-        """pulls: the API's address of the repository's pull requests. `hidden` counts what was
-        left out because maintainers have hidden it."""
+        """Initialize the reader.
+
+        pulls: URL of the repository's pull requests in the API. The attribute `hidden` counts texts
+        left out because maintainers have hidden them.
+        """
         self._pulls = pulls
         self._trigger = trigger
         self._own = own.casefold()
@@ -120,6 +128,10 @@ class _Reading:
         self.hidden = 0
 
     def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
+        """Return the review threads with those comments that are used.
+
+        If they are too long together, the oldest are left out, except for those of the request.
+        """
         chosen = [thread for each in found if (thread := self._thread(each)) is not None]
         room = MAX_THREADS
         for index in range(len(chosen) - 1, -1, -1):
@@ -133,7 +145,7 @@ class _Reading:
         return tuple(chosen)
 
     def _is_asked(self, thread: ReviewThread) -> bool:
-        """Whether what asked for the work is said in it."""
+        """Return True if the review that made the request is part of the thread."""
         review = self._trigger.review_id
         return review is not None and any(words.review == review for words in thread.comments)
 
@@ -157,7 +169,7 @@ class _Reading:
 
     def _on_line(self, said: ThreadComment) -> AuthoredText | None:
         if said.state == "PENDING":
-            return None  # only its author sees it
+            return None  # a draft that only its author sees
         review = said.review.id if said.review else None
         together = self._together(review)
         at = utc(said.at) if not together else min(utc(said.at), self._trigger.at)
@@ -165,13 +177,17 @@ class _Reading:
         return words.model_copy(update={"review": review}) if words else None
 
     def _together(self, review: int | None) -> bool:
-        """Whether it was submitted together with the request, and so was there with it."""
+        """Return True if the text was submitted in the review that made the request.
+
+        It was visible with the request then, whatever its timestamp says.
+        """
         asked = self._trigger
         is_review = asked.kind is TriggerKind.REVIEW_SUBMITTED
         own = asked.review_id or (asked.comment_id if is_review else None)
         return own is not None and review == own
 
     def reviews(self, found: Sequence[ReviewText]) -> tuple[PastReview, ...]:
+        """Return the reviews by others that have a text or a verdict."""
         chosen = []
         for review in found:
             at = utc(review.submitted_at or review.created_at)
@@ -187,6 +203,7 @@ class _Reading:
         return tuple(chosen)
 
     def closes(self, found: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
+        """Return the linked issues, without texts that were edited after the request."""
         chosen = []
         for issue in found:
             author = issue.account.name if issue.account else "ghost"
@@ -213,7 +230,7 @@ class _Reading:
     def _words(
         self, said: ThreadText, where: str, kind: TriggerKind, at: datetime, together: bool = False
     ) -> AuthoredText | None:
-        """What was said, unless the requester can't have seen it or nobody is to read it."""
+        """Return the text, None if it is newer than the request or hidden by maintainers."""
         if is_unwanted(said.is_minimized, said.why_minimized):
             self.hidden += 1
             return None

@@ -1,7 +1,7 @@
-"""Reading an issue or pull request into a Task: only what the requester could see.
+"""Reads an issue or pull request into a Task that contains only what the requester could see.
 
-Text that is newer than the trigger is left out, hidden text is taken out, sizes are bounded;
-whatever is not used is named in `Task.left_out`.
+Text that is newer than the trigger is left out, hidden text is removed, and sizes are limited.
+`Task.left_out` names everything that is not used.
 """
 
 from collections import Counter
@@ -30,25 +30,25 @@ from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, Trigg
 from resolver.models.truncate import shorten_thread
 
 MAX_COMMENTS = 300
-"""Comments of a thread that are read: some of the oldest, and the newest before the request."""
+"""Maximum number of comments that are read: the oldest, and the newest before the request."""
 
 OLDEST = 60
-"""How many of them are the oldest, where there are more."""
+"""Number of the oldest comments that are read if there are more than MAX_COMMENTS."""
 
 MAX_COMMENT = 20_000
-"""Characters of one comment that are used."""
+"""Maximum number of characters of a comment."""
 
 MAX_OWN = 4_000
-"""Characters of one of ours."""
+"""Maximum number of characters of a comment by Resolver."""
 
 MOST_NAMED = 5
-"""Comments that came too late of which it is said whose they are, one by one."""
+"""Maximum number of comments after the request that are named one by one, with their authors."""
 
 MAX_TEXT = 200_000
-"""Characters of all comments together; those in the middle are left out first."""
+"""Maximum number of characters of all comments together. Those in the middle are left out first."""
 
 MAX_ISSUE = 65_536
-"""Characters of an issue's body."""
+"""Maximum number of characters of an issue's body."""
 
 
 def read_task(
@@ -58,11 +58,14 @@ def read_task(
     own: str,
     wanted: WantedContext = DEFAULT,
 ) -> Task:
-    """The Task of a trigger. own: our login: of what we said only questions and answers are shown.
-    wanted: what of its surroundings is read.
+    """Return the Task of a trigger.
 
-    Raises ForgeError when repository or issue is missing, moved or closed, Refused for what is
-    done on pull requests alone, and where the commit that was asked about can't be known.
+    own: Resolver's login. Of its comments, only questions and answers are used.
+    wanted: how much of the issue context is read.
+
+    Raises ForgeError if the repository or issue is missing, moved or closed. Raises Refused for a
+    command that exists only on pull requests, and if the commit that the request was about can't be
+    determined.
     """
     number = trigger.subject or 0
     with access.asking(f"read {trigger.repository}", "metadata: read"):
@@ -114,7 +117,7 @@ def read_task(
 
 
 def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
-    """Raise Refused where what is asked for is done on pull requests alone."""
+    """Raise Refused if the command exists only on pull requests and this is an issue."""
     is_pull = issue.raw_data.get("pull_request") is not None
     if trigger.command is Command.UPDATE and not is_pull:
         raise Refused(
@@ -129,26 +132,39 @@ def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
 
 
 def comments_of(issue: Issue, since: datetime | None = None) -> Listing[IssueComment]:
-    """The comments, oldest first; only those changed since a moment, if given."""
+    """Return the comments, oldest first.
+
+    since: only comments that were changed since this moment, if given.
+    """
     return Listing(issue.requester, IssueComment, f"{issue.url}/comments", since=since)
 
 
 def newest_comments(
     issue: Issue, limit: int, since: datetime | None = None
 ) -> Sequence[IssueComment]:
-    """The newest `limit` comments, oldest first; only those changed since a moment, if given."""
+    """Return the newest `limit` comments, oldest first.
+
+    since: only comments that were changed since this moment, if given.
+    """
     return comments_of(issue, since).newest(limit)
 
 
 def _worth_telling(cleaned: CleanedText) -> list[str]:
-    """What was hidden, but for the alternative texts of pictures: those are told with them."""
+    """Return what was hidden in a text, except the alternative texts of pictures.
+
+    The task contains those with the pictures.
+    """
     return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The comments that are read, oldest first; `between` more, which are not, are before the one
-    at `gap`. later: how many came after the request and are not among them."""
+    """The comments that were read, oldest first.
+
+    gap: index of the comment before which others were skipped.
+    between: how many were skipped there.
+    later: how many were written after the request and were not read.
+    """
 
     comments: Sequence[IssueComment]
     gap: int = 0
@@ -157,14 +173,17 @@ class _Read:
 
 
 def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
-    """Both ends of what was said before the request, whatever was said after it."""
+    """Read the oldest and the newest comments from before the request.
+
+    A flood of comments after the request doesn't push out the ones from before it.
+    """
     if issue.comments <= MAX_COMMENTS:
         return _Read(newest_comments(issue, MAX_COMMENTS))
     page = cache(comments_of(issue).page)
     before = _how_many_before(page, issue.comments, trigger)
     newest = MAX_COMMENTS - OLDEST if before > MAX_COMMENTS else before
     wanted = [*range(min(OLDEST, before - newest)), *range(before - newest, before)]
-    # One may have been deleted since they were counted.
+    # Slices, because a comment may have been deleted since they were counted.
     read = [c for n in wanted for c in page(n // PAGE)[n % PAGE : n % PAGE + 1]]
     return _Read(read, OLDEST, before - len(wanted), issue.comments - before)
 
@@ -172,8 +191,10 @@ def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
 def _how_many_before(
     page: Callable[[int], Sequence[IssueComment]], comments: int, trigger: Trigger
 ) -> int:
-    """How many of an issue's comments were there at the request. They are in the order of time, so
-    however many came later, few pages are asked for."""
+    """Return how many comments of the issue were written before the request.
+
+    Comments are sorted by time, so a binary search over the pages needs few requests.
+    """
     low, high = 0, -(-comments // PAGE)
     while low < high:
         middle = (low + high) // 2
@@ -202,7 +223,7 @@ def _lateness(comment: IssueComment, trigger: Trigger) -> str:
 
 
 def _named(issue: Issue, what: str, name: str) -> str:
-    """A name that the issue's document has of something, "" for none."""
+    """Return the name in a field of the issue's JSON document, "" if there is none."""
     found = issue.raw_data.get(what) or {}
     return _plain_name(str(found.get(name) or ""))
 
@@ -212,8 +233,8 @@ def _plain_name(name: str) -> str:
 
 
 def author_login(thing: Issue | IssueComment) -> str:
-    """Author's login; "ghost" for a deleted account, as GitHub shows it."""
-    # PyGithub says that there is always a user; a deleted account's is null
+    """Return the author's login. It is "ghost" for a deleted account, as on GitHub's pages."""
+    # PyGithub assumes that there always is a user, but it is null for a deleted account.
     user = thing.raw_data.get("user") or {}
     return str(user.get("login") or "ghost")
 
@@ -290,7 +311,10 @@ def _hidden(
     own: str,
     left_out: list[str],
 ) -> frozenset[str]:
-    """Node ids of those that maintainers have hidden. The requester's own are not asked about."""
+    """Return the node ids of comments that maintainers have hidden.
+
+    The requester's comments and Resolver's own are not checked.
+    """
     known = {own.casefold(), trigger.actor.login.casefold()}
     asked = [c.node_id for c in comments if author_login(c).casefold() not in known]
     return minimized_comments(access, asked, left_out)
@@ -311,7 +335,7 @@ def _chosen_comments(
         skipped += read.between if index == read.gap else 0
         author, body = author_login(comment), comment.body or ""
         is_ours = author.casefold() == own.casefold()
-        # the comment of this very run may be there by now
+        # The progress comment of this run may exist already.
         if is_ours and is_of_run(body, trigger.key):
             continue
         why = _lateness(comment, trigger)
@@ -341,9 +365,9 @@ def _chosen_comments(
 
 
 def _tell_late(late: Sequence[tuple[str, str]], later: int, left_out: list[str]) -> None:
-    """Say what came too late: of a few whose they are, of a flood how many.
+    """Report comments that came too late: a few with their authors, more only by number.
 
-    later: how many more were written after the request.
+    later: number of further comments written after the request.
     """
     if len(late) + later <= MOST_NAMED:
         left_out += [f"a comment of {author} that was {why} the request" for author, why in late]
@@ -358,7 +382,7 @@ def _tell_late(late: Sequence[tuple[str, str]], later: int, left_out: list[str])
 
 
 def _own(comment: IssueComment, author: str) -> Comment:
-    """What a run of ours has asked or answered."""
+    """Return a comment of Resolver, reduced to the question or answer in it."""
     said = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
     return Comment(
         id=comment.id,

@@ -1,6 +1,7 @@
-"""The other issues and pull requests of the same repository that belong to one: named in its texts,
-naming it, closing it. Those of other repositories are never read: what one of them says may be
-private, and what is read here may be told in public.
+"""Reads other issues and pull requests of the same repository that are related to one.
+
+These are the ones named in its texts, those that name it, and those that close it. Issues of other
+repositories are never read: they may be private, and what is read here may be repeated in public.
 
 Source: https://docs.github.com/en/graphql/reference/objects#crossreferencedevent
 """
@@ -28,13 +29,13 @@ from resolver.models.issue_context import Reference
 from resolver.models.run import Trigger, TriggerKind
 
 MOST = 12
-"""Issues and pull requests that are read."""
+"""Maximum number of issues and pull requests that are read."""
 
 MOST_BODY = 3_000
-"""Characters of the text of one."""
+"""Maximum number of characters of the text of one."""
 
 MOST_NAMED = 200
-"""Names of other issues that are looked at in the texts."""
+"""Maximum number of references in the texts that are considered."""
 
 _NAMING = """
 query($owner: String!, $name: String!, $number: Int!) {
@@ -83,8 +84,10 @@ class _Found(RenamesAnswer):
 
 @dataclass(frozen=True)
 class Related:
-    """Reads what belongs to issue or pull request `number` of OWNER/NAME. own: our login. Raises
-    what `GitHubAccess.asking` turns into a ForgeError."""
+    """Reads what is related to issue or pull request `number` of the repository OWNER/NAME.
+
+    own: Resolver's login. The methods raise what `GitHubAccess.asking` turns into a ForgeError.
+    """
 
     access: GitHubAccess
     repository: str
@@ -95,9 +98,13 @@ class Related:
     def read(
         self, texts: Iterable[str], known: Iterable[int], left_out: list[str]
     ) -> tuple[Reference, ...]:
-        """At most `MOST` of them: those that close it, that the texts name, that name it.
+        """Return up to `MOST` related issues and pull requests.
 
-        texts: the most telling first. known: what is read elsewhere already.
+        Those that close it come first, then those that the texts name, then those that name it.
+
+        texts: the most important first.
+        known: numbers that were read elsewhere already.
+        left_out: collects what is not used.
         """
         relations = self._relations(texts, left_out)
         for number in (self.number, self.trigger.number, *known):
@@ -112,7 +119,7 @@ class Related:
         return tuple(reference for reference in read if reference is not None)
 
     def _relations(self, texts: Iterable[str], left_out: list[str]) -> dict[int, str]:
-        """How each number belongs here, the most telling relation first."""
+        """Return the relation of each number, in the order of importance."""
         found: dict[int, str] = {}
         named, foreign = self._named(texts)
         subject = self._ask(_NAMING, {"number": self.number}).get("subject") or {}
@@ -213,7 +220,7 @@ class Related:
         )
 
     def _state(self, found: _Found) -> str:
-        """What it was at the request, as far as one can tell: what was closed later was open."""
+        """Return the state at the time of the request; one that was closed later was open then."""
         if found.merged_at and not self._is_late(found.merged_at):
             return "merged"
         return "closed" if found.closed_at and not self._is_late(found.closed_at) else "open"

@@ -1,21 +1,21 @@
-"""What GitHub's GraphQL API says of new titles: a timeline's RENAMED_TITLE_EVENTs."""
+"""Models of title changes in GitHub's GraphQL API: RENAMED_TITLE_EVENT items of a timeline."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class RenamesAnswer(BaseModel):
-    """A part of an answer, read by its own names for fields."""
+    """Base class for parts of an answer, which can be created by field name as well as by alias."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
 class RenameEvent(RenamesAnswer):
-    """One new title. before: what it was called until then."""
+    """One change of a title. before: the title before it."""
 
     before: str = Field(alias="previousTitle")
 
 
 class Renames(RenamesAnswer):
-    """Those that were asked for, oldest first."""
+    """The requested title changes, oldest first."""
 
     nodes: list[RenameEvent] = []

@@ -1,5 +1,6 @@
-"""What people have said on a pull request's code: review threads, reviews, and the issues that it
-closes. Only the GraphQL API knows which threads are resolved.
+"""Reads the review threads, reviews and linked issues of a pull request from the GraphQL API.
+
+The REST API doesn't tell which threads are resolved.
 
 Source: https://docs.github.com/en/graphql/reference/objects#pullrequestreviewthread
 """
@@ -18,14 +19,18 @@ from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 
 PAGE = 50
-"""Comments of a thread that are read beside its first one, the newest."""
+"""Number of the newest comments of a thread that are read, in addition to its first one."""
 
 
 @dataclass(frozen=True)
 class ThreadBounds:
-    """How many threads, and reviews, are read: pages of the oldest and of the newest, and further
-    ones that are looked through for those that the request is about. What is beyond them is said
-    to be left out."""
+    """How many threads, and how many reviews, are read. What is beyond is reported as left out.
+
+    page: number of items on a page.
+    oldest: number of pages of the oldest items.
+    newest: number of pages of the newest items.
+    searched: number of further pages that are searched for items that the request is about.
+    """
 
     page: int = 50
     oldest: int = 2
@@ -90,22 +95,22 @@ class _Answer(BaseModel):
 
 
 class ThreadAccount(_Answer):
-    """Who wrote something."""
+    """The account that wrote something."""
 
     kind: str = Field(alias="__typename", default="User")
     login: str
 
     @property
     def name(self) -> str:
-        """The login as the REST API has it: this one leaves out what marks a bot."""
+        """The login as in the REST API, with the suffix `[bot]` that the GraphQL API leaves out."""
         is_bot = self.kind == "Bot" and not self.login.endswith("[bot]")
         return f"{self.login}[bot]" if is_bot else self.login
 
 
 class ThreadText(_Answer):
-    """A comment or a review, as the API has it, not yet cleaned."""
+    """A comment or review as the API returns it, not yet cleaned."""
 
-    # `databaseId` has no room for the ids that are given today
+    # `databaseId` is a 32-bit integer, which is too small for current ids.
     number: int | None = Field(alias="fullDatabaseId", default=None)
     account: ThreadAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
@@ -118,12 +123,12 @@ class ThreadText(_Answer):
 
     @property
     def id(self) -> int:
-        """Its number; 0 when the API gives none."""
+        """The database id, 0 if the API returns none."""
         return self.number or 0
 
     @property
     def author(self) -> str:
-        """The login as the REST API has it; "ghost" for a deleted account."""
+        """The login as in the REST API, "ghost" for a deleted account."""
         return self.account.name if self.account else "ghost"
 
 
@@ -132,7 +137,7 @@ class _ReviewId(_Answer):
 
 
 class ThreadComment(ThreadText):
-    """A comment of a thread. A draft's words are public from `published_at` on."""
+    """A comment of a review thread. In a draft review, it is visible from `published_at` on."""
 
     published_at: datetime | None = Field(alias="publishedAt", default=None)
     state: str = "SUBMITTED"
@@ -141,7 +146,7 @@ class ThreadComment(ThreadText):
 
     @property
     def at(self) -> datetime:
-        """When others could see it."""
+        """When the comment became visible to others."""
         return self.published_at or self.created_at
 
 
@@ -150,7 +155,7 @@ class _Commit(_Answer):
 
 
 class ReviewText(ThreadText):
-    """A review. `submitted_at` is None while only its author sees it."""
+    """A review. `submitted_at` is None as long as only its author sees it."""
 
     submitted_at: datetime | None = Field(alias="submittedAt", default=None)
     state: str
@@ -167,7 +172,7 @@ class _Begin(_Answer):
 
 
 class Thread(_Answer):
-    """A thread as the API has it: its first comment, and its newest ones."""
+    """A review thread as the API returns it, with its first comment and its newest ones."""
 
     id: str
     is_resolved: bool = Field(alias="isResolved")
@@ -182,13 +187,13 @@ class Thread(_Answer):
 
     @property
     def said(self) -> list[ThreadComment]:
-        """Oldest first. Of a very long one those in the middle are missing."""
+        """The comments, oldest first. Those in the middle of a very long thread are missing."""
         known = {each.id for each in self.begin.nodes}
         return [*self.begin.nodes, *(x for x in self.comments.nodes if x.id not in known)]
 
     @property
     def is_cut(self) -> bool:
-        """Whether some are missing."""
+        """True if comments are missing."""
         return self.comments.total > len(self.said)
 
 
@@ -197,7 +202,7 @@ class _Owner(_Answer):
 
 
 class ClosedIssue(_Answer):
-    """An issue that is closed by the merge."""
+    """An issue that merging the pull request closes."""
 
     number: int
     title: str
@@ -213,10 +218,13 @@ _Item = TypeVar("_Item", bound=_Answer)
 
 
 class Conversation:
-    """Asks for it, page by page. Raises what `GitHubAccess.asking` turns into a ForgeError.
+    """Reads the threads, reviews and linked issues of a pull request, page by page.
 
-    trigger: what is asked for; the threads and the review that it is about are found among many.
-    `is_cut` is True once there was more than is read, or may be read.
+    The methods raise what `GitHubAccess.asking` turns into a ForgeError. The attribute `is_cut` is
+    True once something was not read, because of a limit or a missing permission.
+
+    trigger: the trigger on this pull request. The review or threads that it is about are read even
+    if they are beyond the limit.
     """
 
     def __init__(
@@ -233,18 +241,18 @@ class Conversation:
         self.is_cut = False
 
     def threads(self) -> list[Thread]:
-        """The review threads, oldest first."""
+        """Return the review threads, oldest first."""
         threads = list(self._both_ends(_THREADS, "reviewThreads", Thread, self._is_asked))
         self.is_cut |= any(thread.is_cut for thread in threads)
         return threads
 
     def reviews(self) -> list[ReviewText]:
-        """The reviews that are public, oldest first."""
+        """Return the submitted reviews, oldest first."""
         found = self._both_ends(_REVIEWS, "reviews", ReviewText, self._is_asked_in)
         return [review for review in found if review.submitted_at is not None]
 
     def closes(self) -> list[ClosedIssue]:
-        """The issues of the same repository that are closed by the merge."""
+        """Return the issues of the same repository that the merge closes."""
         nodes = self._asked(_CLOSES)["closingIssuesReferences"]["nodes"]
         issues = [ClosedIssue.model_validate(node) for node in nodes if node]
         own = self._repository.full_name.casefold()
@@ -253,7 +261,10 @@ class Conversation:
     def _both_ends(
         self, query: str, name: str, kind: type[_Item], is_asked: Callable[[_Item], bool]
     ) -> list[_Item]:
-        """The oldest and the newest of a list, and what the request is about, oldest first."""
+        """Return the oldest items of a list, the newest, and those that the request is about.
+
+        They are sorted from oldest to newest.
+        """
         bounds = self._bounds
         oldest: dict[str, _Item] = {}
         after: dict[str, str] = {}
@@ -263,6 +274,8 @@ class Conversation:
             if not page["pageInfo"]["hasNextPage"]:
                 return list(oldest.values())
             after = {"after": page["pageInfo"]["endCursor"]}
+        # Then from the end backwards, until the two ranges meet. Pages beyond `bounds.newest` are
+        # read only for the items that the request is about.
         newest: dict[str, _Item] = {}
         before: dict[str, str] = {}
         asked = self._trigger.review_id or self._trigger.kind is TriggerKind.REVIEW_COMMENT
@@ -282,12 +295,12 @@ class Conversation:
         return list({**oldest, **newest}.values())
 
     def _items(self, page: dict[str, Any], kind: type[_Item]) -> dict[str, _Item]:
-        """Those of a page that the token may see, by their ids."""
+        """Return the items of a page by id. Items that the token may not see are null."""
         self.is_cut |= None in page["nodes"]
         return {str(node["id"]): kind.model_validate(node) for node in page["nodes"] if node}
 
     def _is_asked(self, thread: Thread) -> bool:
-        """Whether what asked for the work is said in it."""
+        """Return True if the comment or review that made the request is in the thread."""
         asked = self._trigger
         comment = asked.comment_id if asked.kind is TriggerKind.REVIEW_COMMENT else None
         return any(

@@ -1,7 +1,7 @@
-"""Whether a workflow runs a project's tests on what is pushed or proposed.
+"""Determines if a workflow runs a project's tests on pushes or pull requests.
 
-The commands of its steps are read as those of the agent are; a job whose commands say nothing, as
-one that calls a workflow of another repository, is known by its name.
+The commands of its steps are parsed like those of the agent. A job whose commands don't show it,
+such as one that calls a workflow of another repository, is recognized by its name.
 """
 
 import re
@@ -15,7 +15,7 @@ _NAMED = re.compile(
     r"(?:^|[^a-z])(?:unit|integration|run|py)?[-_]?tests?(?:$|[^a-z])", re.IGNORECASE
 )
 _RELEASES = re.compile(r"release|publish|deploy", re.IGNORECASE)
-"""Names of workflows that run tests on their way to something else, unless on a pull request."""
+"""Names of workflows that run tests only before a release, unless they run on pull requests."""
 
 _NO_TESTS = re.compile(
     r"docs?|lint|style|fmt|format|typ(?:es?|ing)|mypy|pyright|pre-?commit|build|package|publish|release",
@@ -25,11 +25,11 @@ _ENVIRONMENT = re.compile(r"^(?:tox|nox)\b.*?\s(?:-e|-s|--env|--session)[ =](\S+
 _EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
 _OPENS = frozenset({"opened", "synchronize", "reopened"})
 _MAX_VALUES = 20
-"""Values of one name of a matrix that are put into a command."""
+"""Maximum number of values per key of a matrix that are inserted into a command."""
 
 
 def starts_on_changes(on: Any) -> bool:
-    """Whether a push to a branch or a new state of a pull request starts the workflow."""
+    """Return True if a push to a branch or a change of a pull request starts the workflow."""
     if not isinstance(on, dict):
         events = [on] if isinstance(on, str) else on if isinstance(on, list) else []
         return "push" in events or "pull_request" in events
@@ -45,7 +45,10 @@ def starts_on_changes(on: Any) -> bool:
 
 
 def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> bool:
-    """Whether one of the workflow's jobs runs tests. path: of its file. events: that start it."""
+    """Return True if a job of the workflow runs tests.
+
+    path: path of the workflow's file. events: the events that start it.
+    """
     names = f"{path.rpartition('/')[2]} {data.get('name') or ''}"
     if "pull_request" not in events and _RELEASES.search(names):
         return False
@@ -54,7 +57,7 @@ def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> b
 
 
 def list_called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Paths of the repository's own workflows that the jobs call."""
+    """Return the paths of the repository's own workflows that the jobs call."""
     used = (_table(job).get("uses") for job in _table(data.get("jobs")).values())
     return tuple(u.removeprefix("./") for u in used if isinstance(u, str) and u.startswith("./"))
 
@@ -73,7 +76,7 @@ def _job_tests(name: str, job: Mapping[Any, Any], env: Mapping[Any, Any]) -> boo
 
 
 def _is_other_environment(check: str) -> bool:
-    """Whether tox or nox is asked for environments alone that run no tests."""
+    """Return True if tox or nox is called only for environments that run no tests."""
     found = _ENVIRONMENT.match(check[:500])
     return found is not None and all(_NO_TESTS.search(each) for each in found[1].split(","))
 
@@ -81,7 +84,7 @@ def _is_other_environment(check: str) -> bool:
 def _commands(
     step: Mapping[Any, Any], env: Mapping[Any, Any], job: Mapping[Any, Any]
 ) -> Iterator[str]:
-    """What a step runs, once for each value that a matrix may put into it."""
+    """Yield the commands of a step, once for each value that the matrix may insert into them."""
     run = step.get("run")
     if not isinstance(run, str):
         return
@@ -97,7 +100,7 @@ def _commands(
 
 
 def _matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """Values by `matrix.NAME`."""
+    """Return the values of the matrix by `matrix.NAME`."""
     found: dict[str, list[str]] = {}
     matrix = _table(_table(job.get("strategy")).get("matrix"))
     rows = matrix.get("include")

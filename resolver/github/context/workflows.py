@@ -1,6 +1,7 @@
-"""What the workflows of a repository say, as far as it matters to an agent's pull requests.
+"""Reads those properties of a repository's workflows that matter for an agent's pull requests.
 
-The files are the repository's: anything may be in them, and what is no workflow is none.
+The files belong to the repository and may contain anything. A file that is not a workflow is
+ignored.
 """
 
 from collections.abc import Mapping
@@ -19,21 +20,22 @@ from resolver.github.context.workflow_tests import (
 FOLDER = ".github/workflows"
 
 _OURS = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
-"""How a step or a job names the Action, wherever its repository's owner is."""
+"""Parts of `uses:` values by which Resolver's Action is recognized, whoever owns its repository."""
 
 _VARIABLE = "RESOLVER_"
 
 _CHECKS = frozenset({"pull_request", "pull_request_target", "push", "merge_group"})
-"""Events by which a workflow looks at a change."""
+"""Events with which a workflow checks a change."""
 
 
 @dataclass(frozen=True)
 class AgentJob:
     """A job that runs Resolver's Action.
 
-    own_token: it works with an App or with a token that is not the job's own.
-    permissions: of the job's token; None where the repository's default holds. given: settings by
-    their names, that it gives as inputs or variables. condition: its `if:`, "" for none.
+    own_token: True if it uses an App or a token other than the job's own.
+    permissions: those of the job's token, None for the repository's default.
+    given: settings by name, which it passes as inputs or variables.
+    condition: its `if:`, "" for none.
     """
 
     name: str
@@ -43,7 +45,7 @@ class AgentJob:
     condition: str = ""
 
     def lacks(self, level: str, *names: str) -> list[str]:
-        """Those of the permissions that are not given at this level, or at `write`."""
+        """Return those of the permissions that the job has neither at this level nor at `write`."""
         given = self.permissions
         if given is None:
             return []
@@ -52,10 +54,15 @@ class AgentJob:
 
 @dataclass(frozen=True)
 class WorkflowFile:
-    """One file. events: that start it. name: as GitHub shows it and other workflows name it. edits:
-    whether it starts when an issue is edited. on_changes: whether it starts on a push to a branch
-    or on a pull request. tests: whether it runs tests itself. calls: paths of the repository's own
-    workflows that it calls."""
+    """A workflow file.
+
+    events: events that start it.
+    name: its name on GitHub, which other workflows refer to.
+    edits: True if it starts when an issue is edited.
+    on_changes: True if it starts on a push to a branch or on a pull request.
+    tests: True if it runs tests itself.
+    calls: paths of the repository's own workflows that it calls.
+    """
 
     path: str
     events: frozenset[str]
@@ -68,19 +75,19 @@ class WorkflowFile:
 
     @property
     def checks_changes(self) -> bool:
-        """Whether it starts on a pull request or a push, and is not the agent itself."""
+        """True if it starts on a pull request or a push, and doesn't run Resolver."""
         return bool(self.events & _CHECKS) and not self.agents
 
 
 def read_workflow(path: str, content: bytes) -> WorkflowFile | None:
-    """The workflow in a file, None when it is none."""
+    """Return the workflow in a file, None if the file is not a workflow."""
     try:
         data = read_yaml(content)
     except yaml.YAMLError:
         return None
     if not isinstance(data, dict) or not isinstance(data.get("jobs"), dict):
         return None
-    # YAML 1.1 reads the word `on` as true.
+    # In YAML 1.1, the key `on` is the boolean true: https://yaml.org/type/bool.html
     on = data.get("on", data.get(True))
     jobs = [(str(n), j) for n, j in data["jobs"].items() if isinstance(j, dict)]
     found = [_agent_job(name, job, data) for name, job in jobs]
@@ -129,8 +136,10 @@ def _agent_job(name: str, job: Mapping[Any, Any], around: Mapping[Any, Any]) -> 
 
 
 def _given(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str, str]:
-    """The settings of a step by their names. An input goes before a variable, and the variable of a
-    step before that of its job."""
+    """Return the settings of a step by name.
+
+    An input takes precedence over a variable, and a variable of the step over one of its job.
+    """
     named: dict[str, str] = {}
     for level in levels:
         for key, value in _table(level.get("env")).items():
@@ -142,7 +151,7 @@ def _given(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str
 
 
 def _text(value: Any) -> str:
-    """ "" for a list or a mapping, which is no setting."""
+    """Return a scalar as text, "" for a list or mapping, which can't be a setting."""
     if isinstance(value, list | dict):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -153,7 +162,7 @@ def _table(value: Any) -> Mapping[Any, Any]:
 
 
 def _permissions(value: Any) -> Mapping[str, str] | None:
-    """By name; of `read-all` and the like the level is that of every name."""
+    """Return the levels by permission. `read-all` and `write-all` apply to the name `*`."""
     if isinstance(value, str):
         return {"*": value.removesuffix("-all")}
     if isinstance(value, dict):
