@@ -28,10 +28,10 @@ SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 _CPU_PERIOD: Final = 100_000
 
 # The server ends when its stdin ends, for example because the host process was killed, and the
-# container ends with the server. Everything runs behind the socket filter (sandbox/confine.py), the
+# container ends with the server. Everything runs behind the socket filter (sandbox/socket_filter.py), the
 # container's first process included: a program that can trace an unfiltered process could make it
 # open any socket.
-_CONFINE: Final = f"{PREFIX}/sandbox/confine.py"
+_CONFINE: Final = f"{PREFIX}/sandbox/socket_filter.py"
 # The waiting shell closes its own descriptors of the wire, because any program of the same user
 # could open them through /proc.
 _END_ALL: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'

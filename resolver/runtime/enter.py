@@ -4,7 +4,7 @@ It runs as a script and needs the standard library only:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
 
 PLACES is a JSON object: {"folder": the writable folder, "kept": [folders that stay readable],
-"hidden": [files and folders to cover], "filter": path of confine.py, "most": largest size of one
+"hidden": [files and folders to cover], "filter": path of socket_filter.py, "most": largest size of one
 file in bytes}.
 
 The script writes one JSON object to REPORT_FD, which says what could be separated, and closes it:
@@ -336,7 +336,7 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
-    """Refuse the socket families that lead out of a network namespace (see sandbox/confine.py)."""
+    """Refuse the socket families that lead out of a network namespace (see sandbox/socket_filter.py)."""
     if not confine:
         return
     try:

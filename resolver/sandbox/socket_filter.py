@@ -3,7 +3,7 @@
 Virtual machines talk to their host through sockets (AF_VSOCK) that no network namespace holds back.
 Run as a script with the standard library alone, it starts a program behind the filter; without one
 it is a container's first process, behind the filter too, and waits for SIGTERM:
-    confine.py [PROGRAM [ARGUMENT...]]
+    socket_filter.py [PROGRAM [ARGUMENT...]]
 """
 
 import ctypes
