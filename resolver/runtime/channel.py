@@ -25,8 +25,10 @@ _STDOUT, _STDERR = 1, 2
 
 
 class Socket(Protocol):
-    """The methods that are used of a socket. Python's sockets, SSL sockets and SSH channels have
-    them."""
+    """The methods that are used of a socket.
+
+    Python's sockets, SSL sockets and SSH channels have them.
+    """
 
     def sendall(self, data: bytes, /) -> object: ...
 
@@ -102,8 +104,10 @@ class DockerChannel(SocketChannel):
         self._stderr = b""
 
     def receive(self) -> bytes:
-        """Return the next bytes of stdout, b"" at the end. The end of stderr is kept for
-        `last_words`."""
+        """Return the next bytes of stdout, b"" at the end.
+
+        The end of stderr is kept for `last_words`.
+        """
         while True:
             if self._left == 0 and not self._next_frame():
                 return b""

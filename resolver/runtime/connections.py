@@ -11,8 +11,7 @@ from resolver.events.stream import EventStream
 
 @contextmanager
 def record_connections(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
-    """Add the events from `take` after each observation, and the last ones when the sandbox is
-    gone."""
+    """Add the events from `take` after each observation, and once more at the end of the block."""
 
     def add() -> None:
         for connection in take():

@@ -28,9 +28,9 @@ SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 _CPU_PERIOD: Final = 100_000
 
 # The server ends when its stdin ends, for example because the host process was killed, and the
-# container ends with the server. Everything runs behind the socket filter (sandbox/socket_filter.py), the
-# container's first process included: a program that can trace an unfiltered process could make it
-# open any socket.
+# container ends with the server. Everything runs behind the socket filter
+# (sandbox/socket_filter.py), the container's first process included: a program that can trace an
+# unfiltered process could make it open any socket.
 _CONFINE: Final = f"{PREFIX}/sandbox/socket_filter.py"
 # The waiting shell closes its own descriptors of the wire, because any program of the same user
 # could open them through /proc.
@@ -102,8 +102,10 @@ class DockerMachine:
             self._running.put_archive(path, tar)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """Yield the file or folder as a tar stream. A symbolic link is returned as a link, not
-        followed."""
+        """Yield the file or folder as a tar stream.
+
+        A symbolic link is returned as a link, not followed.
+        """
         with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER):
             stream, _ = self._running.get_archive(path)
             yield from stream

@@ -190,8 +190,10 @@ class EgressLog:
         self._more: dict[tuple[str, int, bool, str], Egress] = {}
 
     def begin(self) -> None:
-        """Count a requested connection. Raises EgressRefusal if the run has reached one of its
-        limits."""
+        """Count a requested connection.
+
+        Raises EgressRefusal if the run has reached one of its limits.
+        """
         with self._lock:
             self._begun += 1
             if self._begun > MOST_CONNECTIONS:

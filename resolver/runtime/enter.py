@@ -4,8 +4,8 @@ It runs as a script and needs the standard library only:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
 
 PLACES is a JSON object: {"folder": the writable folder, "kept": [folders that stay readable],
-"hidden": [files and folders to cover], "filter": path of socket_filter.py, "most": largest size of one
-file in bytes}.
+"hidden": [files and folders to cover], "filter": path of socket_filter.py, "most": largest size
+of one file in bytes}.
 
 The script writes one JSON object to REPORT_FD, which says what could be separated, and closes it:
 {"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
@@ -119,11 +119,10 @@ def _set_attributes(path: str, on: int, off: int, flags: int = 0) -> None:
 
 
 def leave_namespaces() -> None:
-    """Create new namespaces for mounts, IPC, network and (for the children) processes. Raises
-    OSError.
+    """Create new namespaces: mount, IPC, network and, for the children, process namespaces.
 
     With the capabilities of root this is done directly, otherwise inside a user namespace that maps
-    the user to itself.
+    the user to itself. Raises OSError.
     """
     try:
         _call("unshare", _APART)
@@ -336,7 +335,8 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
-    """Refuse the socket families that lead out of a network namespace (see sandbox/socket_filter.py)."""
+    """Refuse the socket families that lead out of a network namespace
+    (sandbox/socket_filter.py)."""
     if not confine:
         return
     try:

@@ -204,8 +204,7 @@ class Runtime:
         take_file(self._machine.get_archive(path), destination, max_bytes)
 
     def start_program(self, command: str, arguments: Sequence[str]) -> Program:
-        """Start a program in the root and return it, with its input and output connected to the
-        host.
+        """Start a program in the root, with its input and output connected to the host.
 
         Raises SandboxError if it can't be started.
         """

@@ -71,8 +71,7 @@ class Toolbox:
         self.key = self._content_key()
 
     def archive(self) -> Path:
-        """Return the tar file of the toolbox, with paths relative to PREFIX; build it if it isn't
-        cached."""
+        """Return the toolbox as a tar file with paths relative to PREFIX; build it if necessary."""
         target = self._cache / f"toolbox-{self.key}.tar"
         if target.is_file():
             return target

@@ -60,8 +60,10 @@ class Tunnel:
         self.sent = self.received = 0
 
     def event(self, reason: str) -> Egress:
-        """Return the event for the ended connection. reason: why it ended or was refused; "" if
-        regular."""
+        """Return the event for the ended connection.
+
+        reason: why it ended or was refused; "" if regular.
+        """
         host = self.host.encode("ascii", "backslashreplace").decode()[:LONGEST_NAME]
         return Egress(
             host=host,
@@ -74,8 +76,10 @@ class Tunnel:
         )
 
     def note(self, frame: wire.TunnelFrame) -> None:
-        """Apply a frame from the sandbox; raises WireError if it isn't valid now. Needs the
-        lock."""
+        """Apply a frame from the sandbox; raises WireError if it isn't valid now.
+
+        Needs the lock.
+        """
         match frame.method:
             case "tunnel_data" if not self.ended_inside:
                 self.granted -= len(frame.data)
@@ -100,10 +104,10 @@ class Tunnel:
         return selectors.EVENT_READ * reads | selectors.EVENT_WRITE * writes
 
     def push(self) -> str:
-        """Send bytes from the sandbox to the host. Return why that is forbidden, or "". Raises
-        OSError.
+        """Send bytes from the sandbox to the host.
 
-        Nothing is sent until the first bytes were checked (first_bytes.py).
+        Nothing is sent until the first bytes were checked (first_bytes.py). Returns why sending is
+        forbidden, or "". Raises OSError.
         """
         assert self.socket is not None, "it was dialled"
         with self._common.lock:
@@ -143,8 +147,10 @@ class Tunnel:
             self._common.notify(wire.TunnelFrame("tunnel_credit", self.number, count=count))
 
     def pull(self) -> str:
-        """Send bytes from the host to the sandbox. Return why that is forbidden, or "". Raises
-        OSError."""
+        """Send bytes from the host to the sandbox.
+
+        Returns why sending is forbidden, or "". Raises OSError.
+        """
         assert self.socket is not None, "it was dialled"
         most = min(self.window, wire.TUNNEL_CHUNK)
         if most <= 0 or self.ended_outside:

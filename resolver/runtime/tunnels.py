@@ -127,8 +127,10 @@ class HostTunnels:
         self._wake()
 
     def _queue(self, tunnel: Tunnel) -> None:
-        """Ask the carrier to look at the tunnel; requests before it does are merged. Needs the
-        lock."""
+        """Ask the carrier to look at the tunnel; requests before it does are merged.
+
+        Needs the lock.
+        """
         if tunnel.number not in self._queued:
             self._queued.add(tunnel.number)
             self._work.put((tunnel, None))
@@ -188,7 +190,7 @@ class HostTunnels:
             self._notify(wire.TunnelFrame("tunnel_opened", tunnel.number))
 
     def _move(self, tunnel: Tunnel, readable: bool) -> None:
-        """Advance a tunnel by one step: one piece of data in each direction, then close if it is
+        """Advance a tunnel: move one piece of data in each direction, then close it if it is
         done."""
         if tunnel.dialling or tunnel.closed:
             self._forget(tunnel)

@@ -35,8 +35,10 @@ class MissingFile:
 
 @dataclass
 class _ScriptContext:
-    """State of reading a script. lost: the working folder is unknown. made: paths a command may
-    create."""
+    """State of reading a script.
+
+    lost: the working folder is unknown. made: paths a command may create.
+    """
 
     read: Read
     exists: Callable[[str], bool]

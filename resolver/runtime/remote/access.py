@@ -158,8 +158,10 @@ class RemoteAccess:
     def open(
         self, method: str, path: str, content: bytes, params: dict[str, str | int] | None
     ) -> Iterator[httpx.Response]:
-        """Yield a response whose body is still to be read. Raises ConnectionCut and
-        SandboxError."""
+        """Yield a response whose body is still to be read.
+
+        Raises ConnectionCut and SandboxError.
+        """
         if self._client.is_closed:
             raise SandboxError("the remote sandbox was closed", "start the run again")
         request = self._client.build_request(method, path, content=content, params=params)
@@ -198,8 +200,10 @@ def _pause(state: RetryCallState) -> float:
 
 @contextmanager
 def _cuts() -> Iterator[None]:
-    """Turn exceptions of the HTTP client into ConnectionCut, or SandboxError if a retry is
-    useless."""
+    """Turn exceptions of the HTTP client into ConnectionCut.
+
+    A certificate that is not trusted becomes a SandboxError, because a retry would be useless.
+    """
     try:
         yield
     except httpx.HTTPError as error:

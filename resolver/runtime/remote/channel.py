@@ -69,8 +69,10 @@ class RemoteStream:
                 socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
     def _push(self, data: bytes, begin: int, last: bool) -> bool:
-        """Advance by one request. Return True if all of `data`, which begins at byte `begin`,
-        arrived."""
+        """Advance by one request.
+
+        Return True if all of `data`, which begins at byte `begin`, arrived.
+        """
         if self._is_unsure:
             # Part of an interrupted request may have arrived. An empty request asks the server for
             # its offset, and only the rest is sent again.
@@ -90,7 +92,7 @@ class RemoteStream:
         return is_end
 
     def _post(self, piece: bytes, last: bool) -> int:
-        """Post `piece` at the current offset and return how many bytes the server has received in
+        """Post `piece` at the current offset; return the number of bytes that the server has in
         all."""
         params: dict[str, str | int] = {"offset": self._sent}
         if last:

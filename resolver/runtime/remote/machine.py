@@ -85,8 +85,10 @@ class RemoteMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Have the sandbox removed. A server that can't be reached removes it by itself after a
-        while."""
+        """Have the sandbox removed.
+
+        A server that can't be reached removes it by itself after a while.
+        """
         self._given_up.set()
         remove = partial(self._access.delete, self._path)
         try:
@@ -145,8 +147,10 @@ class RemoteMachine:
     def _ready(
         self, path: str, asked: BaseModel, result: type[M], patience: float | None = None
     ) -> M:
-        """Repeat the PUT request until the resource is ready. Raises SandboxError if it isn't in
-        time."""
+        """Repeat the PUT request until the resource is ready.
+
+        Raises SandboxError if it isn't in time.
+        """
         end = time.monotonic() + START_SECONDS
         put = partial(self._access.ask, "PUT", path, result, content=asked)
         while time.monotonic() < end:

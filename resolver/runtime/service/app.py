@@ -201,8 +201,10 @@ class BearerOnly:
 
 
 async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives. Raises BodyError if it breaks off, UsageError if it is too
-    long."""
+    """Yield the body as it arrives.
+
+    Raises BodyError if it breaks off, UsageError if it is too long.
+    """
     size = 0
     parts = request.stream()
     while True:

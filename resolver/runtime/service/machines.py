@@ -35,8 +35,7 @@ def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMac
 
 
 def local_machines(environment: Mapping[str, str]) -> OpenMachine:
-    """Return a function that opens local machines: folders and process trees of the server's
-    machine."""
+    """Return a function that opens folders and process trees of the server's machine."""
 
     def open_machine(spec: SandboxSpec) -> AbstractContextManager[Machine]:
         return LocalMachine(spec, environment)

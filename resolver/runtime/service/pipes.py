@@ -61,8 +61,10 @@ class Incoming:
         self._queue.put(new)
 
     def finish(self, offset: int) -> None:
-        """Mark the end: `offset` is the number of bytes of the stream. Raises OffsetError for a
-        gap."""
+        """Mark the end: `offset` is the number of bytes of the stream.
+
+        Raises OffsetError for a gap.
+        """
         if offset != self.received:
             raise OffsetError(f"the stream has {self.received} bytes")
         if not self._finished:
@@ -88,8 +90,10 @@ class Incoming:
 
 
 class Outgoing:
-    """Bytes to the client, kept until they are acknowledged. Threads write, the event loop
-    reads."""
+    """Bytes to the client, kept until they are acknowledged.
+
+    Threads write, the event loop reads.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -116,8 +120,10 @@ class Outgoing:
         self._loop.call_soon_threadsafe(self._arrived.set)
 
     def release(self, offset: int) -> None:
-        """Release all bytes before `offset`, which the client has. Raises OffsetError for a wrong
-        one."""
+        """Release all bytes before `offset`, which the client has.
+
+        Raises OffsetError for a wrong one.
+        """
         with self._changed:
             if not self._base <= offset <= self._base + len(self._kept):
                 raise OffsetError(f"bytes {self._base} to {self._base + len(self._kept)} are kept")

@@ -182,7 +182,7 @@ class Sandboxes:
             self._watch(sandbox)
 
     def _watch(self, sandbox: ServedSandbox) -> None:
-        """Remove the sandbox if its client was inactive for too long, otherwise check again
+        """Remove the sandbox if its client was inactive for too long; otherwise check again
         later."""
         if self._running.get(sandbox.name) is not sandbox:
             return

@@ -30,8 +30,10 @@ _BROKEN: Final = StreamEnd(
 
 
 class Stream:
-    """A stream that starts when it is constructed. stop: called by `close` to free a waiting
-    thread."""
+    """A stream that starts when it is constructed.
+
+    stop: called by `close` to free a waiting thread.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, carry: Carry, stop: Callable[[], None]
