@@ -260,8 +260,7 @@ def _seen(life: "asyncio.Task[None]") -> None:
 
 
 def text_of_error(error: BaseException) -> str:
-    """Return the error's message in one line; of an exception group, that of the first
-    exception."""
+    """Return the error's message in one line; for an exception group, that of the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = getattr(error, "message", "") or str(error)

@@ -186,8 +186,7 @@ class HostProcess:
         return bool(words)
 
     def _hear_out(self) -> None:
-        """Read the remaining standard error of a process that has closed its output and will
-        end."""
+        """Read the rest of standard error of a process that has closed its output and will end."""
         self._ends_within(LAST_SECONDS)
         poll = select.poll()
         poll.register(self._stderr.fileno(), select.POLLIN)

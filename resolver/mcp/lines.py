@@ -85,8 +85,7 @@ async def _launched(launch: Launch) -> Pipe:
 
 
 async def _surely(ending: "asyncio.Task[None]") -> None:
-    """Wait for the task even if the wait is cancelled, so that everything started is gone
-    afterwards."""
+    """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
     cancelled = False
     while not ending.done():
         try:

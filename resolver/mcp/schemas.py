@@ -116,8 +116,7 @@ class _Reducer:
         return "array" if "items" in schema else "string"
 
     def _resolved(self, schema: JsonObject) -> JsonObject:
-        """Return the schema behind references and choices; of a choice, the first that isn't
-        null."""
+        """Return the schema behind references and choices; of a choice, the first non-null one."""
         for _ in range(DEEPEST):
             target = self._target(schema["$ref"]) if "$ref" in schema else None
             if target is None:

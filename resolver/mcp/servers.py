@@ -168,8 +168,7 @@ class McpServers:
         await asyncio.get_running_loop().shutdown_default_executor()
 
     def _offer(self) -> None:
-        """Choose the tools to offer from those of the started servers, and note what was left
-        out."""
+        """Choose the tools to offer from those of the started servers; note those left out."""
         found = offered(
             (
                 ToolListing(name, server.listed, server.endpoint.allows)

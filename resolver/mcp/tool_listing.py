@@ -75,8 +75,10 @@ def offered(listings: Iterable[ToolListing], clean: Clean) -> OfferedTool:
 
 
 def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
-    """Return the tool, or None if its name is unusual: a tool is called by its name, so that can't
-    be changed."""
+    """Return the tool, or None if its name is unusual.
+
+    A tool is called by its name, so an unusual name can't be changed.
+    """
     if not _NAME.fullmatch(name) or clean(name) != name:
         return None
     words = listed.get("description") or listed.get("title")

@@ -335,8 +335,7 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
-    """Refuse the socket families that lead out of a network namespace
-    (sandbox/socket_filter.py)."""
+    """Refuse socket families that lead out of a network namespace (sandbox/socket_filter.py)."""
     if not confine:
         return
     try:

@@ -186,8 +186,8 @@ class Runtime:
     def settle(self, base: str) -> wire.SettleResult:
         """Make the present state of the root the starting point of the change.
 
-        Used after the environment's set-up, so that files written by it do not count as the
-        agent's.
+        Changes to tracked files are undone; untracked files stay, but outside of the change. Used
+        after the environment's set-up.
         """
         return _fatal(self._running, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
 

@@ -190,8 +190,7 @@ class HostTunnels:
             self._notify(wire.TunnelFrame("tunnel_opened", tunnel.number))
 
     def _move(self, tunnel: Tunnel, readable: bool) -> None:
-        """Advance a tunnel: move one piece of data in each direction, then close it if it is
-        done."""
+        """Advance a tunnel: move a piece of data in each direction, then close it if it is done."""
         if tunnel.dialling or tunnel.closed:
             self._forget(tunnel)
             return

@@ -92,8 +92,7 @@ class RemoteStream:
         return is_end
 
     def _post(self, piece: bytes, last: bool) -> int:
-        """Post `piece` at the current offset; return the number of bytes that the server has in
-        all."""
+        """Post `piece` at the current offset; return how many bytes the server has received."""
         params: dict[str, str | int] = {"offset": self._sent}
         if last:
             params["last"] = "true"

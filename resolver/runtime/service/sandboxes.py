@@ -182,8 +182,7 @@ class Sandboxes:
             self._watch(sandbox)
 
     def _watch(self, sandbox: ServedSandbox) -> None:
-        """Remove the sandbox if its client was inactive for too long; otherwise check again
-        later."""
+        """Remove the sandbox if its client was inactive for too long, else check again later."""
         if self._running.get(sandbox.name) is not sandbox:
             return
         loop = asyncio.get_running_loop()
