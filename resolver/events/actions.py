@@ -118,8 +118,7 @@ class CodeExplore(ActionBase):
 
 
 class Recall(ActionBase):
-    """Load repository knowledge (instructions, skills), on request of the agent or of the run
-    itself."""
+    """Load repository knowledge (instructions, skills), requested by the agent or by the run."""
 
     kind: Literal["recall"] = "recall"
     query: str = Field(description="What to load: the name of a skill, or search words.")

@@ -10,7 +10,7 @@ from resolver.models.run import RunState
 
 
 class CmdOutput(ObservationBase):
-    """Result of CmdRun. If the output was long, `content` holds its beginning and end."""
+    """Result of `cmd_run`. If the output was long, `content` holds its beginning and end."""
 
     kind: Literal["cmd_output"] = "cmd_output"
     exit_code: int | None = Field(
@@ -31,7 +31,7 @@ class CmdOutput(ObservationBase):
 
 
 class IPythonOutput(ObservationBase):
-    """Result of IPythonRunCell."""
+    """Result of `ipython_run_cell`."""
 
     kind: Literal["ipython_output"] = "ipython_output"
     error: bool = Field(default=False, description="True if the cell raised an exception.")
@@ -39,7 +39,7 @@ class IPythonOutput(ObservationBase):
 
 
 class FileReadResult(ObservationBase):
-    """Result of FileRead."""
+    """Result of `file_read`."""
 
     kind: Literal["file_read_result"] = "file_read_result"
     path: str = Field(description="Path of the file or directory.")
@@ -49,7 +49,7 @@ class FileReadResult(ObservationBase):
 
 
 class FileWriteResult(ObservationBase):
-    """Result of FileWrite."""
+    """Result of `file_write`."""
 
     kind: Literal["file_write_result"] = "file_write_result"
     path: str = Field(description="Path of the file.")
@@ -57,7 +57,7 @@ class FileWriteResult(ObservationBase):
 
 
 class FileEditResult(ObservationBase):
-    """Result of FileEdit: the changed hunk and two hashes, not two copies of the file."""
+    """Result of `file_edit`: the changed hunk and two hashes, not two copies of the file."""
 
     kind: Literal["file_edit_result"] = "file_edit_result"
     path: str = Field(description="Path of the file.")
@@ -67,7 +67,7 @@ class FileEditResult(ObservationBase):
 
 
 class BrowserOutput(ObservationBase):
-    """Result of BrowseURL and BrowseInteractive."""
+    """Result of `browse_url` and `browse_interactive`."""
 
     kind: Literal["browser_output"] = "browser_output"
     url: str = Field(default="", description="Present address of the page.")
@@ -76,7 +76,7 @@ class BrowserOutput(ObservationBase):
 
 
 class McpResult(ObservationBase):
-    """Result of McpCall."""
+    """Result of `mcp_call`."""
 
     kind: Literal["mcp_result"] = "mcp_result"
     error: bool = Field(default=False, description="True if the tool reported an error.")
@@ -91,7 +91,7 @@ class McpResult(ObservationBase):
 
 
 class CodeResult(ObservationBase):
-    """Result of CodeSearch and CodeExplore. They run on the host, not in the sandbox."""
+    """Result of `code_search` and `code_explore`. They run on the host, not in the sandbox."""
 
     kind: Literal["code_result"] = "code_result"
     commit: str = Field(description="Commit that was indexed. Later edits are not in the index.")
@@ -102,7 +102,7 @@ class CodeResult(ObservationBase):
 
 
 class RecallResult(ObservationBase):
-    """Result of Recall."""
+    """Result of `recall`."""
 
     kind: Literal["recall_result"] = "recall_result"
     about: Literal["instructions", "skill", "task", "list", "notes"] = Field(
@@ -117,13 +117,13 @@ class RecallResult(ObservationBase):
 
 
 class Remembered(ObservationBase):
-    """Result of Remember."""
+    """Result of `remember`."""
 
     kind: Literal["remembered"] = "remembered"
 
 
 class DelegateResult(ObservationBase):
-    """Result of Delegate."""
+    """Result of `delegate`."""
 
     kind: Literal["delegate_result"] = "delegate_result"
     state: RunState = Field(
@@ -135,13 +135,13 @@ class DelegateResult(ObservationBase):
 
 
 class PlanUpdated(ObservationBase):
-    """Result of PlanUpdate."""
+    """Result of `plan_update`."""
 
     kind: Literal["plan_updated"] = "plan_updated"
 
 
 class ReviewCommentNoted(ObservationBase):
-    """Result of ReviewComment."""
+    """Result of `review_comment`."""
 
     kind: Literal["review_comment_noted"] = "review_comment_noted"
     placed: bool = Field(
@@ -169,6 +169,6 @@ class AgentStateChanged(ObservationBase):
 
 
 class Null(ObservationBase):
-    """Empty result, of Think and Message."""
+    """Empty result, of `think` and `message`."""
 
     kind: Literal["null"] = "null"

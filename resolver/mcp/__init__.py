@@ -1,4 +1,4 @@
-"""Client of the Model Context Protocol. Servers run on the host, in the sandbox, or elsewhere.
+"""Client of the Model Context Protocol. Servers run on the host, in the sandbox, or at a URL.
 
 Specification: https://modelcontextprotocol.io/specification
 """

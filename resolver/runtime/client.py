@@ -56,6 +56,8 @@ class WireClient:
 
     def __init__(self, channel: Channel, notices: Callable[[Send], Notices] | None = None) -> None:
         self._channel = channel
+        # Tunnel frames and requests share the wire. With an unfair lock, a download could keep a
+        # command from being sent for a long time.
         self._sending = FairLock()
         self._lock = threading.Lock()
         self._ids = count(1)

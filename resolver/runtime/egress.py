@@ -32,6 +32,7 @@ MOST_KINDS: Final = 100
 connections beyond those groups are combined into one event."""
 
 LONGEST_NAME: Final = 255
+"""Limit of a host's name in events, in characters (RFC 1035 section 2.3.4)."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]

@@ -49,6 +49,7 @@ def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
     )
     found: dict[str, Path] = {}
     for line in answer.stdout.splitlines():
+        # The lines look like "libc.so.6 => /lib/libc.so.6 (0x7f...)" and "libx.so => not found".
         name, arrow, target = line.strip().partition(" => ")
         if arrow and target.startswith("/"):
             found[name] = Path(target.rsplit(" (", 1)[0])
@@ -60,8 +61,9 @@ def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
 def relocate_executable(patchelf: Path, file: Path, loader: str, library_folder: str) -> None:
     """Make `file` start through `loader` and search `library_folder` for libraries first.
 
-    The older DT_RPATH is used instead of DT_RUNPATH: it is searched before LD_LIBRARY_PATH, and it
-    applies to the dependencies of libraries too (ld.so(8)).
+    The kernel starts the interpreter that the file names by an absolute path (execve(2)), so it has
+    to be one that exists in every sandbox. The older DT_RPATH is used instead of DT_RUNPATH: it is
+    searched before LD_LIBRARY_PATH, and it applies to the dependencies of libraries too (ld.so(8)).
     """
     rewrite = ["--set-interpreter", loader, "--force-rpath", "--set-rpath", library_folder]
     _run([str(patchelf), *rewrite, str(file)])

@@ -151,6 +151,8 @@ def socket_paths() -> list[str]:
     """
     with open("/proc/net/unix", errors="surrogateescape") as table:
         listed = [line.rstrip("\n").split(" ", 7)[-1].strip() for line in table]
+    # Only sockets with a path need to be covered. Abstract ones belong to a network namespace, so
+    # the host's are out of reach in the new one: unix(7), network_namespaces(7).
     known = [path for path in listed if path.startswith("/")]
     return [path for path in dict.fromkeys((*_ENGINE_SOCKETS, *known)) if os.path.exists(path)]  # noqa: PTH110
 
@@ -161,8 +163,8 @@ def separate(sockets: list[str]) -> int:
     Call it in the first process of the new namespaces. Returns how many sockets were covered.
     Raises OSError if /proc can't be replaced.
     """
-    # A new mount namespace starts with copies of the host's mounts, many of which are shared: a
-    # mount in the copy would appear on the host. MS_PRIVATE ends that: mount_namespaces(7).
+    # A new mount namespace starts with copies of the host's mounts, which may be shared: a mount
+    # made here would then appear on the host too. MS_PRIVATE ends the sharing: mount_namespaces(7).
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     # The old /proc shows the host's processes. A proc file system shows those of the process
     # namespace of whoever mounts it: pid_namespaces(7).
@@ -210,8 +212,7 @@ def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
     for path, descriptor in opened:
         _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
         os.close(descriptor)
-    # Everything becomes read-only first, then the writable places are opened again one by one. A
-    # mount made later starts with the attributes of its source.
+    # Everything becomes read-only first, then the writable places are opened again one by one.
     _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
     for place in (folder, *private, "/proc", "/dev", "/dev/pts"):
         _set_attributes(place, 0, _ATTR_RDONLY)
@@ -286,7 +287,7 @@ def run_server(command: list[str]) -> int:
                 for pid in file.read().split():
                     os.kill(int(pid), signal.SIGKILL)
             os.wait()
-    except OSError:  # no child is left
+    except OSError:  # there are no children left
         return os.waitstatus_to_exitcode(status) & 0xFF
 
 
@@ -320,6 +321,7 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
     if first != 0:
         os.close(report_fd)
         return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF
+    # If the process outside is killed, the namespace and everything in it end too.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         report["sockets"] = separate(sockets)

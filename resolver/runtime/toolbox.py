@@ -54,6 +54,10 @@ _GIT_WRAPPER = f"""#!{BASH}
 export GIT_EXEC_PATH={PREFIX}/libexec/git-core GIT_TEMPLATE_DIR={PREFIX}/share/git-core/templates
 exec {PREFIX}/libexec/git-core/git "$@"
 """
+"""Git looks for its commands and templates in folders that are compiled in.
+
+These variables take precedence: git(1), git-init(1).
+"""
 
 
 class Toolbox:
@@ -120,6 +124,8 @@ class _Build:
         self._add_executable(bash, "bin/bash")
         self._add_git(git)
         self._relocate()
+        # Compiled now, because the volume is read-only in the sandbox. Tracebacks are to show the
+        # paths there, not those of this build.
         for folder in (library, self._root / "sandbox"):
             compileall.compile_dir(folder, quiet=2, stripdir=str(self._root), prependdir=PREFIX)
 

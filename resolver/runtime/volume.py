@@ -113,6 +113,7 @@ def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container 
             mounts=[toolbox_mount(toolbox, read_only=False)],
         )
     except docker.errors.APIError as error:
+        # Status 409: the name is in use, so another process holds the lock.
         if error.status_code == 409:
             return None
         raise
@@ -138,5 +139,5 @@ def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: date
         try:
             volume.remove()
         except docker.errors.APIError as error:
-            if error.status_code not in (404, 409):  # gone, or in use
+            if error.status_code not in (404, 409):  # removed already, or in use
                 raise

@@ -75,7 +75,11 @@ class RemoteAccess:
                 f"the token of the remote runtime is no {SHORTEST_TOKEN} plain characters long",
                 "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
             )
+        # No compression: the bodies are read with `iter_raw`, and a compressed body could expand
+        # beyond the size limits.
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
+        # No redirects, and no proxy or .netrc from the environment: the token must go to this
+        # server only.
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,

@@ -34,8 +34,10 @@ WAIT_SECONDS: Final = 20.0
 """Longest time that the server holds back an answer while there is nothing to send."""
 
 SEGMENT: Final = 1024 * 1024
-"""Maximum size of one POST, and of one answer to GET, in bytes. The sender keeps as much. It is
-small enough for the default body limits of common proxies."""
+"""Maximum size of one POST, and of one answer to GET, in bytes.
+
+The sender keeps as much. Many proxies refuse larger bodies by default.
+"""
 
 MAX_JSON: Final = 64 * 1024
 """Maximum size of a JSON body, in bytes."""
