@@ -1,1 +1,1 @@
-"""The event log: types, stream, stores and the state folded from them."""
+"""The event log: event types, stream, stores, and the state derived from the events."""

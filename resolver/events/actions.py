@@ -1,4 +1,4 @@
-"""The actions. Each runnable one has exactly one observation (see RUNNABLE in log.py)."""
+"""The actions. Each executable action has exactly one observation (RUNNABLE in log.py)."""
 
 from typing import Any, Literal
 
@@ -10,113 +10,122 @@ from resolver.models.run import CodePlace, Declined, PlanItem, RunState
 
 
 class CmdRun(ActionBase):
-    """Run a command in the sandbox's one live bash, or send input to the running one."""
+    """Run a command in the sandbox's bash session, or send input to the program that runs there."""
 
     kind: Literal["cmd_run"] = "cmd_run"
     command: str = Field(description="Shell text, or the input for the running program.")
-    timeout: float | None = Field(default=None, description="Seconds; None means the default.")
-    is_input: bool = Field(default=False, description="Send to the running program instead.")
+    timeout: float | None = Field(default=None, description="Seconds; None for the default.")
+    is_input: bool = Field(
+        default=False, description="True to send `command` to the running program as input."
+    )
 
 
 class IPythonRunCell(ActionBase):
     """Run a cell in the sandbox's IPython session."""
 
     kind: Literal["ipython_run_cell"] = "ipython_run_cell"
-    code: str = Field(description="Python, with IPython's magics.")
-    timeout: float | None = Field(default=None, description="Seconds; None means the default.")
+    code: str = Field(description="Python code; IPython magics are allowed.")
+    timeout: float | None = Field(default=None, description="Seconds; None for the default.")
 
 
 class FileRead(ActionBase):
     """View a file or a directory."""
 
     kind: Literal["file_read"] = "file_read"
-    path: str = Field(description="From the repository's root, or absolute.")
+    path: str = Field(description="Absolute path, or path from the repository's root.")
     view_range: tuple[int, int] | None = Field(
-        default=None, description="First and last line, from 1; -1 as last means to the end."
+        default=None,
+        description="First and last line, counted from 1; -1 as last line means the end of "
+        "the file.",
     )
 
 
 class FileWrite(ActionBase):
-    """Create a new file. An existing one is not overwritten."""
+    """Create a new file. An existing file is not overwritten."""
 
     kind: Literal["file_write"] = "file_write"
-    path: str = Field(description="From the repository's root, or absolute.")
-    content: str = Field(description="The whole new file.")
+    path: str = Field(description="Absolute path, or path from the repository's root.")
+    content: str = Field(description="Content of the new file.")
 
 
 class FileEdit(ActionBase):
     """Change a file: replace a unique text, insert after a line, or undo the last edit."""
 
     kind: Literal["file_edit"] = "file_edit"
-    command: Literal["str_replace", "insert", "undo_edit"] = Field(description="Which change.")
-    path: str = Field(description="From the repository's root, or absolute.")
+    command: Literal["str_replace", "insert", "undo_edit"] = Field(description="Kind of change.")
+    path: str = Field(description="Absolute path, or path from the repository's root.")
     old_str: str | None = Field(
-        default=None, description="str_replace: text that is in the file exactly once."
+        default=None,
+        description="str_replace: the text to replace, which must be in the file exactly once.",
     )
-    new_str: str | None = Field(
-        default=None, description="str_replace and insert: the text put in."
-    )
+    new_str: str | None = Field(default=None, description="str_replace and insert: the new text.")
     insert_line: int | None = Field(
-        default=None, description="Insert after this line; 0 is the top."
+        default=None,
+        description="insert: line after which the text is inserted; 0 for the top of the file.",
     )
 
 
 class BrowseURL(ActionBase):
-    """Open a page."""
+    """Open a web page."""
 
     kind: Literal["browse_url"] = "browse_url"
-    url: str = Field(description="Where to.")
+    url: str = Field(description="Address of the page.")
 
 
 class BrowseInteractive(ActionBase):
-    """Drive the page with BrowserGym-style code."""
+    """Interact with the open page by BrowserGym-style code."""
 
     kind: Literal["browse_interactive"] = "browse_interactive"
-    code: str = Field(description="Calls such as click('12'), one a line.")
+    code: str = Field(description="Calls such as click('12'), one per line.")
 
 
 class McpCall(ActionBase):
     """Call a tool of an MCP server."""
 
     kind: Literal["mcp_call"] = "mcp_call"
-    server: str = Field(description="Name of the server, as the settings have it.")
+    server: str = Field(description="Name of the server in the settings.")
     name: str = Field(description="Name of the tool.")
     arguments: dict[str, Any] = Field(
-        default_factory=dict, description="As the tool's own schema wants them."
+        default_factory=dict, description="Arguments, as required by the tool's schema."
     )
 
 
 class CodeSearch(ActionBase):
-    """Search the index of the code for what is defined, and where words stand."""
+    """Search the code index for definitions and for occurrences of words."""
 
     kind: Literal["code_search"] = "code_search"
     terms: tuple[str, ...] = Field(
-        description="Each a name, an id (PATH or PATH::NAME), PATH:LINE, or words."
+        description="Search terms: each is a name, an id (PATH or PATH::NAME), PATH:LINE, or words."
     )
-    path: str = Field(default="", description="Only what lies below this path.")
+    path: str = Field(
+        default="", description="Restrict the search to this path and everything below it."
+    )
 
 
 class CodeExplore(ActionBase):
-    """Walk the index's graph: what contains, imports, calls or inherits what."""
+    """Walk the graph of the code index: what contains, imports, calls or inherits what."""
 
     kind: Literal["code_explore"] = "code_explore"
     start: tuple[str, ...] = Field(description="Ids, paths or names to start from.")
     direction: Literal["upstream", "downstream", "both"] = Field(
-        default="both", description="Upstream is what uses the start, downstream what it uses."
+        default="both",
+        description="`upstream` finds what uses the start, `downstream` what the start uses.",
     )
-    depth: int = Field(default=1, description="Most edges from the start.")
+    depth: int = Field(default=1, description="Maximum number of edges from the start.")
     edges: tuple[Literal["contains", "imports", "calls", "inherits"], ...] = Field(
-        default=(), description="Kinds of edges that are followed; none means all."
+        default=(), description="Kinds of edges to follow; empty for all."
     )
 
 
 class Recall(ActionBase):
-    """Load repository knowledge (instructions, skills) into the conversation: the agent asks for
-    it, or the run itself does, for a reason."""
+    """Load repository knowledge (instructions, skills), requested by the agent or by the run."""
 
     kind: Literal["recall"] = "recall"
-    query: str = Field(description="What to look for: the name of a skill, or words.")
-    why: str = Field(default="", description="What made the run load it; empty for the agent's.")
+    query: str = Field(description="What to load: the name of a skill, or search words.")
+    why: str = Field(
+        default="",
+        description="What triggered the run to load it; empty if the agent requested it.",
+    )
 
 
 class Remember(ActionBase):
@@ -127,109 +136,121 @@ class Remember(ActionBase):
 
 
 class Delegate(ActionBase):
-    """Hand a task to another agent."""
+    """Delegate a task to another agent."""
 
     kind: Literal["delegate"] = "delegate"
     agent: str = Field(description="Name of the agent.")
-    task: str = Field(description="What it is to do, in words.")
+    task: str = Field(description="Description of the task.")
 
 
 class PlanUpdate(ActionBase):
-    """The agent's list of what is to be done, whole, each time it changes."""
+    """Replace the agent's plan. The event always holds the whole plan."""
 
     kind: Literal["plan_update"] = "plan_update"
     items: tuple[PlanItem, ...] = Field(default=(), description="The whole plan, in order.")
 
 
 class Message(ActionBase):
-    """Words from the user or the agent."""
+    """A message from the user or the agent."""
 
     kind: Literal["message"] = "message"
-    content: str = Field(description="The words, in Markdown.")
+    content: str = Field(description="Text of the message, in Markdown.")
     wait_for_response: bool = Field(
-        default=False, description="True when the agent can't go on without an answer."
+        default=False, description="True if the agent can't continue without an answer."
     )
 
 
 class Think(ActionBase):
-    """A note to self; changes nothing."""
+    """A note of the agent to itself. It has no effect."""
 
     kind: Literal["think"] = "think"
     content: str = Field(description="The note.")
 
 
 class Finish(ActionBase):
-    """The agent says that it is done."""
+    """The agent declares its work finished."""
 
     kind: Literal["finish"] = "finish"
-    message: str = Field(description="Closing words: a claim, not proof.")
+    message: str = Field(description="Closing message of the agent: a claim, not proof.")
     task_completed: bool = Field(
-        default=True, description="Whether the agent holds the task to be done."
+        default=True, description="True if the agent considers the task completed."
     )
-    root_cause: str = Field(default="", description="What was wrong.")
+    root_cause: str = Field(default="", description="The cause of the problem.")
     change: str = Field(default="", description="What was changed, and why that is right.")
-    verification: str = Field(default="", description="What was run, and what it gave.")
-    remaining: str = Field(default="", description="What is left: doubts, what was not checked.")
+    verification: str = Field(
+        default="", description="What was run to verify the change, and with which result."
+    )
+    remaining: str = Field(
+        default="", description="What remains: doubts, and what was not verified."
+    )
     places: tuple[CodePlace, ...] = Field(
-        default=(), description="Where the code has to change, the most telling first."
+        default=(), description="Code locations that have to change, the most relevant first."
     )
     declined: Declined = Field(
-        default="", description="Why the agent holds that nothing is to be changed; else empty."
+        default="",
+        description="Why the agent decided that nothing is to be changed; otherwise empty.",
     )
     verdict: Literal["", "comment", "approve", "request_changes"] = Field(
-        default="", description="What a reviewer would do as a maintainer; empty for other agents."
+        default="",
+        description="A reviewer's recommendation to the maintainers; empty for other agents.",
     )
     threads: tuple[ThreadAnswer, ...] = Field(
-        default=(), description="What it says to the conversations that it was asked about."
+        default=(), description="Answers to the review threads that the agent was asked about."
     )
     pull_request_title: str = Field(
-        default="", description="New title of the pull request that the change is added to, if any."
+        default="",
+        description="New title for the existing pull request that the change is added to, if any.",
     )
 
 
 class ReviewComment(ActionBase):
     """A comment on lines of a pull request's diff, for the review that the run ends with. A later
-    one on the same lines takes its place."""
+    comment on the same lines replaces it."""
 
     kind: Literal["review_comment"] = "review_comment"
-    path: str = Field(description="The file, from the repository's root.")
-    line: int = Field(description="The last line it is about, from 1.")
-    start_line: int | None = Field(default=None, description="The first one, of several.")
-    side: Literal["LEFT", "RIGHT"] = Field(
-        default="RIGHT", description="LEFT counts the lines of the file before, RIGHT after."
+    path: str = Field(description="The file, as a path from the repository's root.")
+    line: int = Field(description="Last line of the commented range, counted from 1.")
+    start_line: int | None = Field(
+        default=None, description="First line of the range, if it has several lines."
     )
-    body: str = Field(description="The comment, in markdown.")
+    side: Literal["LEFT", "RIGHT"] = Field(
+        default="RIGHT",
+        description="`LEFT` for lines of the old version of the file, `RIGHT` for lines of "
+        "the new one.",
+    )
+    body: str = Field(description="The comment, in Markdown.")
     suggestion: str | None = Field(
-        default=None, description="What the lines should be instead, whole; None for no text."
+        default=None,
+        description="Complete new text for the lines; None if the comment proposes no text.",
     )
     severity: Literal["high", "medium", "low"] = Field(
-        default="medium", description="How much it matters, as the agent holds it."
+        default="medium", description="Severity, as judged by the agent."
     )
 
 
 class Reject(ActionBase):
-    """The agent says that it will not do this."""
+    """The agent declines the task."""
 
     kind: Literal["reject"] = "reject"
-    reason: str = Field(description="Why, for a person.")
+    reason: str = Field(description="The reason, for people.")
 
 
 class ChangeAgentState(ActionBase):
-    """Ask for another state: pause, resume, stop."""
+    """Request another state of the run: pause, resume, stop."""
 
     kind: Literal["change_agent_state"] = "change_agent_state"
-    state: RunState = Field(description="The state that is wanted.")
-    reason: str = Field(default="", description="Why, for a person.")
+    state: RunState = Field(description="The requested state.")
+    reason: str = Field(default="", description="The reason, for people.")
 
 
 class CondensationRequest(ActionBase):
-    """The conversation no longer fits: forget something before the next step."""
+    """The conversation exceeds the model's context: condense it before the next step."""
 
     kind: Literal["condensation_request"] = "condensation_request"
 
 
 class Invalid(ActionBase):
-    """A reply of the model that could not be read as an action; `reason` teaches the right form."""
+    """A reply of the model that could not be read as an action."""
 
     kind: Literal["invalid"] = "invalid"
-    reason: str = Field(description="What was wrong and what the right form is.")
+    reason: str = Field(description="What was wrong, and what the correct form is.")

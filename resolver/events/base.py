@@ -1,4 +1,4 @@
-"""What every event has. The kinds are in actions.py, observations.py and lifecycle.py."""
+"""Base classes of the events. The kinds are in actions.py, observations.py and lifecycle.py."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -8,9 +8,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 SCHEMA_VERSION = 1
 """Version of the log's format, written into the first event of every log.
 
-New kinds and new optional fields don't change it: an older reader keeps what it does not know.
-It is raised when an older reader would take an event for something else than it is; a log with a
-higher version is therefore refused, by name of the version that wrote it.
+New kinds and new optional fields do not change it, because an older reader keeps what it does not
+know. It is raised when an older reader would misinterpret an event. A log with a higher version is
+therefore refused, with a message that names the version of Resolver that wrote it.
 """
 
 
@@ -23,47 +23,52 @@ class Source(StrEnum):
 
 
 class ToolCall(BaseModel):
-    """The native tool call that an action came from; its observation answers the same id."""
+    """The native tool call that an action came from; its answer to the model has the same id."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    id: str = Field(description="The call's id as the model's provider gave it.")
-    name: str = Field(description="Name of the tool as the model wrote it.")
-    arguments: str = Field(description="Raw JSON text as the model wrote it.")
+    id: str = Field(description="Id of the call, as assigned by the model's provider.")
+    name: str = Field(description="Name of the tool, as written by the model.")
+    arguments: str = Field(description="Raw JSON text, as written by the model.")
 
 
 class EventBase(BaseModel):
-    """Common fields. Fields that a newer version added are kept, not lost."""
+    """Fields of all events. Unknown fields, from a newer version, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
 
     id: int = Field(
-        default=-1, description="0, 1, 2, ... without gap; -1 until the stream numbers it."
+        default=-1,
+        description="Number of the event: 0, 1, 2, ... without gap; -1 until the stream "
+        "assigns it.",
     )
     timestamp: AwareDatetime = Field(
-        default=datetime(1970, 1, 1, tzinfo=UTC), description="UTC; set by the stream."
+        default=datetime(1970, 1, 1, tzinfo=UTC), description="Time in UTC, set by the stream."
     )
     source: Source = Field(
         default=Source.ENVIRONMENT,
-        description="Whose it is: the user's, the agent's, or the machinery's.",
+        description="Who made the event: the user, the agent, or Resolver itself.",
     )
-    cause: int | None = Field(default=None, description="Id of the action this event answers.")
+    cause: int | None = Field(default=None, description="Id of the action that this event answers.")
     tool_call: ToolCall | None = Field(
-        default=None, description="The native tool call behind the action, if there was one."
+        default=None,
+        description="The native tool call that the action came from, if there was one.",
     )
 
 
 class ActionBase(EventBase):
-    """Something the agent (or the user) wants done."""
+    """Something that the agent or the user requests."""
 
-    source: Source = Field(default=Source.AGENT, description="Who wants it.")
-    thought: str = Field(default="", description="The model's words beside the call.")
+    source: Source = Field(default=Source.AGENT, description="Who requests it.")
+    thought: str = Field(
+        default="", description="Text that the model wrote in addition to the call."
+    )
     reply: int | None = Field(
-        default=None, description="Id of the model_replied event it was read from."
+        default=None, description="Id of the model_replied event that the action was read from."
     )
 
 
 class ObservationBase(EventBase):
-    """What came of an action."""
+    """The result of an action."""
 
-    content: str = Field(default="", description="Text shown to the model.")
+    content: str = Field(default="", description="Text that is shown to the model.")

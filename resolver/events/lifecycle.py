@@ -1,4 +1,4 @@
-"""Events that are neither action nor observation: the run's own record."""
+"""Events that are neither actions nor observations: they record the course of the run itself."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -10,14 +10,14 @@ from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
 
 ROOT_STAGE = "checkout"
-"""Stage whose detail is the repository's path in the sandbox."""
+"""Name of the stage whose detail is the repository's path in the sandbox."""
 
 AGENT = "agent"
-"""The service whose replies are the steps of a run."""
+"""Name of the service whose replies are the steps of a run."""
 
 
 class RunStarted(EventBase):
-    """Always event 0: what the run is and under which bounds."""
+    """Start of the run, always event 0: what the run is, and its limits."""
 
     kind: Literal["run_started"] = "run_started"
     schema_version: int = Field(
@@ -25,194 +25,216 @@ class RunStarted(EventBase):
     )
     run: str = Field(description="Id of the run.")
     version: str = Field(description="Version of Resolver that wrote the log.")
-    task: Task = Field(description="What is to be done.")
-    base: str = Field(description="Commit the work starts from.")
+    task: Task = Field(description="The task.")
+    base: str = Field(description="Commit that the work starts from.")
     agent: str = Field(description="Name of the agent.")
     model: str = Field(description="Name of the model.")
     runtime: str = Field(description="Kind of sandbox: docker, local or remote.")
-    limits: RunLimits = Field(description="Bounds of the run.")
-    condenser: str = Field(
-        default="", description="What the conversation forgets, as the setting of that name has it."
-    )
+    limits: RunLimits = Field(description="Limits of the run.")
+    condenser: str = Field(default="", description="Value of the setting `condenser`.")
     condenser_max_tokens: int = Field(
-        default=0, description="The setting of that name: tokens above which it is condensed."
+        default=0,
+        description="Value of the setting `condenser_max_tokens`: number of tokens above which the "
+        "conversation is condensed.",
     )
 
 
 class SystemPrompt(EventBase):
-    """The system message the agent works under."""
+    """The agent's system message and tools."""
 
     kind: Literal["system_prompt"] = "system_prompt"
     content: str = Field(description="The whole message.")
-    tools: tuple[str, ...] = Field(default=(), description="Names of the tools offered.")
+    tools: tuple[str, ...] = Field(
+        default=(), description="Names of the tools offered to the model."
+    )
     dialect: Literal["tools", "tags"] = Field(
-        default="tools", description="Native tool calls, or tags in the text."
+        default="tools", description="`tools` for native tool calls, `tags` for tags in the text."
     )
     mcp_tools: tuple[McpTool, ...] = Field(
-        default=(), description="Tools of MCP servers that are offered: replies are read by them."
+        default=(),
+        description="Offered tools of MCP servers. They are needed to read the model's replies.",
     )
 
 
 class ModelReplied(EventBase):
-    """One reply of the model, whole, with its cost."""
+    """A reply of the model to the agent, unchanged, with its cost."""
 
     kind: Literal["model_replied"] = "model_replied"
-    completion: Completion = Field(description="The reply as it came.")
+    completion: Completion = Field(description="The unchanged reply.")
 
 
 class ServiceReplied(EventBase):
-    """A reply to a question that is not the agent's: of the condenser, of the judge of risks. It
-    costs money, and is no step."""
+    """A reply of a model to a service other than the agent, such as the condenser or the risk
+    judge. It costs money but is not a step."""
 
     kind: Literal["service_replied"] = "service_replied"
-    service: str = Field(description="Who asked: condenser, judge, check.")
-    completion: Completion = Field(description="The reply as it came.")
+    service: str = Field(description="The service: condenser, judge, check or skills.")
+    completion: Completion = Field(description="The unchanged reply.")
 
 
 class ModelRetried(EventBase):
-    """A call to the model failed and is tried again."""
+    """A model call failed and is retried."""
 
     kind: Literal["model_retried"] = "model_retried"
-    attempt: int = Field(description="How many attempts have failed.")
+    attempt: int = Field(description="Number of failed attempts.")
     wait: float = Field(description="Seconds until the next attempt.")
-    reason: str = Field(description="What the endpoint said.")
-    service: str = Field(default=AGENT, description="Who asked: agent, condenser, judge.")
+    reason: str = Field(description="Error of the endpoint.")
+    service: str = Field(
+        default=AGENT,
+        description="The service that made the call: agent, condenser, judge or check.",
+    )
 
 
 class ModelSwitched(EventBase):
-    """Another model is asked from now on."""
+    """From now on another model is used."""
 
     kind: Literal["model_switched"] = "model_switched"
-    from_model: str = Field(description="Name of the model that was asked before.")
-    to_model: str = Field(description="Name of the model that is asked now.")
-    reason: str = Field(description="Why: what the other one said, or which rule applies.")
-    service: str = Field(default=AGENT, description="Who asks: agent, condenser, judge.")
+    from_model: str = Field(description="Name of the previous model.")
+    to_model: str = Field(description="Name of the new model.")
+    reason: str = Field(
+        description="The reason: the previous model's error, or the rule that applies."
+    )
+    service: str = Field(
+        default=AGENT, description="The service that uses the model: agent, condenser, judge."
+    )
 
 
 class Condensation(EventBase):
-    """What the conversation forgets from here on, and what stands in for it."""
+    """What is left out of the conversation from here on, and what replaces it."""
 
     kind: Literal["condensation"] = "condensation"
     forgotten: tuple[int, ...] = Field(description="Ids of the events that are left out.")
     masked: tuple[int, ...] = Field(
-        default=(), description="Ids of observations of which only the outcome is shown."
+        default=(), description="Ids of the observations of which only the outcome is shown."
     )
     summary: str = Field(
         default="",
-        description="What the log says of all that is left out so far; it stands in its place.",
+        description="Summary of everything that is left out so far, made from the log. It "
+        "takes the place of those events.",
     )
     notes: str = Field(
-        default="", description="What a model wrote about the same: its words, not the record's."
+        default="",
+        description="Summary of the same events, written by a model and not derived from the log.",
     )
 
 
 class Warned(EventBase):
-    """Something a person should know: a limit is near, a subscriber failed, isolation is weak."""
+    """Something people should know: a limit is near, a subscriber failed, isolation is weak."""
 
     kind: Literal["warned"] = "warned"
-    about: str = Field(description="Short machine word, like 'limit', 'stuck', 'redacted'.")
-    message: str = Field(description="For a person.")
-    to_agent: bool = Field(default=False, description="True when the agent is told as well.")
+    about: str = Field(description="Short code, such as 'limit', 'stuck', 'redacted'.")
+    message: str = Field(description="The warning, for people.")
+    to_agent: bool = Field(default=False, description="True if the agent receives the warning too.")
 
 
 class RiskAssessed(EventBase):
-    """How risky an action of the agent is. Low risks are told only where the settings say so."""
+    """The risk of an action of the agent. Low risks are recorded only if the settings say so."""
 
     kind: Literal["risk_assessed"] = "risk_assessed"
     action: int = Field(description="Id of the action.")
     level: RiskLevel = Field(description="The risk.")
     reasons: tuple[str, ...] = Field(
-        default=(), description="The rules that apply, each with what was seen."
+        default=(), description="The rules that apply, each with what it matched."
     )
 
 
 class ConfirmationAsked(EventBase):
-    """A person was asked whether an action may be done."""
+    """A person was asked to approve an action."""
 
     kind: Literal["confirmation_asked"] = "confirmation_asked"
     action: int = Field(description="Id of the action.")
     wanted: PendingApproval = Field(description="What the person was shown.")
     shown_at: AwareDatetime | None = Field(
         default=None,
-        description="When it could be seen, by the forge's clock: an older approval is not for it; "
-        "left out where it could not be shown.",
+        description="Time at which it was shown, by the clock of GitHub; older approvals are "
+        "not for this action. Missing if it could not be shown.",
     )
 
 
 class ConfirmationAnswered(EventBase):
-    """A person has decided about an action."""
+    """A person approved or denied an action."""
 
     kind: Literal["confirmation_answered"] = "confirmation_answered"
     action: int = Field(description="Id of the action.")
-    approved: bool = Field(description="Whether it may be done, this once.")
-    by: str = Field(default="", description="Login of who decided; empty for the operator.")
-    reason: str = Field(default="", description="Why not, in the person's words.")
+    approved: bool = Field(description="True if the action may be executed, this once.")
+    by: str = Field(default="", description="Login of the person; empty for the operator.")
+    reason: str = Field(default="", description="The person's reason for denying it.")
 
 
 class ReplayDiverged(EventBase):
-    """A replayed run saw something else than the recorded one."""
+    """A replayed run differs from the recorded one."""
 
     kind: Literal["replay_diverged"] = "replay_diverged"
     recorded_id: int = Field(description="Id of the event in the recorded log.")
-    field: str = Field(description="Which field of it differs.")
-    recorded: str = Field(description="The recorded value, from where they part.")
-    found: str = Field(description="The value seen now, from where they part.")
+    field: str = Field(description="The field that differs.")
+    recorded: str = Field(description="The recorded value, from the first difference on.")
+    found: str = Field(description="The value in the replayed run, from the first difference on.")
 
 
 class Resumed(EventBase):
-    """The run goes on in another process. Time between the event before and this one is not the
-    run's. What the log says was done in the sandbox is done again in a fresh one."""
+    """The run continues in another process. The time since the previous event does not count for
+    the run. Actions that the log records are executed again in a fresh sandbox."""
 
     kind: Literal["resumed"] = "resumed"
-    version: str = Field(description="Version of Resolver that goes on.")
-    run: str = Field(description="Id of the run from now on; another one when it was asked for.")
-    reason: str = Field(default="", description="Why, in words for a person.")
-    by: str = Field(default="", description="Login of who asked for it, when somebody did.")
+    version: str = Field(description="Version of Resolver that continues the run.")
+    run: str = Field(
+        description="Id of the run from now on. It differs from the previous id if a person "
+        "requested the continuation."
+    )
+    reason: str = Field(default="", description="The reason, for people.")
+    by: str = Field(
+        default="", description="Login of the person who requested it, if somebody did."
+    )
 
 
 class LimitsExtended(EventBase):
-    """Somebody has granted the run more."""
+    """The limits of the run were raised."""
 
     kind: Literal["limits_extended"] = "limits_extended"
-    limits: RunLimits = Field(description="The bounds from now on, in total.")
-    by: str = Field(default="", description="Login of who granted it.")
+    limits: RunLimits = Field(description="The limits from now on, as totals.")
+    by: str = Field(default="", description="Login of the person who raised them.")
 
 
 class DelegateEvent(EventBase):
-    """An event of the nested stream of a delegate. Its own ids start at 0."""
+    """An event from the stream of a delegate. The ids in that stream start at 0."""
 
     kind: Literal["delegate_event"] = "delegate_event"
-    delegate: int = Field(description="Id of the delegate action, in this log.")
-    event: JsonObject = Field(description="The event as the nested stream numbered it.")
+    delegate: int = Field(description="Id of the delegate action in this log.")
+    event: JsonObject = Field(description="The event with its id in the delegate's stream.")
 
 
 class StageCompleted(EventBase):
-    """A step of the pipeline is done (cloned, sandbox, change, published, ...)."""
+    """A stage of the pipeline is complete, such as cloned, sandbox, change, published."""
 
     kind: Literal["stage_completed"] = "stage_completed"
-    stage: str = Field(description="Short machine word.")
-    detail: str = Field(default="", description="What came of it, for a person.")
-    seconds: float = Field(default=0.0, description="How long it took.")
+    stage: str = Field(description="Short name of the stage.")
+    detail: str = Field(default="", description="The result of the stage, for people.")
+    seconds: float = Field(default=0.0, description="Duration.")
 
 
 class Egress(EventBase):
-    """A connection that a program in the sandbox asked the proxy for, after it ended."""
+    """A connection that a program in the sandbox requested from the proxy, logged after it
+    ended."""
 
     kind: Literal["egress"] = "egress"
-    host: str = Field(description="As it was asked for.")
-    port: int = Field(description="As it was asked for.")
-    allowed: bool = Field(description="Whether the allow-list has it.")
-    reason: str = Field(default="", description="Why it was refused, cut off or not made.")
+    host: str = Field(description="Requested host.")
+    port: int = Field(description="Requested port.")
+    allowed: bool = Field(description="True if the allow-list allows the connection.")
+    reason: str = Field(
+        default="", description="Why the connection was refused, cut off or not made."
+    )
     bytes_sent: int = Field(default=0, description="Bytes from the sandbox to the host.")
     bytes_received: int = Field(default=0, description="Bytes from the host to the sandbox.")
-    seconds: float = Field(default=0.0, description="How long it was open.")
+    seconds: float = Field(default=0.0, description="Time for which it was open.")
     connections: int = Field(
-        default=1, description="How many alike this stands for; past a hundred they are summed."
+        default=1,
+        description="Number of similar connections that this event stands for. Only the first "
+        "hundred have an event each.",
     )
 
 
 def roots_of(events: Iterable[EventBase]) -> tuple[str, ...]:
-    """The repository's paths in the sandboxes that a log tells of, in order, each once."""
+    """Return the repository's paths in the sandboxes of a log, in order, without duplicates."""
     found = [
         event.detail
         for event in events

@@ -1,4 +1,4 @@
-"""Where a log is: a file, the folder of a run, or a database and a run in it."""
+"""Opens a log by its location: a file, the folder of a run, or a run in a database."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +9,15 @@ from resolver.events.reading import read_log
 from resolver.events.sql import read_run
 
 LOG_NAME = "events.jsonl"
-"""What the log is called in a run's folder."""
+"""File name of the log in the folder of a run."""
 
 
 def open_log(location: str) -> Iterator[Event]:
-    """The events of a log, checked as they are read.
+    """Yield the events of a log, which are validated as they are read.
 
-    location: FILE, or the FOLDER of a run, or "sqlite:///FILE#RUN", or
-        "postgresql://USER:PASSWORD@HOST/DATABASE#RUN". Raises LogError.
+    location: FILE, the FOLDER of a run, "sqlite:///FILE#RUN", or
+        "postgresql://USER:PASSWORD@HOST/DATABASE#RUN".
+    Raises LogError.
     """
     if "://" not in location:
         return read_log(log_file(location))
@@ -29,6 +30,6 @@ def open_log(location: str) -> Iterator[Event]:
 
 
 def log_file(location: str) -> Path:
-    """The log's file, given itself or the folder it is in."""
+    """Return the path of the log file for a file or for the folder of a run."""
     path = Path(location)
     return path / LOG_NAME if path.is_dir() else path

@@ -1,6 +1,6 @@
-"""The closed union of all event kinds, and how one line of a log is read and written.
+"""The closed union of all event kinds, and reading and writing one line of a log.
 
-An unknown `kind`, from a newer version, is kept verbatim as `Unknown`.
+An event of an unknown `kind`, from a newer version, is kept verbatim as `Unknown`.
 """
 
 from typing import Annotated, Any, TypedDict, get_args
@@ -78,9 +78,9 @@ Lifecycle = (
 
 
 class Unknown(EventBase):
-    """An event of a kind this version does not know, kept as it was."""
+    """An event of a kind that this version does not know, kept unchanged."""
 
-    kind: str = Field(description="What the newer version calls it.")
+    kind: str = Field(description="Kind of the event in the newer version.")
 
 
 KnownEvent = Action | Observation | Lifecycle
@@ -98,7 +98,7 @@ SandboxAction = (
     | a.BrowseURL
     | a.BrowseInteractive
 )
-"""The actions that run in the sandbox."""
+"""The actions that are executed in the sandbox."""
 
 SANDBOX_ACTIONS: tuple[type[SandboxAction], ...] = get_args(SandboxAction)
 
@@ -119,18 +119,21 @@ RUNNABLE: dict[type[EventBase], type[EventBase]] = {
     a.PlanUpdate: o.PlanUpdated,
     a.ReviewComment: o.ReviewCommentNoted,
 }
-"""Runnable action to its observation. Instead of it an ErrorObservation may come."""
+"""Observation type of each executable action. An ErrorObservation may take its place."""
 
 _KNOWN: TypeAdapter[KnownEvent] = TypeAdapter(Annotated[KnownEvent, Field(discriminator="kind")])
 KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes of a log's line beyond which it is neither written nor read."""
+"""Limit of a line of the log in bytes. Lines of that size or more are neither written nor read."""
 
 
 def parse_logged_event(data: dict[str, Any]) -> Event:
-    """One event from its JSON object. Raises LogError when a known kind has wrong fields, and
-    LogTooNew when the run was recorded in a version of the format that is not known."""
+    """Return one event from its JSON object.
+
+    Raises LogError if a known kind has wrong fields, and LogTooNew if the log's format has an
+    unknown version.
+    """
     try:
         return _whole(_KNOWN.validate_python(data, extra="allow"))
     except ValidationError as error:
@@ -140,7 +143,7 @@ def parse_logged_event(data: dict[str, Any]) -> Event:
 
 
 def parse_line(line: bytes | str) -> Event:
-    """One event from one line of events.jsonl. Raises as `parse_event` does."""
+    """Return one event from one line of events.jsonl. Raises what `parse_logged_event` raises."""
     try:
         return _whole(_KNOWN.validate_json(line, extra="allow"))
     except ValidationError as error:
@@ -151,7 +154,7 @@ def parse_line(line: bytes | str) -> Event:
 
 
 def _whole(event: KnownEvent) -> KnownEvent:
-    """The event, once what is nested in it has been read as well."""
+    """Validate a nested event too, and return the event."""
     if isinstance(event, life.DelegateEvent):
         parse_logged_event(event.event)
     return event
@@ -170,7 +173,7 @@ def _unknown(data: dict[str, Any]) -> Unknown:
 
 
 def _object(line: bytes | str) -> dict[str, Any]:
-    """The line's JSON object, of whatever kind."""
+    """Return the JSON object in the line, of any kind. Raises LogError."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
     except UnicodeDecodeError as error:
@@ -207,15 +210,18 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 
 DEEPEST = 100
-"""Nesting of data in an event beyond which it is cut."""
+"""Depth of nested data in an event beyond which it is cut."""
 
 LONGEST_TEXT = 1_000_000
-"""Characters of one text beyond which it is cut, in an event that is too large."""
+"""Length in characters beyond which one text of an event is cut, if the event is too large."""
 
 
 def storable(event: Event) -> Event:
-    """The event without what no log can hold: half surrogates become U+FFFD, data nested beyond
-    all reason and very long texts are cut. They come from outside, a model's arguments first."""
+    """Return the event without values that no log can hold.
+
+    Lone surrogates become U+FFFD; data nested too deeply and very long texts are cut. Such values
+    come from outside, mostly from a model's arguments.
+    """
     return parse_logged_event(_carried(event.model_dump(mode="python", **_fields(event)), 0))
 
 
@@ -224,6 +230,8 @@ def _carried(value: Any, depth: int) -> Any:
         return "[cut: nested too deeply]"
     match value:
         case str():
+            # JSON and UTF-8 have no lone surrogates (RFC 8259 section 8.2). A round trip through
+            # UTF-16 joins valid pairs and replaces the others.
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             left_out = len(text) - LONGEST_TEXT
             return text if left_out <= 0 else f"{text[:LONGEST_TEXT]}[cut: {left_out} characters]"
@@ -241,27 +249,30 @@ class _Fields(TypedDict, total=False):
 
 
 def _fields(event: Event) -> _Fields:
-    """An event that was read keeps the fields it came with; only reading sets `kind`."""
+    """Return the options of the dump: an event that was read keeps the fields it came with.
+
+    Only parsing sets `kind` explicitly, so `kind` tells whether an event was read.
+    """
     if "kind" in event.model_fields_set:
         return {"exclude_unset": True}
     return {"exclude_none": True}
 
 
 def dump_line(event: Event) -> str:
-    """The event as one line of JSON, without the line's end.
+    """Return the event as one line of JSON, without the newline.
 
-    Raises PydanticSerializationError for what `storable` takes out.
+    Raises PydanticSerializationError for values that `storable` removes.
     """
     return event.model_dump_json(**_fields(event))
 
 
 def stored_line(event: Event) -> str:
-    """The event as a store keeps it. Raises Unstorable for what no store can hold."""
+    """Return the line that a store keeps. Raises UnstorableEvent if no store can hold the event."""
     try:
         line = dump_line(event)
     except PydanticSerializationError as error:
         raise UnstorableEvent(f"event {event.id} can't be written as JSON: {error}") from error
-    # Four bytes a character at most: only very long lines are worth counting exactly.
+    # A character has four bytes at most, so only very long lines need to be counted exactly.
     if 4 * len(line) >= LONGEST_LINE and len(line.encode()) >= LONGEST_LINE:
         raise UnstorableEvent(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
     return line

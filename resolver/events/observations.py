@@ -1,4 +1,4 @@
-"""The observations: what came of an action."""
+"""The observations: the results of actions."""
 
 from typing import Any, Literal
 
@@ -10,147 +10,165 @@ from resolver.models.run import RunState
 
 
 class CmdOutput(ObservationBase):
-    """Answer to CmdRun. `content` holds head and tail when the output was long."""
+    """Result of `cmd_run`. If the output was long, `content` holds its beginning and end."""
 
     kind: Literal["cmd_output"] = "cmd_output"
-    exit_code: int | None = Field(default=None, description="None while the command still runs.")
-    cwd: str = Field(default="", description="The shell's folder afterwards.")
-    timed_out: bool = Field(
-        default=False, description="True when it did not end in its time; it may still run."
+    exit_code: int | None = Field(
+        default=None, description="Exit code; None while the command is still running."
     )
-    omitted: int = Field(default=0, description="Bytes cut out of the middle of `content`.")
-    output_file: str | None = Field(default=None, description="Sandbox file with the whole output.")
-    seconds: float = Field(default=0.0, description="How long it took.")
+    cwd: str = Field(default="", description="Working directory of the shell afterwards.")
+    timed_out: bool = Field(
+        default=False,
+        description="True if the command exceeded its timeout. It may still be running.",
+    )
+    omitted: int = Field(
+        default=0, description="Number of bytes removed from the middle of `content`."
+    )
+    output_file: str | None = Field(
+        default=None, description="File in the sandbox with the whole output."
+    )
+    seconds: float = Field(default=0.0, description="Duration.")
 
 
 class IPythonOutput(ObservationBase):
-    """Answer to IPythonRunCell."""
+    """Result of `ipython_run_cell`."""
 
     kind: Literal["ipython_output"] = "ipython_output"
-    error: bool = Field(default=False, description="True when the cell raised.")
-    images: tuple[str, ...] = Field(default=(), description="data: URLs of plots.")
+    error: bool = Field(default=False, description="True if the cell raised an exception.")
+    images: tuple[str, ...] = Field(default=(), description="Plots, as data: URLs.")
 
 
 class FileReadResult(ObservationBase):
-    """Answer to FileRead."""
+    """Result of `file_read`."""
 
     kind: Literal["file_read_result"] = "file_read_result"
-    path: str = Field(description="What was viewed.")
-    images: tuple[str, ...] = Field(default=(), description="data: URL, where it is a picture.")
+    path: str = Field(description="Path of the file or directory.")
+    images: tuple[str, ...] = Field(
+        default=(), description="The image as a data: URL, if the file is an image."
+    )
 
 
 class FileWriteResult(ObservationBase):
-    """Answer to FileWrite."""
+    """Result of `file_write`."""
 
     kind: Literal["file_write_result"] = "file_write_result"
-    path: str = Field(description="What was written.")
-    new_hash: str = Field(default="", description="SHA-256 of the file after.")
+    path: str = Field(description="Path of the file.")
+    new_hash: str = Field(default="", description="SHA-256 of the new file.")
 
 
 class FileEditResult(ObservationBase):
-    """Answer to FileEdit: a hunk and two hashes, never two copies of the file."""
+    """Result of `file_edit`: the changed hunk and two hashes, not two copies of the file."""
 
     kind: Literal["file_edit_result"] = "file_edit_result"
-    path: str = Field(description="What was changed.")
-    diff: str = Field(default="", description="The hunk, as in a unified diff.")
-    old_hash: str = Field(default="", description="SHA-256 of the file before.")
-    new_hash: str = Field(default="", description="SHA-256 of the file after.")
+    path: str = Field(description="Path of the file.")
+    diff: str = Field(default="", description="The changed hunk, as in a unified diff.")
+    old_hash: str = Field(default="", description="SHA-256 of the file before the change.")
+    new_hash: str = Field(default="", description="SHA-256 of the file after the change.")
 
 
 class BrowserOutput(ObservationBase):
-    """Answer to BrowseURL and BrowseInteractive."""
+    """Result of `browse_url` and `browse_interactive`."""
 
     kind: Literal["browser_output"] = "browser_output"
-    url: str = Field(default="", description="Where the page is now.")
-    error: bool = Field(default=False, description="True when the page could not be driven.")
-    screenshot: str | None = Field(default=None, description="data: URL.")
+    url: str = Field(default="", description="Present address of the page.")
+    error: bool = Field(default=False, description="True if an action on the page failed.")
+    screenshot: str | None = Field(default=None, description="Screenshot as a data: URL.")
 
 
 class McpResult(ObservationBase):
-    """Answer to McpCall."""
+    """Result of `mcp_call`."""
 
     kind: Literal["mcp_result"] = "mcp_result"
-    error: bool = Field(default=False, description="True when the tool says that it failed.")
+    error: bool = Field(default=False, description="True if the tool reported an error.")
     structured: dict[str, Any] | None = Field(
-        default=None, description="The result as data, where the tool gives it."
+        default=None, description="The result as structured data, if the tool provides it."
     )
-    images: tuple[str, ...] = Field(default=(), description="data: URLs of its pictures.")
+    images: tuple[str, ...] = Field(default=(), description="Images of the result, as data: URLs.")
     output_file: str | None = Field(
-        default=None, description="Sandbox file with the whole text, when `content` is cut."
+        default=None,
+        description="File in the sandbox with the whole text, if `content` is truncated.",
     )
 
 
 class CodeResult(ObservationBase):
-    """Answer to CodeSearch and CodeExplore, which the host gives and not the sandbox."""
+    """Result of `code_search` and `code_explore`. They run on the host, not in the sandbox."""
 
     kind: Literal["code_result"] = "code_result"
-    commit: str = Field(description="The commit that the index is of; later edits are not in it.")
-    left_out: int = Field(default=0, description="Sources that are not, or only partly, in it.")
+    commit: str = Field(description="Commit that was indexed. Later edits are not in the index.")
+    left_out: int = Field(
+        default=0,
+        description="Number of source files that are missing from the index, or only partly in it.",
+    )
 
 
 class RecallResult(ObservationBase):
-    """Answer to Recall."""
+    """Result of `recall`."""
 
     kind: Literal["recall_result"] = "recall_result"
     about: Literal["instructions", "skill", "task", "list", "notes"] = Field(
-        default="instructions", description="What it is: who wrote it, and how far it goes."
+        default="instructions",
+        description="Kind of knowledge: who wrote it, and what it applies to.",
     )
-    name: str = Field(default="", description="Name of the skill; the path of instructions.")
-    sources: tuple[str, ...] = Field(default=(), description="Files or runs the text came from.")
+    name: str = Field(default="", description="Name of the skill, or path of the instructions.")
+    sources: tuple[str, ...] = Field(
+        default=(), description="Files or runs that the text came from."
+    )
     why: str = Field(default="", description="Why it was loaded.")
 
 
 class Remembered(ObservationBase):
-    """Answer to Remember."""
+    """Result of `remember`."""
 
     kind: Literal["remembered"] = "remembered"
 
 
 class DelegateResult(ObservationBase):
-    """Answer to Delegate."""
+    """Result of `delegate`."""
 
     kind: Literal["delegate_result"] = "delegate_result"
-    state: RunState = Field(default=RunState.FINISHED, description="How the delegate ended.")
+    state: RunState = Field(
+        default=RunState.FINISHED, description="State in which the delegate ended."
+    )
     outputs: dict[str, Any] = Field(
-        default_factory=dict, description="What it hands back, by name."
+        default_factory=dict, description="Values that the delegate returns, by name."
     )
 
 
 class PlanUpdated(ObservationBase):
-    """Answer to PlanUpdate."""
+    """Result of `plan_update`."""
 
     kind: Literal["plan_updated"] = "plan_updated"
 
 
 class ReviewCommentNoted(ObservationBase):
-    """Answer to ReviewComment."""
+    """Result of `review_comment`."""
 
     kind: Literal["review_comment_noted"] = "review_comment_noted"
     placed: bool = Field(
-        default=True, description="False when its lines are no part of the diff that is known."
+        default=True, description="False if the lines are not part of the known diff."
     )
 
 
 class ErrorObservation(ObservationBase):
-    """The action could not be done; `content` says why and what to do instead."""
+    """The action failed. `content` says why, and what to do instead."""
 
     kind: Literal["error"] = "error"
-    code: str = Field(default="", description="Short machine word, like 'edit' or 'sandbox_lost'.")
+    code: str = Field(default="", description="Short error code, such as 'edit' or 'sandbox_lost'.")
 
 
 class AgentStateChanged(ObservationBase):
-    """The run moved to another state."""
+    """The run changed to another state."""
 
     kind: Literal["agent_state_changed"] = "agent_state_changed"
-    state: RunState = Field(description="The state from now on.")
-    reason: str = Field(default="", description="Why, for a person.")
+    state: RunState = Field(description="The new state.")
+    reason: str = Field(default="", description="The reason, for people.")
     next_step: str = Field(default="", description="What a person can do about an error.")
     because: Cause = Field(
-        default="", description="The cause of an error, where it is one that people know."
+        default="", description="Code of the cause, if the error has a known cause."
     )
 
 
 class Null(ObservationBase):
-    """Nothing to say: the answer to Think and Message."""
+    """Empty result, of `think` and `message`."""
 
     kind: Literal["null"] = "null"

@@ -1,4 +1,4 @@
-"""Reads the lines of a log, from wherever they come, and checks that they are one."""
+"""Reads the lines of a log from any source and validates them."""
 
 import os
 import stat
@@ -13,10 +13,10 @@ NOT_A_LOG = "check the path; `resolver trace LOG --repair` saves what can be sav
 
 
 def read_log(path: Path) -> Iterator[Event]:
-    """All whole events of a log file, checked to be numbered without gap.
+    """Yield all complete events of a log file, checking that their numbers have no gap.
 
-    A torn last line is left out: it is what a kill in the middle of a write leaves. Raises
-    LogError, which names the line and what is wrong with it.
+    An incomplete last line is left out: it is what remains if the writer is killed during a write.
+    Raises LogError, which names the line and the problem.
     """
     with open_log_file(path) as file:
         empty = True
@@ -28,9 +28,9 @@ def read_log(path: Path) -> Iterator[Event]:
 
 
 def open_log_file(path: Path) -> BinaryIO:
-    """The file for reading. Anything but a regular file is refused, before it can block."""
+    """Open the file for reading. Anything but a regular file is refused before it can block."""
     try:
-        # A FIFO without a writer would block the opening itself.
+        # Opening a FIFO without a writer would block: fifo(7).
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except IsADirectoryError as error:
         raise LogError(f"{path} is a folder, not an event log", NOT_A_LOG) from error
@@ -44,7 +44,10 @@ def open_log_file(path: Path) -> BinaryIO:
 
 
 def whole_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Lines that have their end. Raises LogError at one that is longer than a line may be."""
+    """Yield the lines that end with a newline.
+
+    Raises LogError for a line of LONGEST_LINE or more.
+    """
     number = 0
     while line := _next_line(path, file, number):
         if line.endswith(b"\n"):
@@ -64,9 +67,10 @@ def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
 
 
 def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterator[Event]:
-    """The events of `lines`, numbered 0, 1, 2, ... without gap.
+    """Yield the events of `lines`, checking that they are numbered 0, 1, 2, ... without gap.
 
-    origin and unit say where a wrong one is: "FILE, line 3", "DATABASE, row 3".
+    origin, unit: used in error messages, such as "FILE, line 3" or "DATABASE, row 3".
+    Raises LogError.
     """
     for number, line in enumerate(lines):
         try:

@@ -1,4 +1,4 @@
-"""Saves what can be saved of a damaged log file, into a new one. The damaged one is only read."""
+"""Saves the readable events of a damaged log file to a new file. The damaged file is only read."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from resolver.events.reading import open_log_file
 from resolver.models.run import JsonObject
 
 LOST = -1
-"""What a field that must name an event names when that event is lost."""
+"""Value of a required reference to an event that is lost."""
 
 NOTED = 1_000
-"""Damages that are told one by one."""
+"""Number of damages that are reported individually."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What was wrong with a line, and what became of it."""
+    """A damaged line: what was wrong, and what was done with it."""
 
     line: int
     what: str
@@ -33,8 +33,12 @@ class Damage:
 
 @dataclass(frozen=True)
 class RepairedLog:
-    """lines: how many the damaged log has. kept: how many the new one has.
-    damages: what was wrong, the first ones. more: how many more there are.
+    """Result of a repair.
+
+    lines: number of lines of the damaged log.
+    kept: number of lines of the new log.
+    damages: the first damages.
+    more: number of further damages.
     """
 
     lines: int
@@ -44,13 +48,14 @@ class RepairedLog:
 
 
 def repair_log(path: Path, output: Path) -> RepairedLog:
-    """Write every line of `path` that is an event into `output`, numbered anew without gap.
+    """Write every line of `path` that is an event to `output`, with new numbers without gap.
 
-    What refers to an event by its id (its cause, its reply, what was forgotten) refers to the same
-    event afterwards, or to none when that one is lost. A log without damage is not written.
+    References to events by id (cause, reply, forgotten, ...) are updated to the new ids, and
+    removed if the event is lost; required references become LOST. If the log has no damage, nothing
+    is written.
 
-    Raises LogError when `output` is there already, can't be written, or when there is nothing to
-    save; LogTooNew when the log is of a version that can't be understood.
+    Raises LogError if `output` exists or can't be written, or if there is nothing to save, and
+    LogTooNew if the log has an unknown version.
     """
     with open_log_file(path) as file:
         repair = _Repair(path)
@@ -73,7 +78,7 @@ class _Numbering:
 
 
 class _Repair:
-    """What was seen of the log so far: what was wrong, and which id became which."""
+    """State of a repair: the damages so far, and the new id of each old one."""
 
     def __init__(self, path: Path) -> None:
         self.lines = 0
@@ -83,12 +88,15 @@ class _Repair:
         self._kept: dict[int, bytes] = {}
 
     def take(self, number: int, line: bytes | None) -> Iterator[bytes]:
-        """The line as it is kept; nothing when it is damaged. None: it was too long to be read."""
+        """Yield the line as it is kept, or nothing if it is damaged.
+
+        None: the line was too long to read.
+        """
         self.lines = number
         if line is None:
             self._note(f"left out: longer than {LONGEST_LINE:,} bytes")
             return
-        # A crash of the machine may leave zero bytes, an editor a mark at the file's start.
+        # A crash of the machine may leave zero bytes, and an editor a byte order mark at the start.
         whole = line.strip(b"\0").removeprefix(BOM_UTF8).rstrip(b"\r\n")
         try:
             id = parse_line(whole).id
@@ -111,7 +119,7 @@ class _Repair:
         yield (whole if after == before else text.encode()) + b"\n"
 
     def _renumbered(self, data: JsonObject, numbering: _Numbering) -> JsonObject:
-        """The event with its new id, and the new ids of the events that it names."""
+        """Return the event with its new id and with the new ids of the events that it refers to."""
         new = dict(data)
         for name in ("cause", "reply"):
             if new.get(name) is not None:
@@ -146,8 +154,10 @@ class _Repair:
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Every line with its number, the last one as well when it has no end; None in place of one
-    that is longer than a line may be."""
+    """Yield every line with its number, including an incomplete last line.
+
+    A line that is longer than LONGEST_LINE is replaced by None.
+    """
     number = 0
     while line := file.readline(LONGEST_LINE):
         number += 1

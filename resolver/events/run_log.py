@@ -1,5 +1,4 @@
-"""The event log of one run, opened: file, stream, the state folded from it, and what the log says
-of the run as a whole."""
+"""The open event log of one run: file, stream, state, and queries about the whole run."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,16 +17,17 @@ from resolver.events.stream import Clock, EventRedactor, EventStream
 from resolver.models.run import RunState
 
 BRANCH_STAGE = "branch"
-"""Stage whose detail is the branch that is about to be written."""
+"""Name of the stage whose detail is the branch that is about to be written."""
 
 DONE = frozenset({RunState.FINISHED, RunState.REJECTED})
-"""States after which the agent has nothing left to do; from any other a run can go on."""
+"""States in which the agent has nothing left to do. A run in any other state can be resumed."""
 
 
 class RunLog:
-    """`state` is the first subscriber of `stream`, so all others see it up to date.
+    """The log of a run: its store, its stream and its state.
 
-    Raises LogError when the file holds something else than the log of a run.
+    `state` is the first subscriber of `stream`, so all others see it up to date. Raises LogError if
+    the file is not the log of a run.
     """
 
     def __init__(self, path: Path, redact: EventRedactor, now: Clock) -> None:
@@ -58,34 +58,39 @@ class RunLog:
 
     @property
     def is_done(self) -> bool:
-        """Whether the agent's work has ended for good."""
+        """True if the agent's work has ended for good."""
         return self.state.run_state in DONE
 
     @property
     def ended_at(self) -> datetime:
-        """When the agent's work ended; the same each time the log is taken up."""
+        """Time at which the agent's work ended. It is the same each time the log is opened."""
         changes = (e for e in reversed(self.state.events) if isinstance(e, AgentStateChanged))
         last = next(changes, None)
         return last.timestamp if last else self._now()
 
     def begun(self, run: str) -> int:
-        """Position of the event with which `run` took the log up, or started it; the log's length
-        when it has not."""
+        """Return the position of the event with which `run` started or resumed the log.
+
+        If there is none, returns the length of the log.
+        """
         return start_position(self.state.events, run)
 
     def spent_before(self, run: str) -> float:
-        """US dollars that the log had cost before `run` took it up, where prices are known."""
+        """Return the US dollars that the log had cost before `run` resumed it.
+
+        Replies without a known price are not included.
+        """
         return State.fold(self.state.events[: start_position(self.state.events, run)]).priced
 
     def intended_branch(self, run: str) -> str | None:
-        """The branch that `run` was about to write when it was cut off."""
+        """Return the branch that `run` was about to write when it was interrupted, or None."""
         for event in reversed(self.state.events[self.begun(run) :]):
             if isinstance(event, StageCompleted) and event.stage == BRANCH_STAGE:
                 return event.detail
         return None
 
     def stage(self, stage: str, detail: str, seconds: float) -> None:
-        """Record that a step of the pipeline is done."""
+        """Record that a stage of the pipeline is complete."""
         self.stream.add(StageCompleted(stage=stage, detail=detail, seconds=round(seconds, 3)))
 
     def close(self) -> None:
@@ -94,7 +99,7 @@ class RunLog:
 
 
 def opening_of(events: list[Event], path: Path) -> RunStarted:
-    """The first event of a log. Raises LogError when this version can't go on from the log."""
+    """Return the first event of a log. Raises LogError if this version can't resume the log."""
     first = events[0] if events else None
     if not isinstance(first, RunStarted):
         raise LogError(
@@ -110,7 +115,10 @@ def opening_of(events: list[Event], path: Path) -> RunStarted:
 
 
 def start_position(events: Sequence[Event], run: str) -> int:
-    """As `RunLog.begun`, of the events of a log."""
+    """Return the position of the event with which `run` started or resumed the log.
+
+    If there is none, returns the number of events.
+    """
     for position, event in enumerate(events):
         if isinstance(event, RunStarted | Resumed) and event.run == run:
             return position
@@ -118,14 +126,17 @@ def start_position(events: Sequence[Event], run: str) -> int:
 
 
 def spent_by(events: Sequence[Event], run: str) -> tuple[float, int]:
-    """What `run` has cost since it took the log up: US dollars of the replies whose price is
-    known, and how many replies have none."""
+    """Return the cost of `run` since it started or resumed the log.
+
+    The result is the US dollars of the replies with a known price, and the number of replies
+    without one.
+    """
     whole, before = State.fold(events), State.fold(events[: start_position(events, run)])
     return whole.priced - before.priced, whole.unpriced - before.unpriced
 
 
 def is_resumable(path: Path) -> bool:
-    """Whether a run can go on from the log: it is whole, of this version, and not empty."""
+    """Return True if the log can be resumed: it is complete, has this version, and is not empty."""
     try:
         opening_of(list(read_log(path)), path)
     except LogError:
@@ -134,7 +145,7 @@ def is_resumable(path: Path) -> bool:
 
 
 def current_run(events: list[Event]) -> str:
-    """Id of the run that the log belongs to now."""
+    """Return the id of the run that the log belongs to now."""
     for event in reversed(events):
         if isinstance(event, RunStarted | Resumed):
             return event.run

@@ -1,4 +1,4 @@
-"""The JSON schema of one line of the log, made from the event types."""
+"""The JSON schema of one line of the log, generated from the event types."""
 
 from typing import Any, get_args
 
@@ -17,8 +17,10 @@ EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)
 
 
 def log_schema() -> JsonObject:
-    """One schema for any line: `kind` says which type it is; of a kind that is not listed only
-    the common fields are known."""
+    """Return one schema for all lines: `kind` selects the type.
+
+    For an unlisted kind, only the common fields are described.
+    """
     types: list[type[EventBase]] = [EventBase, *EVENT_TYPES]
     _, made = models_json_schema(
         [(event_type, "validation") for event_type in types],
@@ -26,7 +28,7 @@ def log_schema() -> JsonObject:
     )
     definitions: dict[str, JsonObject] = made["$defs"]
     for definition in definitions.values():
-        # A newer version may have added a field anywhere.
+        # A newer version may add fields to any object.
         definition.pop("additionalProperties", None)
     for event_type in EVENT_TYPES:
         kind = definitions[event_type.__name__]["properties"]["kind"]

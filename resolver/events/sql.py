@@ -1,4 +1,4 @@
-"""Events in a database: one table for many runs, on SQLite or PostgreSQL."""
+"""Event store in a database: one table for many runs, on SQLite or PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -45,23 +45,27 @@ FOR_WRITING = {
     "sqlite": ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"),
     "postgresql": ("SET synchronous_commit = on",),
 }
-"""What makes a commit survive a crash, whatever the server's own defaults are."""
+"""Statements that make a commit survive a crash, independent of the server's defaults.
+
+See https://www.sqlite.org/pragma.html#pragma_synchronous and
+https://www.postgresql.org/docs/current/wal-async-commit.html.
+"""
 
 PAGE = 500
-"""Rows read at once."""
+"""Number of rows read at once."""
 
 NAMED = 10
-"""Runs that an error message lists."""
+"""Number of runs that an error message lists."""
 
 
 class SqlStore:
     """The events of one run in a database, committed before `append` returns.
 
-    url: "sqlite:///FILE" or "postgresql://USER:PASSWORD@HOST/DATABASE"; its password is in no
-        error message. The table is made when it is not there.
-    run: the run's key.
+    url: "sqlite:///FILE" or "postgresql://USER:PASSWORD@HOST/DATABASE". The password never appears
+        in an error message. The table is created if it is missing.
+    run: the key of the run.
 
-    Two stores may be open on one run, but of two that append the same id one gets a LogError.
+    Two stores may be open on one run. If both append the same id, one of them gets a LogError.
     """
 
     def __init__(self, url: str, run: str) -> None:
@@ -83,7 +87,7 @@ class SqlStore:
             with self._database.connect() as connection:
                 connection.execute(insert(EVENTS), row)
         except BaseException:
-            # The connection may have been lost, or a signal come, after the commit.
+            # The connection may have been lost, or a signal may have arrived, after the commit.
             with suppress(LogError):
                 self._count += self._has(event.id, line)
             raise
@@ -106,7 +110,7 @@ class SqlStore:
 
 
 class Database:
-    """A database with events in it. Whatever goes wrong with it is a LogError."""
+    """A database with events. All its errors are raised as LogError."""
 
     def __init__(self, url: str, for_writing: bool = False) -> None:
         parsed = _parsed(url, for_writing)
@@ -115,7 +119,7 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """One transaction, committed at the end."""
+        """Open a transaction, which is committed at the end of the block."""
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -132,11 +136,11 @@ class Database:
             ) from error
 
     def events(self, run: str) -> Iterator[Event]:
-        """All events of a run, checked to be numbered without gap."""
+        """Return all events of a run, checking that their numbers have no gap."""
         return check_lines(f"{self.name}#{run}", "row", self._lines(run))
 
     def runs(self, most: int) -> list[str]:
-        """Keys of the first runs."""
+        """Return the keys of the runs, `most` at most."""
         with self.connect() as connection:
             if not inspect(connection).has_table(EVENTS.name):
                 return []
@@ -162,7 +166,7 @@ class Database:
 
 
 def read_run(url: str, run: str) -> Iterator[Event]:
-    """All events of a run in a database. Raises LogError, also when there is no such run."""
+    """Yield all events of a run in a database. Raises LogError, also if there is no such run."""
     database = Database(url)
     try:
         runs = database.runs(NAMED)
@@ -198,12 +202,12 @@ def _parsed(url: str, for_writing: bool) -> URL:
 
 
 def _open(url: URL, for_writing: bool) -> Engine:
-    """Lines go in and out of the JSON column as they are."""
+    """Return an engine that passes the lines through the JSON column unchanged."""
     engine = create_engine(
         url,
         json_serializer=lambda line: line,
         json_deserializer=lambda line: line,
-        pool_pre_ping=True,  # a server that was restarted between two events is found again
+        pool_pre_ping=True,  # reconnects after a restart of the server
         connect_args={"timeout": 30} if url.get_backend_name() == "sqlite" else {},
     )
     if for_writing:
@@ -224,12 +228,14 @@ def _make_table(connection: Connection) -> None:
         with connection.begin_nested():
             EVENTS.metadata.create_all(connection)
     except DBAPIError:
-        # Two processes that make it at the same time: one of them fails, and the table is there.
+        # If two processes create the table at the same time, one of them fails, but the table
+        # exists.
         if not inspect(connection).has_table(EVENTS.name):
             raise
 
 
 def _count(connection: Connection, run: str) -> int:
+    """Return the number of events of the run."""
     last = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
     found = connection.scalar(last)
     return 0 if found is None else int(found) + 1

@@ -1,6 +1,6 @@
-"""State is derived: a fold over the events, and nothing else.
+"""The state of a run, derived from its events by a fold and from nothing else.
 
-The same events always give the same state; a prefix's events give the state at that time.
+The same events always give the same state; a prefix of the events gives the state at that point.
 """
 
 from collections.abc import Iterable
@@ -17,16 +17,22 @@ from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits,
 from resolver.models.truncate import keep_last_lines
 
 TAIL = 2_000
-"""Characters of output kept for a command in `State.commands`."""
+"""Number of characters of output kept per command in `State.commands`."""
 
 STILL = frozenset({RunState.PAUSED, RunState.AWAITING_CONFIRMATION})
-"""States in which the run's time stands still: it waits for a person."""
+"""States in which the time of the run does not advance, because it waits for a person."""
 
 
 @dataclass(frozen=True)
 class ModelMetrics:
-    """What one model was asked: replies, tokens, US dollars of those whose price is known, how
-    many have none, seconds it took to answer."""
+    """Usage of one model.
+
+    calls: number of replies.
+    tokens: tokens of all replies.
+    priced: US dollars of the replies with a known price.
+    unpriced: number of replies without a known price.
+    seconds: time that the model took to answer.
+    """
 
     calls: int = 0
     tokens: Tokens = field(default_factory=Tokens)
@@ -35,7 +41,7 @@ class ModelMetrics:
     seconds: float = 0.0
 
     def plus(self, completion: Completion) -> "ModelMetrics":
-        """With one more reply."""
+        """Return the metrics with one more reply."""
         return ModelMetrics(
             calls=self.calls + 1,
             tokens=self.tokens + completion.tokens,
@@ -46,23 +52,23 @@ class ModelMetrics:
 
 
 class State:
-    """What is true of the run after the events seen so far. Only `apply` changes it.
+    """The state of the run after the events seen so far. Only `apply` changes it.
 
-    events: all of them, by id.
-    limits: the bounds in force: those the run started with, as extended since.
-    iterations: replies of the model so far, those to delegates included.
-    cost: US dollars; None as soon as one reply's price is unknown.
-    metrics: what each model was asked and what it cost, by its name.
-    services: the same by who asked: agent, condenser, judge.
-    priced: US dollars of the replies whose price is known (what the budget is held against).
-    pending: ids of runnable actions that have no observation yet.
-    commands: commands that ended, with exit codes, in order, by delegates as well.
-    files_touched: repository paths written through the editor, by delegates as well.
-    plan: the agent's plan as it last wrote it.
-    delegate: id of the delegate action whose child is at work, None when there is none.
-    level: how deep delegates are at work: 0 none, 1 a child, 2 a child of it, ...
-    warned: what the run was warned about so far (`Warned.about`); a limit that was extended is
-        warned about again.
+    events: all events; the index is the id.
+    limits: the limits in force: those at the start of the run, or their last extension.
+    iterations: number of the model's replies so far, including those to delegates.
+    cost: US dollars; None if the price of any reply is unknown.
+    metrics: usage and cost per model, by its name.
+    services: the same per service that made the call: agent, condenser, judge.
+    priced: US dollars of the replies with a known price. The budget is compared with this value.
+    pending: executable actions without an observation yet, by their id.
+    commands: commands that ended, with exit codes, in order, including those of delegates.
+    files_touched: repository paths written through the editor, including those of delegates.
+    plan: the last version of the agent's plan.
+    delegate: id of the delegate action whose child is working; None if there is none.
+    level: nesting depth of the working delegates: 0 for none, 1 for a child, 2 for its child, ...
+    warned: topics of the warnings so far (`Warned.about`). After an extension of the limits,
+        warnings about limits are issued again.
     """
 
     def __init__(self) -> None:
@@ -97,7 +103,7 @@ class State:
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> "State":
-        """The state after `events`."""
+        """Return the state after `events`."""
         state = cls()
         for event in events:
             state.apply(event)
@@ -105,27 +111,29 @@ class State:
 
     @property
     def cost(self) -> float | None:
-        """US dollars so far, None when some reply had no known price."""
+        """Cost so far in US dollars; None if the price of any reply is unknown."""
         return None if self.unpriced else self.priced
 
     def at(self, event_id: int) -> "State":
-        """The state right after the event `event_id`; the last one's is this state again.
+        """Return the state directly after the event `event_id`.
 
-        Raises LogError when there is no such event.
+        Raises LogError if there is no such event.
         """
         if not 0 <= event_id < len(self.events):
             raise LogError(f"the log has no event {event_id}: it has {len(self.events)}")
         return State.fold(self.events[: event_id + 1])
 
     def elapsed(self, now: datetime) -> float:
-        """Seconds that the run has been at work until `now`: without pauses, and without the time
-        in which no process had it."""
+        """Return the seconds that the run has worked until `now`.
+
+        Pauses, and times in which no process executed the run, are not counted.
+        """
         if self.last_at is None or self.run_state in STILL:
             return self.seconds
         return self.seconds + max(0.0, (now - self.last_at).total_seconds())
 
     def apply(self, event: Event) -> None:
-        """Take in the next event."""
+        """Update the state with the next event."""
         self.events.append(event)
         if not isinstance(event, life.Resumed):
             self.seconds = self.elapsed(event.timestamp)
@@ -180,7 +188,8 @@ class State:
             self.priced += completion.cost
 
     def _apply_nested(self, event: life.DelegateEvent) -> None:
-        """What of a delegate's own log is true of the whole run."""
+        """Update the state with an event of a delegate's log, as far as it matters for the whole
+        run."""
         path: tuple[int, ...] = (event.delegate,)
         data = event.event
         while data["kind"] == "delegate_event":

@@ -1,6 +1,6 @@
-"""Where events are kept: the protocol, a memory store and the JSONL file (the default).
+"""Event stores: the protocol, a memory store, and the JSONL file, which is the default.
 
-The database is in sql.py.
+The database store is in sql.py.
 """
 
 import fcntl
@@ -16,13 +16,13 @@ from resolver.events.reading import check_lines, read_log, whole_lines
 
 
 class EventStore(Protocol):
-    """An append-only sequence of events with ids 0, 1, 2, ..."""
+    """An append-only sequence of events with the ids 0, 1, 2, ..."""
 
     def append(self, event: Event) -> None:
-        """Keep the event. When this returns, it survives a crash.
+        """Store the event durably: after the return it survives a crash.
 
-        Raises Unstorable for an event that no store can hold, and LogError when it is not the
-        next one or can't be written; the log is then as it was before.
+        Raises UnstorableEvent for an event that no store can hold, and LogError if it is not the
+        next event or can't be written. The log is unchanged in those cases.
         """
         ...
 
@@ -31,7 +31,7 @@ class EventStore(Protocol):
     def __len__(self) -> int: ...
 
     def close(self) -> None:
-        """Give back what the store holds open. What it keeps stays readable elsewhere."""
+        """Release the resources of the store."""
         ...
 
 
@@ -42,7 +42,10 @@ def require_next(event: Event, count: int) -> None:
 
 
 class MemoryStore:
-    """Events in a list; for tests and for delegates. What a file could not hold is refused."""
+    """Events in a list, for tests and for delegates.
+
+    It refuses the events that a file would refuse.
+    """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -59,15 +62,15 @@ class MemoryStore:
         return len(self._events)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the store holds no resources."""
 
 
 class JsonlStore:
-    """One append-only file, one event a line, on disk before `append` returns.
+    """An append-only file with one event per line, on disk before `append` returns.
 
-    A last line without its newline is what a kill in the middle of a write leaves: it is
-    moved to `<name>.torn` and the log goes on after the last whole event. The file is locked
-    while the store is open, so that no two processes write one log.
+    An incomplete last line is what remains if the writer is killed during a write. It is moved to
+    `<name>.torn`, and the log continues after the last complete event. The file is locked while the
+    store is open, so that no two processes write one log.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,8 +87,8 @@ class JsonlStore:
                 _sync_folder(path.parent)
                 _sync_folder(path.parent.parent)
             size = _set_torn_line_aside(self._file.fileno(), path)
-            # Kept until they are first asked for: a log is checked when it is opened, and what
-            # opens it nearly always wants the events next.
+            # The events are kept until they are first requested: the log is validated when it is
+            # opened, and the opener nearly always needs the events next.
             self._read: list[Event] | None = self._check()
             self._end = (len(self._read), size)
         except OSError as error:
@@ -105,7 +108,7 @@ class JsonlStore:
             while written < len(data):
                 written += self._file.write(data[written:])
             os.fdatasync(self._file.fileno())
-            # One assignment: a signal comes before it or after it.
+            # One assignment, so that a signal comes either before or after it.
             self._end = (count + 1, size + len(data))
         except OSError as error:
             self._take_back()
@@ -127,7 +130,7 @@ class JsonlStore:
         self._file.close()
 
     def _take_back(self) -> None:
-        """Remove what a failed append has written."""
+        """Remove the bytes that a failed append has written."""
         with suppress(OSError):
             os.ftruncate(self._file.fileno(), self._end[1])
 
@@ -151,11 +154,11 @@ def _lock(descriptor: int, path: Path) -> None:
             "wait until that run has ended, or stop it",
         ) from error
     except OSError:
-        return  # a file system without locks
+        return  # the file system has no locks
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a crash; a file's own sync does not."""
+    """Make new names in a folder survive a crash; syncing the file alone does not: fsync(2)."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -167,7 +170,7 @@ BLOCK = 64 * 1024
 
 
 def _set_torn_line_aside(descriptor: int, path: Path) -> int:
-    """Size of the file once it ends with a whole line, or is empty."""
+    """Move an incomplete last line to the `.torn` file and return the new size of the file."""
     size = os.fstat(descriptor).st_size
     end, tail = size, b""
     while end and b"\n" not in tail:

@@ -1,4 +1,4 @@
-"""The event stream: numbers an event, stores it, then tells the subscribers in order."""
+"""The event stream: numbers an event, stores it, then calls the subscribers in order."""
 
 import logging
 import threading
@@ -20,43 +20,46 @@ E = TypeVar("E", bound=EventBase)
 Clock = Callable[[], datetime]
 
 Role = Literal[
-    "state",  # the fold; first, so that all others find it up to date
-    "memory",  # what the model is told
+    "state",  # updates the state; first, so that all others find it up to date
+    "memory",  # the messages for the model
     "controller",
-    "replay",  # holds the run against a recorded one
-    "forge",  # reports to the issue while the run is at work
+    "replay",  # compares the run with a recorded one
+    "forge",  # reports to the issue during the run
     "telemetry",
     "live_page",
     "progress",  # lines on the terminal
-    "egress",  # puts the sandbox's connections into the log
-    "runtime",  # acts on events; last, so that all others know what is being done meanwhile
+    "egress",  # adds the sandbox's connections to the log
+    "runtime",  # executes actions; last, so that all others know of them before
 ]
-"""Who listens. Of each event the roles are told in this order, and within a role in the order in
-which they subscribed."""
+"""Role of a subscriber.
+
+For each event, subscribers are called in this order of roles, and within a role in the order of
+subscription.
+"""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Subscriber(Protocol):
-    """Told of every event, in id order."""
+    """A function that is called with every event, in the order of ids."""
 
     def __call__(self, event: Event) -> None: ...
 
 
 class EventRedactor(Protocol):
-    """Replaces secrets in an event; returns the same object when there were none."""
+    """Replaces secrets in an event. Returns the same object if it holds none."""
 
     def __call__(self, event: Event) -> Event: ...
 
 
 def utc_now() -> datetime:
-    """The wall clock, in UTC."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, eq=False)
 class Subscription:
-    """One subscriber with what it wants to be told. Made by `EventStream.subscribe`."""
+    """A subscriber and its filter. Made by `EventStream.subscribe`."""
 
     role: Role
     tell: Subscriber
@@ -66,7 +69,7 @@ class Subscription:
     wanted: Callable[[Event], bool] | None
 
     def call(self, event: Event) -> None:
-        """Tell of the event, if it is one that is wanted."""
+        """Call the subscriber with the event if it passes the filter."""
         if event.id < self.since or not isinstance(event, self.types):
             return
         if self.wanted is None or self.wanted(event):
@@ -74,15 +77,15 @@ class Subscription:
 
 
 class EventStream:
-    """The only bus of a run.
+    """The event bus of a run.
 
-    store: where events are durable before anybody is told.
-    redact: the door at which secrets are replaced (second line of defence).
+    store: makes events durable before any subscriber is called.
+    redact: replaces secrets in events before they are stored. It is the second line of defence.
     now: the clock.
 
-    Events added by a subscriber while it is being told are queued, so that all subscribers see
-    all events in id order. Any thread may add: the event is numbered and stored at once; one
-    thread at a time tells.
+    Events that a subscriber adds while it is being called are queued, so that all subscribers see
+    all events in the order of ids. Any thread may add events: they are numbered and stored
+    immediately, and one thread at a time calls the subscribers.
     """
 
     def __init__(
@@ -98,7 +101,7 @@ class EventStream:
         self._lock = threading.Lock()
 
     def nested(self, store: EventStore) -> "EventStream":
-        """A stream of its own on `store`, for a delegate: same redactor, same clock."""
+        """Return a separate stream on `store`, for a delegate, with the same redactor and clock."""
         return EventStream(store, self._redact, self._now)
 
     def subscribe(
@@ -110,11 +113,12 @@ class EventStream:
         types: tuple[type[EventBase], ...] = (EventBase,),
         wanted: Callable[[Event], bool] | None = None,
     ) -> Subscription:
-        """Tell `subscriber` of the events that are added from now on.
+        """Call `subscriber` with the events that are added from now on.
 
-        essential: its errors end the run (the runtime, the controller); any other subscriber
-            that fails is told no more, and its error becomes a `warned` event.
-        types: only events of these classes. wanted: of those, only the ones it says True to.
+        essential: errors of the subscriber end the run (the runtime, the controller). Any other
+            subscriber that raises is unsubscribed, and its error becomes a `warned` event.
+        types: only events of these classes.
+        wanted: of those, only the events for which it returns True.
         """
         subscription = Subscription(role, subscriber, essential, len(self._store), types, wanted)
         with self._lock:
@@ -123,15 +127,19 @@ class EventStream:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Tell it no more, not even what was added before. Nothing happens when it is not there."""
+        """Stop calling a subscriber, even with events that were added before.
+
+        Has no effect if it is not subscribed.
+        """
         with self._lock:
             self._subscriptions = [s for s in self._subscriptions if s is not subscription]
 
     def add(self, event: E) -> E:
-        """Number, redact, store and tell. Returns the event as it was stored.
+        """Number, redact and store the event, call the subscribers, and return the stored event.
 
-        Raises LogError when it can't be stored, and what an essential subscriber raises; the
-        event is then in the log, and whoever was not told of it is told with the next one.
+        Raises LogError if the event can't be stored, and what an essential subscriber raises. In
+        the second case the event is in the log, and the subscribers that were not called yet are
+        called when the next event is added.
         """
         with self._lock:
             stored = self._store_next(event)  # type: ignore[arg-type]
@@ -139,7 +147,8 @@ class EventStream:
         return stored  # type: ignore[return-value]
 
     def _store_next(self, event: Event) -> Event:
-        # The store's own count is the truth: a signal may end an earlier call at any point.
+        # The number comes from the store's count, because a signal may have ended an earlier call
+        # at any point.
         update = {"id": len(self._store), "timestamp": self._now()}
         stored = event.model_copy(update=update)
         if self._redact:
@@ -152,13 +161,14 @@ class EventStream:
                 stored = self._queue[-1] = storable(stored)
                 self._store.append(stored)
         except BaseException:
-            # What is not in the store must not be told; what is there must be.
+            # Subscribers must not see an event that is not stored, and must see one that is.
             if len(self._store) <= stored.id and self._queue and self._queue[-1].id == stored.id:
                 self._queue.pop()
             raise
         return stored
 
     def _tell(self) -> None:
+        """Call the subscribers with all queued events, unless another thread is doing so."""
         mine = False
         try:
             with self._lock:
@@ -173,7 +183,10 @@ class EventStream:
             raise
 
     def _next_call(self) -> tuple[Subscription, Event] | None:
-        """Who is told next of what; None, and no longer telling, when all have been told all."""
+        """Return the next subscriber to call and its event.
+
+        Returns None, and ends the calling, if there is nothing left.
+        """
         with self._lock:
             while not self._calls and self._queue:
                 event = self._queue.popleft()

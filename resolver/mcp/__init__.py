@@ -1,1 +1,4 @@
-"""Servers of the Model Context Protocol: talked to by the host, on its side or in the sandbox."""
+"""Client of the Model Context Protocol. Servers run on the host, in the sandbox, or at a URL.
+
+Specification: https://modelcontextprotocol.io/specification
+"""

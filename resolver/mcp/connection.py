@@ -1,6 +1,7 @@
-"""One life of a server: started, greeted, asked, ended. Everything here is for the loop's thread.
+"""One connection to an MCP server: started, initialized, used and ended.
 
-What can go wrong comes out as ConnectionLost, Refused or TimeoutError, with words for a person.
+All methods are for the thread of the event loop. Failures are raised as ConnectionLost, ToolRefused
+or TimeoutError, with messages for people.
 """
 
 import asyncio
@@ -22,31 +23,36 @@ if TYPE_CHECKING:
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 MAX_CALL: Final = 600.0
-"""Seconds that a call may take at most, however often the server tells of progress; a longer
-timeout of the server's own goes before."""
+"""Longest time of one call in seconds, regardless of progress notifications.
+
+A longer timeout in the server's own settings takes precedence.
+"""
 
 CLOSE_SECONDS: Final = 10.0
 
 TOLD_SECONDS: Final = 1.0
-"""What it takes at most to tell a server that nobody waits any more; it may not read."""
+"""Time limit for sending the cancellation of a call to a server, which may not be reading."""
 
 MAX_PAGES: Final = 20
 MAX_LISTED: Final = 500
 
 _LOST = "Session terminated"
-"""The package's words for a 404 that a session's request is answered with."""
+"""Message of the package's exception if a request of a session is answered with status 404."""
 
 
 class ConnectionLost(Exception):
-    """The server is gone; the words say how."""
+    """Raised if the server is gone. The message says how."""
 
 
 class ToolRefused(Exception):
-    """The server has answered with an error; these are its words."""
+    """Raised if the server answered with an error. The message is the server's."""
 
 
 class Connection:
-    """note: told what is odd about the server, in a sentence without its name."""
+    """A connection that starts when it is constructed.
+
+    note: receives sentences, without the server's name, about unusual behaviour of the server.
+    """
 
     def __init__(self, endpoint: Endpoint, note: Callable[[str], None]) -> None:
         self._endpoint = endpoint
@@ -63,8 +69,10 @@ class Connection:
         self._life.add_done_callback(_seen)
 
     async def tools(self, seconds: float) -> list[JsonObject]:
-        """The tools that it lists, as it lists them, when it has been greeted. Raises
-        ConnectionLost, Refused and TimeoutError."""
+        """Return the tools as the server lists them, once it is initialized.
+
+        Raises ConnectionLost, ToolRefused and TimeoutError.
+        """
         either: set[asyncio.Future[Any]] = {self._life, self._listed}
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if self._listed.done():
@@ -75,8 +83,11 @@ class Connection:
         raise self._lost()
 
     async def call(self, tool: str, arguments: JsonObject) -> JsonObject:
-        """The result of a tool. Raises ConnectionLost, Refused, and TimeoutError, after which the
-        server was told that nobody waits."""
+        """Call a tool and return its result.
+
+        Raises ConnectionLost, ToolRefused and TimeoutError. After a timeout the server is sent a
+        cancellation.
+        """
         if self._changed:
             await self._look_again()
         seconds, started = self._endpoint.timeout, self._loop.time()
@@ -90,6 +101,8 @@ class Connection:
         asking = self._loop.create_task(self._ask("tools/call", params, on_progress))
         try:
             while not asking.done():
+                # A progress notification restarts the timeout, but not beyond MAX_CALL in total:
+                # https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#timeouts
                 end = min(moved + seconds, started + max(seconds, MAX_CALL))
                 if end <= self._loop.time():
                     raise TimeoutError
@@ -107,14 +120,14 @@ class Connection:
 
     @property
     def is_over(self) -> bool:
-        """It has ended, or is ending."""
+        """True if the connection has ended or is ending."""
         return self._over.is_set() or self._life.done()
 
     async def close(self) -> None:
-        """End it, and wait for that within bounds."""
+        """End the connection and wait for that, for a limited time."""
         self._over.set()
         if not self._listed.done():
-            self._life.cancel()  # it may be waiting for an answer to its greeting
+            self._life.cancel()  # it may be waiting for the answer to `initialize`
         await asyncio.wait({self._life}, timeout=CLOSE_SECONDS)
         self._life.cancel()
         await asyncio.wait({self._life}, timeout=CLOSE_SECONDS)
@@ -173,8 +186,7 @@ class Connection:
         self._status = status
 
     async def _greet(self, session: "ClientSession") -> None:
-        """By the handshake that every server of today knows; by the newer way with those that
-        refuse it."""
+        """Initialize the session, with the newer discovery if the server refuses `initialize`."""
         from mcp import MCPError
 
         try:
@@ -198,9 +210,12 @@ class Connection:
         return found[:MAX_LISTED]
 
     async def _ask(self, method: str, params: JsonObject, on_progress: Any = None) -> JsonObject:
-        """The result as it came. The package's own checks would take a listing or a result for
-        nothing where one field of it is odd; it is read with more patience here. The newer
-        protocol needs what the session adds to each request."""
+        """Send a request and return the result without validation by the package.
+
+        The package would reject a whole listing or result for one unusual field; here it is read
+        leniently. With the newer protocol versions the request goes through the session, which adds
+        fields that they require.
+        """
         from mcp.types import CallToolRequest, ListToolsRequest
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -220,7 +235,10 @@ class Connection:
         self._changed |= isinstance(message, ToolListChangedNotification)
 
     async def _look_again(self) -> None:
-        """Some servers say that their tools have changed when they have not."""
+        """List the tools again after a change notification, and note a real change.
+
+        Some servers send the notification without a change.
+        """
         self._changed = False
         looking = self._loop.create_task(self._list())
         await asyncio.wait({looking}, timeout=CLOSE_SECONDS)
@@ -236,13 +254,13 @@ def _names(tools: list[JsonObject]) -> set[str]:
 
 
 def _seen(life: "asyncio.Task[None]") -> None:
-    """How it ended is asked for later, or by nobody; it is no news for the loop's own log."""
+    """Retrieve the task's exception, which asyncio would log as never retrieved otherwise."""
     if not life.cancelled():
         life.exception()
 
 
 def text_of_error(error: BaseException) -> str:
-    """What went wrong, in one line. Of a group the first is told."""
+    """Return the error's message in one line; for an exception group, that of the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = getattr(error, "message", "") or str(error)

@@ -1,4 +1,4 @@
-"""What there is at the other end: a program behind a pair of pipes, or an address."""
+"""The address of an MCP server: a program behind a pair of pipes, or a URL."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,33 +6,36 @@ from typing import Protocol
 
 
 class Pipe(Protocol):
-    """A server's standard input and output. Reading and writing may be done by two threads."""
+    """A server's standard input and output. Two threads may read and write at the same time."""
 
     def read(self) -> bytes:
-        """Its next output; b"" when it has ended. Waits."""
+        """Return the next output, waiting for it; b"" if the server has ended."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises SandboxError or OSError when it takes none."""
+        """Write to the server's input. Raises SandboxError or OSError if that fails."""
         ...
 
     def close(self) -> None:
-        """End it with all that it has started; a waiting `read` returns b"". May be repeated."""
+        """End the server and everything it has started; a waiting `read` returns b"" then.
+
+        May be called more than once.
+        """
         ...
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of what the server wrote to standard error."""
         ...
 
 
 Launch = Callable[[], Pipe]
-"""Starts a server. Raises OSError or ResolverError where it can't be."""
+"""Start a server. Raises OSError or ResolverError if that fails."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """A server that runs elsewhere. headers: sent with every request; they hold credentials."""
+    """A server at a URL. headers: sent with every request; they hold credentials."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -42,8 +45,9 @@ class Address:
 class Endpoint:
     """One server of a run.
 
-    allows: whether a tool of that name may be used. timeout: seconds that a call may take without
-    a sign of life.
+    way: how it is reached.
+    allows: returns True if the tool of that name may be used.
+    timeout: seconds that a call may take without a progress notification.
     """
 
     name: str

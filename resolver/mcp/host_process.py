@@ -1,6 +1,6 @@
-"""A server that is a command of the operator: a process of the host with an environment of its own.
+"""An MCP server that is a command of the operator: a process on the host.
 
-It gets no variable that the operator did not give it, beside where programs and the home are.
+It gets only the variables in PASSED_ON and those that the operator set for it.
 """
 
 import os
@@ -16,30 +16,34 @@ from typing import Final
 from resolver.config.temporary_directory import temporary_directory
 
 END_SECONDS: Final = 2.0
-"""What it has to end when its input has ended, and again when it was asked to by a signal."""
+"""Time that the process has to end after its input has ended, and again after SIGTERM."""
 
 LAST_SECONDS: Final = 0.5
-"""How long it may take to end when it has closed its output."""
+"""Time that the process has to end after it has closed its output."""
 
 KEPT_WORDS: Final = 2_000
-"""Bytes of its standard error that are kept."""
+"""Number of bytes of its standard error that are kept."""
 
 PASSED_ON: Final = ("PATH", "HOME", "LANG")
 
 _WATCH: Final = 'read -r _; sleep 1; kill -s KILL -- "-$1" 2> /dev/null'
-"""Ends a process group when nobody holds the other end of its input any more: when this process was
-killed, which leaves no time to end anything."""
+"""Shell script that kills a process group when its own input ends.
+
+Its input is a pipe held by this process, so it ends also if this process is killed and can't clean
+up.
+"""
 
 _CHUNK: Final = 1 << 16
 _MOST_PIECES: Final = 16
 
 
 class HostProcess:
-    """One process, with a process group and an empty folder of its own.
+    """One process, with its own process group and its own empty folder.
 
-    environment: the host's, of which only PASSED_ON is given on. variables: its own.
-    end_seconds: as END_SECONDS.
-    Raises OSError where it can't be started.
+    environment: the host's variables, of which only PASSED_ON are passed on.
+    variables: further variables of the process.
+    end_seconds: see END_SECONDS.
+    Raises OSError if it can't be started.
     """
 
     def __init__(
@@ -82,7 +86,7 @@ class HostProcess:
         self._watcher = self._watched()
 
     def read(self) -> bytes:
-        """Its next output; b"" when it has ended or was closed."""
+        """Return the next output; b"" if the process has ended or was closed."""
         with self._reading:
             if self._closing.is_set():
                 return b""
@@ -103,7 +107,7 @@ class HostProcess:
                     return data
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises OSError when it is gone."""
+        """Write to the process's input. Raises OSError if the process is gone."""
         rest = memoryview(data)
         with self._writing:
             if self._closing.is_set():
@@ -119,12 +123,12 @@ class HostProcess:
                     rest = rest[os.write(descriptor, rest) :]
 
     def close(self) -> None:
-        """End it and its group: by the end of its input, by SIGTERM, by SIGKILL."""
+        """End the process and its group: close its input, then send SIGTERM, then SIGKILL."""
         if self._closing.is_set():
             return
         self._closing.set()
         os.write(self._waker, b"x")
-        with self._writing:  # which the waker ends
+        with self._writing:  # the waker ends a `write` that holds this lock
             self._stdin.close()
         self._ends_within(self._end_seconds)
         self._signal(signal.SIGTERM)
@@ -140,7 +144,10 @@ class HostProcess:
         self._scratch.close()
 
     def _watched(self) -> "subprocess.Popen[bytes] | None":
-        """Who ends the group should this process be killed; None where there is no shell."""
+        """Start the watcher that kills the group if this process is killed.
+
+        None without a shell.
+        """
         try:
             return subprocess.Popen(
                 ["/bin/sh", "-c", _WATCH, "sh", str(self._process.pid)],
@@ -155,7 +162,11 @@ class HostProcess:
             return None
 
     def _unwatch(self) -> None:
-        """Before the process was waited for: after that its number may be somebody else's."""
+        """End the watcher.
+
+        Call it before the process is waited for: afterwards its number may belong to another
+        process.
+        """
         if self._watcher is not None:
             self._watcher.kill()
             self._watcher.wait()
@@ -164,17 +175,18 @@ class HostProcess:
 
     @property
     def last_words(self) -> str:
-        """How it has ended, and the end of what it wrote to standard error."""
+        """How the process has ended, and the end of what it wrote to standard error."""
         said = self._words.decode(errors="replace").strip()
         return ": ".join(part for part in (self._how(), said) if part)
 
     def _listen(self) -> bool:
+        """Read a piece of standard error. Return False at its end."""
         words = os.read(self._stderr.fileno(), _CHUNK)
         self._words = (self._words + words)[-KEPT_WORDS:]
         return bool(words)
 
     def _hear_out(self) -> None:
-        """It has closed its output, and is about to end: what has it to say of that?"""
+        """Read the rest of standard error of a process that has closed its output and will end."""
         self._ends_within(LAST_SECONDS)
         poll = select.poll()
         poll.register(self._stderr.fileno(), select.POLLIN)
@@ -193,8 +205,11 @@ class HostProcess:
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def _state(self) -> "os.waitid_result | None":
-        """How it has ended, None while it runs. It stays to be waited for: until then its number
-        is that of its group and of nobody else."""
+        """Return how the process has ended, or None while it runs.
+
+        The process is not reaped (WNOWAIT in waitid(2)): until it is, its number stays reserved,
+        and a signal to its group can't reach another process.
+        """
         with suppress(ChildProcessError):
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return None

@@ -1,6 +1,8 @@
-"""The streamable HTTP transport: to one address, with the operator's headers, and bounded.
+"""The streamable HTTP transport: one URL, the operator's headers, limited sizes.
 
-The package follows a redirect only within the address's own origin; headers go nowhere else.
+The MCP package follows a redirect only within the URL's origin, so the headers go nowhere else.
+Specification:
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#streamable-http
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 3600.0
-"""An answer may be long in coming: how long is the caller's to say."""
+"""Read timeout. It is long because the caller limits the time of an answer."""
 
 _STREAM = "text/event-stream"
 
@@ -25,8 +27,10 @@ _STREAM = "text/event-stream"
 async def over_http(
     address: Address, refused: Callable[[int], None]
 ) -> "AsyncIterator[TransportStreams]":
-    """Carry messages to an address and back. refused: told the status of an answer that is one of
-    HTTP and not of the server."""
+    """Yield the streams that carry messages to a URL and back.
+
+    refused: called with the status of an HTTP error.
+    """
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -34,7 +38,7 @@ async def over_http(
         if response.status_code >= 400:
             refused(response.status_code)
         if response.headers.get("content-encoding", "identity") != "identity":
-            # nobody asked for it, and a little of it may become a lot
+            # It was not requested, and a small compressed answer may expand to a very large one.
             raise httpx2.DecodingError("it compresses its answers")
         if not response.headers.get("content-type", "").lower().startswith(_STREAM):
             response.stream = _bounded(response.stream)
@@ -53,7 +57,7 @@ async def over_http(
 
 
 def _bounded(stream: Any) -> Any:
-    """The body, of which no more than MAX_MESSAGE bytes are read."""
+    """Return the body, which raises an error after MAX_MESSAGE bytes."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):

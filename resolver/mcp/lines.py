@@ -1,7 +1,8 @@
-"""The stdio transport: messages as lines on a pipe, of which the other end may write anything.
+"""The stdio transport: one JSON-RPC message per line of a pipe. The other end is not trusted.
 
-Bounded where the package's own is not, and the same for a process of the host and for a program in
-the sandbox.
+It replaces the package's own transport, which has no limit for the size of a message, and works for
+a process of the host and for a program in the sandbox. Specification:
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#stdio
 """
 
 import asyncio
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 MAX_MESSAGE: Final = 10_000_000
-"""Bytes of the longest message that is taken."""
+"""Largest message that is accepted, in bytes."""
 
 
 @asynccontextmanager
 async def over_pipe(
     launch: Launch, note: Callable[[str], None], ended: Callable[[str], None]
 ) -> "AsyncIterator[TransportStreams]":
-    """Start a server and carry its messages.
+    """Start a server and yield the streams that carry its messages.
 
-    note: told what is odd about its output. ended: called once when its output has ended, with
-    the reason. Both are called on the loop.
+    note: receives sentences about unusual output of the server.
+    ended: called once with the reason when the server's output has ended.
+    Both are called on the loop.
     """
     import anyio
 
@@ -42,7 +44,7 @@ async def over_pipe(
             for message in _messages(pipe, lambda text: _on(loop, note, text)):
                 asyncio.run_coroutine_threadsafe(incoming.send(message), loop).result()
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # nobody listens any more
+            return  # the session has ended
         except OverflowError:
             reason = f"it wrote a message over {MAX_MESSAGE:,} bytes"
         _on(loop, ended, reason or f"it ended ({pipe.last_words or 'without a word'})")
@@ -71,19 +73,19 @@ async def over_pipe(
 
 
 async def _launched(launch: Launch) -> Pipe:
-    """The started server. One that nobody waits for any more is ended."""
+    """Start the server and return it. If the wait is cancelled, end the server."""
     launching = asyncio.ensure_future(asyncio.to_thread(launch))
     try:
         return await asyncio.shield(launching)
     except asyncio.CancelledError:
-        await asyncio.wait({launching})  # a second cancellation is for who can't wait
+        await asyncio.wait({launching})  # a second cancellation ends this wait
         if launching.exception() is None:
             await asyncio.to_thread(launching.result().close)
         raise
 
 
 async def _surely(ending: "asyncio.Task[None]") -> None:
-    """Wait for it, whoever cancels the wait meanwhile: what was started is to be gone after it."""
+    """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
     cancelled = False
     while not ending.done():
         try:
@@ -95,7 +97,7 @@ async def _surely(ending: "asyncio.Task[None]") -> None:
 
 
 def _on(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], text: str) -> None:
-    with suppress(RuntimeError):  # the loop has been closed
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call, text)
 
 
@@ -106,7 +108,7 @@ async def _end(pipe: Pipe, reader: threading.Thread, writer: "asyncio.Task[None]
 
 
 def _messages(pipe: Pipe, note: Callable[[str], None]) -> Iterator[Any]:
-    """The messages that the pipe brings. Raises OverflowError at one that is too long."""
+    """Yield the messages from the pipe. Raises OverflowError for a message that is too long."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 

@@ -1,4 +1,4 @@
-"""From a tool's result, as a server gives it, to the observation: bounded, cleaned, total."""
+"""Turns the result of an MCP tool into an observation: limited in size, cleaned, for any input."""
 
 import json
 import re
@@ -12,23 +12,23 @@ from resolver.mcp.schemas import Clean, shorten_schema
 from resolver.models.run import JsonObject
 
 MAX_TEXT: Final = 30_000
-"""Characters that are told; the whole is kept in a file of the sandbox."""
+"""Limit of the text in the observation, in characters. The whole text is kept in a sandbox file."""
 
 MAX_KEPT: Final = 5_000_000
-"""Characters of that file."""
+"""Limit of that file, in characters."""
 
 MAX_STRUCTURED: Final = 20_000
-"""Characters of a result's data as JSON."""
+"""Limit of a result's structured data as JSON, in characters."""
 
 MOST_IMAGES: Final = 4
 MAX_IMAGE: Final = 3_000_000
-"""Characters of an image's base64."""
+"""Limit of an image's base64 text, in characters."""
 
 _IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
 Keep = Callable[[str], str | None]
-"""Keeps a text that is too long in the sandbox; the path there, None where that fails."""
+"""Stores a long text in the sandbox. Returns its path there, or None if that fails."""
 
 
 @dataclass
@@ -38,7 +38,11 @@ class _Parts:
 
 
 def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
-    """The observation. clean: takes out of a text what nobody sees and what nobody may know."""
+    """Return the observation for a tool's result.
+
+    clean: removes invisible characters and secrets from a text.
+    keep: stores a text that is too long.
+    """
     parts = _Parts([], [])
     content = result.get("content")
     for item in content if isinstance(content, list) else ():
@@ -82,7 +86,7 @@ def _take(item: Any, parts: _Parts, clean: Clean) -> None:
 
 
 def _image(data: str, kind: str, images: list[str]) -> str:
-    """Adds the image, or says why not."""
+    """Add the image and return its placeholder, or return the reason why it isn't shown."""
     if kind not in _IMAGES:
         return "[an image that is not shown: only PNG, JPEG, GIF and WebP can be]"
     if len(images) == MOST_IMAGES:

@@ -1,7 +1,7 @@
-"""JSON schemas of tools, as servers write them, reduced to what every provider of models takes.
+"""Reduces the JSON schemas of MCP tools to what all providers of models accept.
 
-Total: whatever stands there gives the schema of an object. What is left out is only advice for the
-model; the server checks the arguments itself.
+Every input gives the schema of an object. What is left out was only advice for the model; the
+server validates the arguments itself.
 """
 
 import json
@@ -12,30 +12,34 @@ from typing import Any, Final
 from resolver.models.run import JsonObject
 
 MAX_SCHEMA: Final = 6_000
-"""Characters of one tool's schema. A larger one loses its descriptions, then its inner parts."""
+"""Limit of one tool's schema, in characters.
+
+A larger one loses its descriptions, then its nested parts.
+"""
 
 MAX_TEXT: Final = 400
-"""Characters of a property's description."""
+"""Limit of a property's description, in characters."""
 
 MOST_PROPERTIES: Final = 64
 MOST_WORDS: Final = 50
-"""Values of one `enum`."""
+"""Limit of the values of one `enum`."""
 
 DEEPEST: Final = 6
 MOST_PARTS: Final = 500
-"""Of one schema, however often its references lead back into it."""
+"""Limit of the parts of one schema. References may lead back into the schema repeatedly."""
 
 _TYPES = {"string", "number", "integer", "boolean", "array", "object"}
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ANYTHING: JsonObject = {"type": "string"}
 
 Clean = Callable[[str], str]
+"""Removes invisible characters and secrets from a text."""
 
 
 def reduce_schema(schema: object, clean: Clean) -> JsonObject:
-    """The schema of a tool's arguments, always of an object.
+    """Return the reduced schema of a tool's arguments, always of an object.
 
-    clean: for each description. Its names are kept as they are, or left out.
+    clean: applied to each description. Names of properties are kept unchanged or left out.
     """
     root = schema if isinstance(schema, dict) else {}
     for depth, texts in ((DEEPEST, MAX_TEXT), (DEEPEST, 0), (2, 0), (1, 0)):
@@ -46,6 +50,8 @@ def reduce_schema(schema: object, clean: Clean) -> JsonObject:
 
 
 class _Reducer:
+    """One pass over a schema. texts: limit of a description; 0 leaves descriptions out."""
+
     def __init__(self, root: JsonObject, clean: Clean, texts: int) -> None:
         self._root = root
         self._clean = clean
@@ -110,7 +116,7 @@ class _Reducer:
         return "array" if "items" in schema else "string"
 
     def _resolved(self, schema: JsonObject) -> JsonObject:
-        """What stands behind references and choices: of a choice the first that says something."""
+        """Return the schema behind references and choices; of a choice, the first non-null one."""
         for _ in range(DEEPEST):
             target = self._target(schema["$ref"]) if "$ref" in schema else None
             if target is None:
@@ -129,7 +135,7 @@ class _Reducer:
         return schema
 
     def _target(self, reference: object) -> JsonObject | None:
-        """Of a reference within the schema; others are not followed."""
+        """Return the target of a reference within the schema; other references are not followed."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             return None
         found: Any = self._root
@@ -144,6 +150,6 @@ def _listed(value: object) -> list[Any]:
 
 
 def shorten_schema(text: str, limit: int) -> str:
-    """Text in at most so many characters, what is cut said by an ellipsis."""
+    """Return the text in at most `limit` characters; an ellipsis marks a truncated text."""
     text = text.strip()
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -1,7 +1,7 @@
-"""All MCP servers of a run, for a caller without an event loop: one thread has the loop, and is
-gone with everything it started when the servers are closed.
+"""All MCP servers of a run, for callers without an event loop.
 
-Nothing that a server does ends the run: it becomes an observation, or a note for a person.
+One thread runs the loop. It ends, with everything it started, when the servers are closed. A
+failure of a server never ends the run: it becomes an observation or a note for people.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from resolver.models.run import JsonObject, McpTool
 T = TypeVar("T")
 
 START_SECONDS: Final = 60.0
-"""What a server has to start, be greeted and list its tools. `npx` may download it first."""
+"""Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
 
 MOST_STARTS: Final = 2
-"""How often a server is started: when it dies, once more."""
+"""Number of times that a server is started: it is restarted once if it dies."""
 
 THREADS: Final = 4
-"""Of one server at once: to start it, write to it, end it, and wait for its reader."""
+"""Threads per server: one each to start it, write to it, end it, and wait for its reader."""
 
 JOIN_SECONDS: Final = 30.0
 MAX_WORDS: Final = 400
@@ -40,15 +40,18 @@ MOST_NAMED: Final = 12
 MOST_NOTES: Final = 10
 
 _LOGGERS = ("mcp", "client", "httpx2")
-"""They write what servers send into the log; what matters of it comes to us as an exception."""
+"""Loggers that write what servers send. They are silenced: what matters arrives as an exception."""
 
 
 class McpServers:
-    """Use as a context manager. Servers that don't start are left out, and said so in `notes`.
+    """The MCP servers of a run. Use it as a context manager.
 
-    clean: takes out of every text of a server what nobody sees and what nobody may know.
-    keep: keeps a long result. note: told on the caller's thread what a person should know, before
-    a call's observation is given and at the start.
+    A server that does not start is left out, and a note says so.
+    clean: removes invisible characters and secrets from every text of a server.
+    keep: stores a long result in the sandbox.
+    note: receives notes for people, on the caller's thread: at the start, and before a call returns
+        its observation.
+    start_seconds: time limit for a server to start and list its tools.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class McpServers:
         self._thread: threading.Thread | None = None
         self._asking: Future[Any] | None = None
         self.tools: tuple[McpTool, ...] = ()
-        """What a model can be offered."""
+        """The tools that can be offered to a model."""
 
     def __enter__(self) -> "McpServers":
         if not self._servers:
@@ -76,7 +79,8 @@ class McpServers:
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
-        # No server's thread may have to wait for another's, which may wait for ever.
+        # Enough threads for all servers: a thread of one server must not have to wait for one of
+        # another server, which may block forever.
         self._loop.set_default_executor(ThreadPoolExecutor(THREADS * len(self._servers)))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True)
         self._thread.start()
@@ -93,7 +97,7 @@ class McpServers:
         self.close()
 
     def close(self) -> None:
-        """End all servers and the thread. May be called again."""
+        """End all servers and the thread. May be called more than once."""
         loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
             return
@@ -106,7 +110,10 @@ class McpServers:
             loop.close()
 
     def call(self, action: McpCall) -> McpResult | ErrorObservation:
-        """Do the action. Whatever goes wrong is the observation."""
+        """Execute the action and return its observation.
+
+        Every failure becomes an ErrorObservation.
+        """
         server = self._servers.get(action.server)
         if server is None or self._loop is None:
             return self._failed(action, "gone", "there is no server of that name in this run")
@@ -127,13 +134,13 @@ class McpServers:
             self._tell()
 
     def interrupt(self) -> None:
-        """End the call that is under way, if any. From any thread."""
+        """End the present call, if there is one. May be called from any thread."""
         asking = self._asking
         if asking is not None:
             asking.cancel()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """On the loop, and wait. Raises what it raises."""
+        """Run the coroutine on the loop and return its result. Raises what it raises."""
         assert self._loop is not None, "it was entered"
         self._asking = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -161,7 +168,7 @@ class McpServers:
         await asyncio.get_running_loop().shutdown_default_executor()
 
     def _offer(self) -> None:
-        """The tools of those that have started."""
+        """Choose the tools to offer from those of the started servers; note those left out."""
         found = offered(
             (
                 ToolListing(name, server.listed, server.endpoint.allows)
@@ -187,7 +194,10 @@ class McpServers:
 
 
 class _Server:
-    """One server of the run, through its lives. `notes` are left for the caller to tell."""
+    """One server of the run, with its successive connections.
+
+    `notes` wait for the caller's thread.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -201,18 +211,21 @@ class _Server:
 
     @property
     def is_gone(self) -> bool:
-        """It does not run, and is not started any more."""
+        """True if the server does not run and is not started again."""
         ended = self._connection is None or self._connection.is_over
         return ended and self._starts >= MOST_STARTS
 
     def note(self, words: str) -> None:
-        """Leave a note; the same is told once, and no server has much to say."""
+        """Add a note. Repeated notes are dropped, and their number is limited to MOST_NOTES."""
         if words not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(words)
             self.notes.append(words)
 
     async def start(self, seconds: float) -> None:
-        """Start it for the first time; what it lists is kept. One that fails stays away."""
+        """Start the server for the first time and keep its list of tools.
+
+        After a failure it stays away.
+        """
         self._seconds = seconds
         try:
             self.listed = await self._begin()
@@ -221,7 +234,10 @@ class _Server:
             self.note(f"it can't be used in this run: {error}")
 
     async def call(self, action: McpCall) -> JsonObject:
-        """The result. Raises ConnectionLost, Refused and TimeoutError."""
+        """Return the result of the call; restart the server first if it has ended.
+
+        Raises ConnectionLost, ToolRefused and TimeoutError.
+        """
         if self._connection is None or self._connection.is_over:
             if self.is_gone:
                 raise ConnectionLost(self._why)
@@ -239,7 +255,7 @@ class _Server:
             await self._connection.close()
 
     async def _begin(self) -> list[JsonObject]:
-        """Its tools. Raises ConnectionLost."""
+        """Start the server and return its tools. Raises ConnectionLost."""
         await self.end()
         self._starts += 1
         self._connection = Connection(self.endpoint, self.note)

@@ -1,6 +1,7 @@
-"""From what servers list to the tools that a model is offered: bounded, cleaned, in a fixed order.
+"""Chooses the tools that a model is offered from those that servers list.
 
-What a server says of its tools are words of a stranger.
+Names, descriptions and schemas come from the servers and are not trusted: their size is limited,
+they are cleaned, and their order is fixed.
 """
 
 import json
@@ -13,21 +14,24 @@ from resolver.mcp.schemas import Clean, reduce_schema, shorten_schema
 from resolver.models.run import JsonObject, McpTool
 
 MOST_TOOLS: Final = 40
-"""Tools of all servers together."""
+"""Limit of the number of tools, over all servers."""
 
 MOST_CHARACTERS: Final = 40_000
-"""Of names, descriptions and schemas of all tools: about 10,000 tokens."""
+"""Limit of the names, descriptions and schemas of all tools in characters: about 10,000 tokens."""
 
 MAX_DESCRIPTION: Final = 1_000
 MAX_NAME: Final = 128
 
 _NAME: Final = re.compile(rf"[\w./:@-]{{1,{MAX_NAME}}}")
-"""What a name may be made of: no sentence, and nothing that ends an attribute."""
+"""Pattern of a tool's name. It excludes sentences and characters that end an attribute."""
 
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """The tools, and for each server the names of those that did not fit or could not be read."""
+    """The offered tools, and the names of those left out.
+
+    left_out: names of the tools per server that did not fit or could not be read.
+    """
 
     tools: tuple[McpTool, ...]
     left_out: dict[str, tuple[str, ...]]
@@ -35,7 +39,7 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class ToolListing:
-    """What one server lists. allows: whether a tool of that name may be used."""
+    """The tools of one server. allows: returns True if the tool of that name may be used."""
 
     server: str
     tools: Sequence[JsonObject]
@@ -43,9 +47,9 @@ class ToolListing:
 
 
 def offered(listings: Iterable[ToolListing], clean: Clean) -> OfferedTool:
-    """The tools that a model is offered, in the servers' order.
+    """Return the tools that a model is offered, in the order of the servers.
 
-    clean: takes out of each text what nobody sees and what nobody may know.
+    clean: removes invisible characters and secrets from a text.
     """
     tools: list[McpTool] = []
     left_out: dict[str, tuple[str, ...]] = {}
@@ -71,7 +75,10 @@ def offered(listings: Iterable[ToolListing], clean: Clean) -> OfferedTool:
 
 
 def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
-    """None where the name itself is odd: a tool is called by it, so it stays as it is."""
+    """Return the tool, or None if its name is unusual.
+
+    A tool is called by its name, so an unusual name can't be changed.
+    """
     if not _NAME.fullmatch(name) or clean(name) != name:
         return None
     words = listed.get("description") or listed.get("title")

@@ -1,1 +1,1 @@
-"""Where actions are done: a machine that is started, and a runtime that talks to it."""
+"""Where actions are executed: machines that run a sandbox, and the runtime that talks to them."""

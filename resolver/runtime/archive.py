@@ -1,5 +1,7 @@
-"""Tar streams: a file or folder wrapped up on its way in, and a file taken out of a stream that
-the sandbox may have shaped."""
+"""Tar streams in both directions: wrap a file or folder for the sandbox, take a file out of it.
+
+A stream that comes out may have been shaped by the sandbox and is not trusted.
+"""
 
 import io
 import tarfile
@@ -15,7 +17,10 @@ _BLOCK: Final = tarfile.BLOCKSIZE
 
 
 def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-    """A tar stream that holds one file, `name`, of the given content (spooled to disk first)."""
+    """Yield a tar stream with one file, `name`.
+
+    The content is written to a temporary file first, because its size precedes it in the stream.
+    """
     with tempfile.TemporaryFile() as spool:
         for chunk in content:
             spool.write(chunk)
@@ -29,7 +34,7 @@ def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def wrap_folder(name: str) -> bytes:
-    """A tar that holds one empty folder, `name`, which everybody may write to."""
+    """Return a tar with one empty folder, `name`, that everybody may write to."""
     member = tarfile.TarInfo(name)
     member.type, member.mode = tarfile.DIRTYPE, 0o777
     return member.tobuf(tarfile.PAX_FORMAT) + bytes(2 * _BLOCK)
@@ -38,8 +43,9 @@ def wrap_folder(name: str) -> bytes:
 def take_file(tar: Iterator[bytes], destination: Path, max_bytes: int) -> None:
     """Write the one regular file of a tar stream to `destination`, which must not exist.
 
-    Raises SandboxError for anything else: a link, a device, a folder, a second member, a file over
-    `max_bytes`, a stream that breaks off. Then `destination` does not exist.
+    Raises SandboxError for anything else: a link, a device, a folder, a second member, a file of
+    more than `max_bytes` bytes, a stream that breaks off. In those cases no file is left at
+    `destination`.
     """
     try:
         with destination.open("xb") as target:

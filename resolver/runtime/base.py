@@ -1,6 +1,7 @@
-"""The two protocols of this room: `Machine` starts and stops, `Channel` carries the wire.
+"""The protocols `Machine` and `Channel` between `Runtime` and the places a sandbox runs in.
 
-`Runtime` (runtime.py) talks to any machine through them; docker.py and local.py are machines.
+A `Machine` starts and stops a sandbox, a `Channel` carries the wire. `Runtime` (runtime.py) works
+with any machine; docker.py, local.py and remote/machine.py implement it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class SandboxSpec(BaseModel):
-    """What a machine is made of and its bounds. Holds no secret: all of it is visible inside."""
+    """Properties and limits of a machine. Holds no secret: the sandbox can see all of it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,48 +33,51 @@ class Channel(Protocol):
     """A byte stream to the action server's stdin and from its stdout."""
 
     def send(self, data: bytes) -> None:
-        """Write all of it. Raises SandboxError when the other end is gone."""
+        """Write all the data. Raises SandboxError if the other end is gone."""
         ...
 
     def receive(self) -> bytes:
-        """Next bytes of stdout, b"" at the end."""
+        """Return the next bytes of stdout, b"" at the end."""
         ...
 
     def close(self) -> None:
-        """End the connection; a waiting `receive` returns b"". May be called again."""
+        """Close the connection; a waiting `receive` returns b"" then.
+
+        May be called more than once.
+        """
         ...
 
     def last_words(self) -> str:
-        """The end of the server's stderr, for an error message; "" where there is none."""
+        """Return the end of the server's stderr for an error message, "" if there is none."""
         ...
 
 
 class Machine(Protocol):
-    """A place to run the action server in. Used as a context manager: leaving stops it."""
+    """A place that runs the action server. Used as a context manager: leaving stops it."""
 
     isolation: str
-    """One line for the log and the person: what separates the sandbox from the host."""
+    """One line for the log and for people: what separates the sandbox from the host."""
 
     def __enter__(self) -> "Machine": ...
 
     def __exit__(self, *exc: object) -> None:
-        """Stop and remove everything, whatever happened."""
+        """Stop and remove everything, also after an error."""
         ...
 
     def connect(self) -> Channel:
-        """Start the action server and return its stdin/stdout."""
+        """Start the action server and return its stdin and stdout."""
         ...
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
-        """Unpack an (uncompressed) tar stream below the absolute sandbox `path`."""
+        """Unpack an uncompressed tar stream below the absolute sandbox path `path`."""
         ...
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """The file or folder at the absolute sandbox `path` as a tar stream."""
+        """Return the file or folder at the absolute sandbox path `path` as a tar stream."""
         ...
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
-        """Keep the files as an image of that name; False where there are no images."""
+        """Save the files as an image of that name. Return False if the machine has no images."""
         ...
 
     @property

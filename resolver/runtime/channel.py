@@ -1,7 +1,9 @@
 """Channels over sockets: a plain one, and one that reads Docker's multiplexed stream.
 
-Docker's framing: 8 bytes of header (stream type, three zeros, length as 32-bit big endian), then
-that many bytes. Source: the Engine API's "Attach to a container".
+Without a terminal, an attach or exec connection carries stdout and stderr in one stream. Each frame
+has a header of 8 bytes (stream type, three zero bytes, length as 32-bit big endian), followed by
+that many bytes. Source: "Stream format" of the operation "Attach to a container" at
+https://docs.docker.com/reference/api/engine/.
 """
 
 import contextlib
@@ -13,17 +15,20 @@ from typing import Any, Final, Protocol
 from resolver.errors import SandboxError
 
 SEND_SECONDS: Final = 60.0
-"""Longest a write may wait for a server that does not read."""
+"""Longest time that a write waits for a server that does not read."""
 
 KEPT_STDERR: Final = 4_000
-"""Bytes of the server's stderr that are kept."""
+"""Number of bytes of the server's stderr that are kept."""
 
 _CHUNK: Final = 256 * 1024
 _STDOUT, _STDERR = 1, 2
 
 
 class Socket(Protocol):
-    """What is used of a socket: Python's, an SSL one, and an SSH channel all have it."""
+    """The methods that are used of a socket.
+
+    Python's sockets, SSL sockets and SSH channels have them.
+    """
 
     def sendall(self, data: bytes, /) -> object: ...
 
@@ -37,17 +42,17 @@ class Socket(Protocol):
 
 
 class SocketChannel:
-    """A Channel over a connected socket. `receive` may run in another thread than `send`."""
+    """A Channel over a connected socket. `receive` and `send` may run in different threads."""
 
     def __init__(self, socket: Socket) -> None:
         self._socket = socket
         self._closed = threading.Event()
-        # A timeout, not blocking mode: a write to a server that does not read must end, and an
-        # SSL socket may then be read and written by two threads.
+        # A timeout instead of blocking mode: a write to a server that does not read must end, and
+        # two threads may then read and write an SSL socket at the same time.
         socket.settimeout(SEND_SECONDS)
 
     def send(self, data: bytes) -> None:
-        """Write all of it. Raises SandboxError when the other end is gone or does not read."""
+        """Write all the data. Raises SandboxError if the other end is gone or does not read."""
         try:
             self._socket.sendall(data)
         except OSError as error:
@@ -57,20 +62,20 @@ class SocketChannel:
             ) from error
 
     def receive(self) -> bytes:
-        """Next bytes of stdout, b"" at the end."""
+        """Return the next bytes of stdout, b"" at the end."""
         return self._read(_CHUNK)
 
     def close(self) -> None:
-        """End the connection; a waiting `receive` returns b""."""
+        """Close the connection; a waiting `receive` returns b"" then."""
         if self._closed.is_set():
             return
         self._closed.set()
-        with contextlib.suppress(OSError):  # the other end was quicker
+        with contextlib.suppress(OSError):  # the other end has closed it already
             self._socket.shutdown(socketlib.SHUT_RDWR)
         self._socket.close()
 
     def last_words(self) -> str:
-        """A plain socket has no stderr."""
+        """Return "": a plain socket has no stderr."""
         return ""
 
     def _read(self, count: int) -> bytes:
@@ -85,9 +90,10 @@ class SocketChannel:
 
 
 class DockerChannel(SocketChannel):
-    """A Channel over the hijacked connection of `docker exec` without a terminal.
+    """A Channel over the hijacked HTTP connection of `docker exec` without a terminal.
 
-    connection: what the SDK returned: an SSL or SSH socket, or a reader that holds a plain one.
+    connection: the return value of the SDK: an SSL or SSH socket, or a reader that holds a plain
+        socket.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -98,7 +104,10 @@ class DockerChannel(SocketChannel):
         self._stderr = b""
 
     def receive(self) -> bytes:
-        """Next bytes of stdout, b"" at the end; stderr is kept aside."""
+        """Return the next bytes of stdout, b"" at the end.
+
+        The end of stderr is kept for `last_words`.
+        """
         while True:
             if self._left == 0 and not self._next_frame():
                 return b""
@@ -112,15 +121,16 @@ class DockerChannel(SocketChannel):
                 self._stderr = (self._stderr + data)[-KEPT_STDERR:]
 
     def last_words(self) -> str:
-        """The end of the server's stderr."""
+        """Return the end of the server's stderr."""
         return self._stderr.decode(errors="replace").strip()
 
     def close(self) -> None:
-        """End the connection; a waiting `receive` returns b""."""
+        """Close the connection; a waiting `receive` returns b"" then."""
         super().close()
         self._connection.close()
 
     def _next_frame(self) -> bool:
+        """Read headers up to a frame that isn't empty. Return False at the end of the stream."""
         while self._left == 0:
             header = b""
             while len(header) < 8:

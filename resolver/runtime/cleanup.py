@@ -1,4 +1,4 @@
-"""What killed runs leave on an engine, found by its labels and removed."""
+"""Finds what killed runs leave on a Docker engine, by labels, and removes it."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 STARTING: Final = timedelta(minutes=5)
-"""A container this young may belong to a run that is about to use it."""
+"""Age below which a container may belong to a run that is about to use it."""
 
 
 def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
-    """The containers of runs and of toolbox fillings that nobody uses any more. A run at work has
-    its action server running in its container."""
+    """Return the containers of runs and of toolbox fillings that are no longer in use.
+
+    A running run is recognized by its action server, which runs as an exec in the container.
+    """
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
         found = [
             container
@@ -30,7 +32,7 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
 
 
 def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime) -> list[str]:
-    """Remove the volumes of other versions' toolboxes made before that time; their names."""
+    """Remove the toolbox volumes of other versions made before that time; return their names."""
     with engine_errors("the engine can't list its volumes", "check it with `docker volume ls`"):
         there = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
         remove_other_versions(client, toolbox, before)
@@ -39,7 +41,7 @@ def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime)
 
 
 def _is_idle(container: "Container", now: datetime) -> bool:
-    """Old enough, and no exec runs in it."""
+    """Return True if the container is old enough and no exec runs in it."""
     made = datetime.fromisoformat(f"{container.attrs['Created'][:19]}+00:00")
     if now - made < STARTING:
         return False

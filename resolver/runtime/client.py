@@ -1,7 +1,9 @@
-"""The host's end of the wire. It believes nothing that the other end says.
+"""The host's end of the wire: JSON-RPC requests to the action server, which is not trusted.
 
-A broken frame, a forged id or silence ends the connection: every call, this one and later ones,
-then raises the same SandboxError. Nothing here waits without a limit.
+A broken frame, an unknown id or a missing answer ends the connection. All calls, pending and later
+ones, then raise the same SandboxError. Nothing in this module waits without a time limit.
+
+Protocol: https://www.jsonrpc.org/specification, one JSON object per line (sandbox/wire.py).
 """
 
 import contextlib
@@ -21,21 +23,23 @@ from resolver.sandbox.fair_lock import FairLock
 T = TypeVar("T")
 
 MAX_FIELD: Final = 4 * wire.MAX_TEXT
-"""Longest text field of a result that is taken, in characters; the server cuts at MAX_TEXT."""
+"""Longest text field that is accepted in a result, in characters. The server truncates at MAX_TEXT.
+"""
 
 
 Send = Callable[[bytes], None]
+"""Sends one whole frame. Raises SandboxError if the wire is gone."""
 
 
 class Notices(Protocol):
-    """Takes the frames that are no answers: the tunnels of a run that is let out."""
+    """Receives the notifications of the sandbox: the egress tunnels of a run with egress."""
 
     def take(self, method: str, params: object) -> None:
-        """One frame; never waits. Raises WireError when it breaks the contract."""
+        """Process one notification without waiting. Raises WireError if it breaks the protocol."""
         ...
 
     def stop(self) -> None:
-        """The wire is gone. May be called again, from any thread."""
+        """Stop because the wire is gone. May be called more than once, from any thread."""
         ...
 
     def join(self) -> None:
@@ -44,14 +48,16 @@ class Notices(Protocol):
 
 
 class WireClient:
-    """Requests over a Channel, answered in any order. Safe to call from several threads.
+    """Sends requests over a Channel; answers may arrive in any order. Safe for several threads.
 
-    notices: makes what takes the frames that are no answers, from the function by which it sends
-    its own; without it such a frame ends the connection.
+    notices: called with the function that sends frames, returns the receiver of notifications.
+        Without it a notification ends the connection.
     """
 
     def __init__(self, channel: Channel, notices: Callable[[Send], Notices] | None = None) -> None:
         self._channel = channel
+        # Tunnel frames and requests share the wire. With an unfair lock, a download could keep a
+        # command from being sent for a long time.
         self._sending = FairLock()
         self._lock = threading.Lock()
         self._ids = count(1)
@@ -62,11 +68,11 @@ class WireClient:
         self._reader.start()
 
     def call(self, method: str, params: dict[str, Any], result: type[T], seconds: float) -> T:
-        """The result of one method, checked against the TypedDict `result`.
+        """Call one method and return its result, validated against the TypedDict `result`.
 
-        seconds: how long the answer may take.
-        Raises WireError when the server says that it could not, SandboxError when the server is
-        lost or breaks the contract.
+        seconds: time limit for the answer.
+        Raises WireError if the server reports an error, SandboxError if the server is lost or
+        breaks the protocol.
         """
         call = _Call()
         with self._lock:
@@ -74,7 +80,7 @@ class WireClient:
                 raise self._lost
             id = next(self._ids)
             self._waiting[id] = call
-        with contextlib.suppress(SandboxError):  # noted as the end
+        with contextlib.suppress(SandboxError):  # `_send` has ended the connection
             self._send(wire.request(id, method, params))
         if not call.done.wait(seconds):
             self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
@@ -83,14 +89,14 @@ class WireClient:
         return self._result(method, call.answer, result)
 
     def close(self) -> None:
-        """End the connection and the reader."""
+        """Close the connection and wait for the reader."""
         self._end("the sandbox was closed")
         self._reader.join(timeout=5)
         if self._notices:
             self._notices.join()
 
     def _send(self, frame: bytes) -> None:
-        """One whole frame. Raises SandboxError, which is then the end."""
+        """Send one whole frame. On failure end the connection and raise SandboxError."""
         try:
             with self._sending:
                 self._channel.send(frame)
@@ -99,7 +105,7 @@ class WireClient:
             raise
 
     def _result(self, method: str, answer: dict[str, Any], result: type[T]) -> T:
-        shape: Any = result  # mypy takes no TypedDict's type for a key
+        shape: Any = result  # mypy does not accept the type of a TypedDict as a key
         try:
             if "error" in answer:
                 error = _ErrorField.model_validate(answer["error"])
@@ -136,7 +142,7 @@ class WireClient:
         )
 
     def _take(self, line: bytes) -> bool:
-        """Give one frame to its caller; False when it ended the connection."""
+        """Give one frame to its receiver. Return False if the frame ended the connection."""
         try:
             answer = wire.decode(line)
             if self._notices and "id" not in answer and answer.get("method") in wire.TUNNEL_METHODS:
@@ -157,7 +163,7 @@ class WireClient:
         return True
 
     def _end(self, what: str) -> None:
-        """Close, and let every caller know why. The first reason stands."""
+        """Close the connection and wake every caller. The first reason is the one they get."""
         with self._lock:
             if self._lost is None:
                 self._lost = SandboxError(
@@ -177,7 +183,7 @@ class WireClient:
 
 
 class _Call:
-    """One request under way."""
+    """A pending request."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -195,7 +201,10 @@ class _ErrorField(BaseModel):
 
 @cache
 def _shape(result: Hashable) -> type[BaseModel]:
-    """A model of the TypedDict `result`. The wire is standard library only, and pydantic takes
-    `typing`'s own TypedDict from Python 3.12 on."""
+    """Return a pydantic model of the TypedDict `result`.
+
+    The wire module uses the standard library only, and pydantic accepts `typing.TypedDict` only
+    from Python 3.12 on.
+    """
     fields: dict[str, Any] = {name: (hint, ...) for name, hint in get_type_hints(result).items()}
     return create_model("Result", __config__=ConfigDict(allow_inf_nan=False), **fields)

@@ -1,6 +1,7 @@
-"""Files below a folder that a sandbox writes to: no link is followed, whatever it plants.
+"""File access below a folder that a sandbox writes to, without following any link.
 
-Every step of a path is opened from the folder before it, so a swap in between has no effect.
+Each component of a path is opened relative to the folder before it (openat(2) with O_NOFOLLOW), so
+replacing a component in the meantime has no effect.
 """
 
 import contextlib
@@ -19,9 +20,9 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 @contextmanager
 def open_below(base: Path, path: str, flags: int) -> Iterator[int]:
-    """A file descriptor of the absolute `path`, which must lie below `base`.
+    """Open the absolute `path`, which must lie below `base`, and yield its file descriptor.
 
-    Raises SandboxError for a path elsewhere, a missing file, and a link at any step.
+    Raises SandboxError for a path elsewhere, a missing file, and a link in any component.
     """
     try:
         parts = _parts(str(PurePosixPath(path).relative_to(base)))
@@ -42,9 +43,9 @@ def open_below(base: Path, path: str, flags: int) -> Iterator[int]:
 
 
 def unpack_below(tar: tarfile.TarFile, folder: int) -> None:
-    """Unpack files, folders and symbolic links of a tar into the open `folder`.
+    """Unpack the files, folders and symbolic links of a tar into the open folder `folder`.
 
-    Raises ValueError or OSError for any other member, and for a name that leads elsewhere.
+    Raises ValueError or OSError for other kinds of members and for names that lead elsewhere.
     """
     for member in tar:
         with contextlib.ExitStack() as opened:
@@ -72,9 +73,9 @@ def unpack_below(tar: tarfile.TarFile, folder: int) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove the folder with all in it, folders without permissions included.
+    """Remove the folder with everything in it, including folders without permissions.
 
-    For after the last process that could write there has ended.
+    Call it only after the last process that could write there has ended.
     """
     for current, names, _ in os.walk(folder):
         for name in names:
@@ -85,6 +86,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _parts(path: str) -> tuple[str, ...]:
+    """Return the components of a relative path without `..`. Raises ValueError for other paths."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise ValueError(f"{path!r} is not a path below a folder")

@@ -1,4 +1,4 @@
-"""Puts a sandbox's connections into the event stream, in the run's own thread."""
+"""Adds a sandbox's connections to the event stream, in the thread of the run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from resolver.events.stream import EventStream
 
 @contextmanager
 def record_connections(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
-    """Add what `take` gives after each observation, and what is left when the sandbox is gone."""
+    """Add the events from `take` after each observation, and once more at the end of the block."""
 
     def add() -> None:
         for connection in take():

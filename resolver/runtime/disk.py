@@ -1,7 +1,7 @@
-"""The bound on what a sandbox writes: looked at from the host while it runs.
+"""The limit on what a sandbox writes to disk, measured from the host while it runs.
 
-A single file is bounded at once, by the kernel (RLIMIT_FSIZE). Many files are measured again and
-again, so for a few seconds there may be more than the bound.
+The kernel limits a single file at once (RLIMIT_FSIZE: getrlimit(2)). The total is measured
+repeatedly, so it may exceed the limit for a few seconds.
 """
 
 import logging
@@ -15,18 +15,21 @@ from typing import Final
 from resolver.errors import SandboxError
 
 PAUSE: Final = 3.0
-"""Least seconds between two looks."""
+"""Shortest pause between two measurements, in seconds."""
 
 SHARE: Final = 20
-"""A pause is so many times as long as the look before it took."""
+"""A pause is at least this many times as long as the measurement before it."""
 
 logger = logging.getLogger(__name__)
 
 
 class DiskWatch:
-    """Ends a sandbox that has written too much. Used from its start to its end.
+    """Ends a sandbox that has written too much. It watches from its construction until `close`.
 
-    measure: bytes that the sandbox has written. end: kills it. most: bytes.
+    measure: returns the bytes that the sandbox has written.
+    end: kills the sandbox.
+    most: limit in bytes.
+    pause: shortest pause between two measurements, in seconds.
     """
 
     def __init__(
@@ -38,12 +41,12 @@ class DiskWatch:
         self._pause = pause
         self._closed = threading.Event()
         self.reason = ""
-        """Why the sandbox was ended; "" while it was not."""
+        """Why the sandbox was ended; "" if it was not."""
         self._thread = threading.Thread(target=self._watch, name="disk-watch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop looking. May be called again."""
+        """Stop measuring. May be called more than once."""
         self._closed.set()
         self._thread.join(timeout=1)
 
@@ -67,7 +70,7 @@ class DiskWatch:
 
 
 def bytes_below(folder: Path) -> int:
-    """What the files below a folder take on the disk. Links are themselves."""
+    """Return the disk space that the files below a folder use, in bytes. Links are not followed."""
     found, folders = 0, [str(folder)]
     while folders:
         try:
@@ -77,6 +80,6 @@ def bytes_below(folder: Path) -> int:
                         folders.append(entry.path)
                     else:
                         found += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:  # gone meanwhile, or closed to us
+        except OSError:  # removed in the meantime, or not readable
             continue
     return found

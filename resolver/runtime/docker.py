@@ -1,7 +1,7 @@
-"""A container as the sandbox: `DockerMachine`.
+"""`DockerMachine`: a container as the sandbox.
 
-Nothing of the host is mounted; files go in and out as tar streams, the wire is one long exec, so
-an engine on another machine works the same.
+No path of the host is mounted: files go in and out as tar streams, and the wire is the stdin and
+stdout of one long exec. The engine may therefore be on another machine.
 """
 
 import io
@@ -27,11 +27,13 @@ SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 
 _CPU_PERIOD: Final = 100_000
 
-# The server ends when its stdin does, as when the host was killed; the container ends with it.
-# All of it is behind the filter of sockets, and so is the first process: a program that can trace
-# one that isn't could have it open any.
+# The server ends when its stdin ends, for example because the host process was killed, and the
+# container ends with the server. Everything runs behind the socket filter
+# (sandbox/socket_filter.py), the container's first process included: a program that can trace an
+# unfiltered process could make it open any socket.
 _CONFINE: Final = f"{PREFIX}/sandbox/socket_filter.py"
-# The shell that waits closes its own ends of the wire: any program could open those.
+# The waiting shell closes its own descriptors of the wire, because any program of the same user
+# could open them through /proc.
 _END_ALL: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
 _SERVE: Final = (PYTHON, "-I", "-S", _CONFINE, BASH, "-p", "-c", _END_ALL, "serve")
 _TRANSFER: Final = "the sandbox may be out of disk space or memory; start the run again"
@@ -39,7 +41,7 @@ _WHO: Final = "import os;print(os.getuid(),os.getgid())"
 
 
 class DockerMachine:
-    """A container of `spec.image` with no network, no capabilities and bounded resources."""
+    """A container of `spec.image` with no network, no capabilities and limited resources."""
 
     def __init__(self, spec: SandboxSpec, toolbox: Toolbox, client: "DockerClient") -> None:
         self._spec = spec
@@ -69,7 +71,7 @@ class DockerMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Remove the container, whatever happened."""
+        """Remove the container, also after an error."""
         if self._watch is not None:
             self._watch.close()
         container, self._container = self._container, None
@@ -100,13 +102,16 @@ class DockerMachine:
             self._running.put_archive(path, tar)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """The file or folder as a tar stream. A symlink is itself, never what it points to."""
+        """Yield the file or folder as a tar stream.
+
+        A symbolic link is returned as a link, not followed.
+        """
         with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER):
             stream, _ = self._running.get_archive(path)
             yield from stream
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
-        """Commit the container as `image`, without what a run alone needs."""
+        """Commit the container as `image` with the labels, and with the run's label emptied."""
         name, _, tag = image.partition(":")
         settings = [f"LABEL {name}={value}" for name, value in {RUN_LABEL: "", **labels}.items()]
         with engine_errors(f"{image} could not be saved", "free some disk space on the engine"):
@@ -114,7 +119,7 @@ class DockerMachine:
         return True
 
     def _written(self) -> int:
-        """Bytes in the container's own layer, as the engine counts them."""
+        """Return the bytes in the container's writable layer, as measured by the engine."""
         with engine_errors(
             "the engine can't measure its container", "check it with `docker ps -s`"
         ):
@@ -134,9 +139,12 @@ class DockerMachine:
         return self._container
 
     def _start(self) -> None:
-        """Create and start the container. Its first program is the toolbox's last file, so a
-        start that fails may mean an unfilled volume: fill it and try again, and once more for a
-        volume that another version's filling has just removed."""
+        """Create and start the container; fill the toolbox volume if the start fails.
+
+        The container's first program is the last file of the toolbox, so a failed start may mean an
+        incomplete volume. The volume is then filled and the start repeated, up to twice, because
+        the filling of another version may have just removed the volume.
+        """
         for _ in range(2):
             try:
                 return self._start_once()
@@ -169,7 +177,8 @@ class DockerMachine:
             "security_opt": ["no-new-privileges"],
             "mem_limit": spec.memory,
             "memswap_limit": spec.memory,
-            # Not nano_cpus: the engine refuses more of those than it has cores.
+            # A quota instead of nano_cpus: the engine refuses nano_cpus above the number of its
+            # cores.
             "cpu_period": _CPU_PERIOD,
             "cpu_quota": int(spec.cpus * _CPU_PERIOD),
             "pids_limit": spec.pids,
@@ -177,8 +186,10 @@ class DockerMachine:
         }
 
     def _make_folders(self, user: str) -> None:
-        """WORKSPACE and SCRATCH, owned by the image's user: without capabilities even root
-        writes only what it owns."""
+        """Create WORKSPACE and SCRATCH, owned by the image's user, and /tmp.
+
+        Without capabilities even root can write only to what it owns.
+        """
         uid, gid = self._ids(user)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -191,7 +202,11 @@ class DockerMachine:
         self.put_archive("/", packed.getvalue())
 
     def _ids(self, user: str) -> tuple[int, int]:
-        """User and group id that the image's `User` means, asked inside where it isn't root."""
+        """Return the user and group id for the image's `User` setting.
+
+        If it isn't root, a program is run in the container to resolve the name. Raises SandboxError
+        if that fails.
+        """
         if user in ("", "0", "root", "0:0", "root:root"):
             return 0, 0
         with engine_errors(f"the image's user {user!r} can't run a program", _TRANSFER):
@@ -207,12 +222,12 @@ class DockerMachine:
 
 
 class _WatchedChannel(DockerChannel):
-    """The wire of a container whose end may have a reason that the server did not know."""
+    """The wire of a container that the disk watch may kill for a reason unknown to the server."""
 
     def __init__(self, connection: Any, watch: DiskWatch) -> None:
         super().__init__(connection)
         self._watch = watch
 
     def last_words(self) -> str:
-        """Why the container was killed, else the end of the server's stderr."""
+        """Return why the container was killed, or else the end of the server's stderr."""
         return self._watch.reason or super().last_words()

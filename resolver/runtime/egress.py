@@ -1,7 +1,7 @@
-"""Where a run's connections may go: names by the allow-list, addresses by what they are.
+"""Decides where the connections of a run may go: names by the allow-list, addresses by their kind.
 
-The name is resolved here, each of its addresses is judged, and the connection is made to one that
-was judged: a name that changes its mind in between (DNS rebinding) changes nothing.
+The host resolves the name, checks each address and connects to one that it checked. A name that
+resolves differently a moment later (DNS rebinding) therefore has no effect.
 """
 
 import ipaddress
@@ -16,50 +16,57 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.events.lifecycle import Egress
 
 CONNECT_SECONDS: Final = 15.0
-"""How long one connection may take to be made, over all addresses of its host."""
+"""Time limit for making one connection, over all addresses of its host."""
 
 MOST_ADDRESSES: Final = 4
-"""Addresses of one name that are tried."""
+"""Number of addresses of one name that are tried."""
 
 MOST_CONNECTIONS: Final = 20_000
-"""Connections of one run; a run that asks for more gets no further one."""
+"""Limit of the connections of one run; further ones are refused."""
 
 EACH: Final = 100
-"""Connections between two looks at the ledger that are told one by one."""
+"""Number of connections that get an event of their own between two calls of `EgressLog.take`."""
 
 MOST_KINDS: Final = 100
-"""Kinds of further connections that are told apart then; the rest is told as one."""
+"""Number of groups (host, port, allowed, reason) into which further connections are combined;
+connections beyond those groups are combined into one event."""
 
 LONGEST_NAME: Final = 255
+"""Limit of a host's name in events, in characters (RFC 1035 section 2.3.4)."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]
-"""The addresses of a host. Raises OSError."""
+"""Return the addresses of a host name and port. Raises OSError."""
 
 _NEVER: Final = tuple(map(ipaddress.ip_network, (
-    # unspecified, link-local with the clouds' metadata, multicast, reserved and broadcast
+    # Unspecified, link-local with the metadata services of clouds, multicast, reserved, broadcast.
     "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
     "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
     "::/128", "fe80::/10", "fec0::/10", "ff00::/8", "fd00:ec2::/32", "fd20:ce::/32",
 )))  # fmt: skip
-"""Refused even where the operator named a private host."""
+"""Networks that are refused even if the operator declared the host as private."""
 
 _NOT_PUBLIC: Final = tuple(map(ipaddress.ip_network, (
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
     "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-    # Teredo, ORCHID and other protocols; documentation; 6to4
+    # Teredo, ORCHID and other protocols; documentation; 6to4.
     "2001::/23", "2001:db8::/32", "3fff::/20", "2002::/16",
 )))  # fmt: skip
-"""Source: the IANA registries of special-purpose addresses."""
+"""Networks that are not public. Source: the IANA special-purpose address registries,
+https://www.iana.org/assignments/iana-ipv4-special-registry and
+https://www.iana.org/assignments/iana-ipv6-special-registry."""
 
 _GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class EgressRefusal(Exception):
-    """A connection that is not made. allowed: the host may be reached, but could not be.
+    """Raised if a connection is not made.
 
-    status: the HTTP status that a program inside is told. hint: what it is told beside the reason.
+    reason: why, in one phrase.
+    status: HTTP status that the proxy answers with in the sandbox.
+    allowed: True if the host may be reached, but could not be.
+    hint: text that the sandbox receives in addition to the reason.
     """
 
     def __init__(
@@ -74,9 +81,10 @@ class EgressRefusal(Exception):
 
 @dataclass(frozen=True)
 class EgressPolicy:
-    """What a run may reach, and how much it may carry.
+    """The hosts that a run may connect to, and the number of bytes that it may transfer.
 
-    max_bytes: of all connections together, both ways. resolve: names to addresses.
+    max_bytes: limit for all connections together, in both directions.
+    resolve: resolves a host name to addresses.
     """
 
     allowed: AllowList
@@ -84,7 +92,7 @@ class EgressPolicy:
     resolve: Resolve
 
     def dial(self, host: str, port: int) -> socket.socket:
-        """A connection to an allowed host. Raises Refusal."""
+        """Return a connection to an allowed host. Raises EgressRefusal."""
         try:
             rule = self.allowed.find(host, port)
         except ValueError as error:
@@ -103,15 +111,16 @@ class EgressPolicy:
 
 
 def system_resolve(host: str, port: int) -> list[str]:
-    """The addresses that this machine's resolver knows, each once, best first."""
+    """Return the addresses from the resolver of this machine, without duplicates, best first."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 def refusal_reason(text: str, private: bool = False) -> str:
-    """What forbids connecting to an address; "" when nothing does.
+    """Return why connecting to an address is forbidden, or "" if it is allowed.
 
-    private: the operator named this host, so that it may be in a network of theirs.
+    private: True if the operator declared this host as private, so that it may be in a network that
+        is not public.
     """
     try:
         address: Address = ipaddress.ip_address(text)
@@ -120,6 +129,8 @@ def refusal_reason(text: str, private: bool = False) -> str:
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id:
             return "link-local"
+        # An IPv6 address can stand for an IPv4 one (RFC 4291 section 2.5.5.2, NAT64: RFC 6052). The
+        # address that is finally reached is judged.
         inner = address.ipv4_mapped
         if address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -136,13 +147,17 @@ def refusal_reason(text: str, private: bool = False) -> str:
 
 
 def _is_own(address: str) -> bool:
-    """Whether it is one of this machine's own addresses. Nothing is sent to find that out."""
+    """Return True if the address is one of this machine's own.
+
+    Connecting a UDP socket makes the kernel choose a route and source address without sending a
+    packet: udp(7).
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, 9))
         except OSError:
-            return False  # no way there, as the connection will find out
+            return False  # no route: the connection itself will fail
         return str(probe.getsockname()[0]) == address
 
 
@@ -162,7 +177,10 @@ def _connect(addresses: Sequence[str], port: int) -> socket.socket:
 
 
 class EgressLog:
-    """The connections of one run, until somebody takes them. Safe for several threads."""
+    """The connections of one run, held until `take` is called. Safe for use by several threads.
+
+    max_bytes: limit for all connections together, in both directions.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._lock = threading.Lock()
@@ -173,7 +191,10 @@ class EgressLog:
         self._more: dict[tuple[str, int, bool, str], Egress] = {}
 
     def begin(self) -> None:
-        """Count a connection that is asked for. Raises Refusal when the run may have no more."""
+        """Count a requested connection.
+
+        Raises EgressRefusal if the run has reached one of its limits.
+        """
         with self._lock:
             self._begun += 1
             if self._begun > MOST_CONNECTIONS:
@@ -183,17 +204,17 @@ class EgressLog:
 
     @property
     def spent(self) -> str:
-        """The words for a run that has carried all it may."""
+        """Message for a run that has used all its bytes."""
         return f"the run has used its {self._max_bytes:,} bytes"
 
     def carry(self, count: int) -> bool:
-        """Count bytes, either way; False when they are too many."""
+        """Count transferred bytes of either direction. Return False if the limit is exceeded."""
         with self._lock:
             self._bytes += count
             return self._bytes <= self._max_bytes
 
     def note(self, connection: Egress) -> None:
-        """Keep a connection that ended or was refused."""
+        """Record a connection that ended or was refused."""
         with self._lock:
             if len(self._each) < EACH:
                 self._each.append(connection)
@@ -213,7 +234,10 @@ class EgressLog:
             })  # fmt: skip
 
     def take(self) -> list[Egress]:
-        """What ended since the last call, as unnumbered events, bounded in number."""
+        """Return what ended since the last call, as events without a number.
+
+        Their count is limited: after EACH connections the further ones are combined.
+        """
         with self._lock:
             taken = [*self._each, *self._more.values()]
             self._each, self._more = [], {}

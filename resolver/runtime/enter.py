@@ -1,13 +1,18 @@
-"""First process of the local sandbox: leaves the host's namespaces, then starts the server.
+"""First process of the local sandbox: leaves the host's namespaces, then starts the action server.
 
-Run as a script, with the standard library alone:
+It runs as a script and needs the standard library only:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
-PLACES is a JSON object: {"folder": writable, "kept": [readable], "hidden": [not even that],
-"filter": socket_filter.py, "most": bytes of one file}.
-It writes one JSON object to REPORT_FD, which says what it could separate, and closes it:
+
+PLACES is a JSON object: {"folder": the writable folder, "kept": [folders that stay readable],
+"hidden": [files and folders to cover], "filter": path of socket_filter.py, "most": largest size
+of one file in bytes}.
+
+The script writes one JSON object to REPORT_FD, which says what could be separated, and closes it:
 {"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
-"problem": str}. Where the kernel does not allow namespaces, the program runs all the same and the
+"problem": str}. If the kernel does not allow namespaces, the program runs nevertheless and the
 report says so.
+
+See namespaces(7), user_namespaces(7), mount_namespaces(7) and capabilities(7).
 """
 
 import ctypes
@@ -34,7 +39,7 @@ _APART = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 4096, 8192, 16384, 1 << 18
 
-_SYS_MOUNT_SETATTR = 442  # the same on every processor; Linux 5.12
+_SYS_MOUNT_SETATTR = 442  # the same number on every architecture; since Linux 5.12
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY = 1
 
@@ -57,8 +62,9 @@ _ENGINE_SOCKETS = (
     "/run/crio/crio.sock",
 )
 
-_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by the sandbox's own
-"""Where other programs keep temporary files and sockets, the host's own clone among them."""
+_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by folders of the sandbox
+"""Folders in which other programs keep temporary files and sockets, and in which the host keeps its
+own clone. The sandbox gets empty folders in their place."""
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEVICE_LINKS = {
@@ -69,7 +75,8 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
 }
 _KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs")
-"""Parts of /proc by which root steers the kernel, as to run a program outside (core_pattern)."""
+"""Parts of /proc through which root controls the kernel. An example is core_pattern, which makes
+the kernel start a program outside the sandbox: see core(5)."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -81,6 +88,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def _prctl(option: int, *arguments: int) -> int:
+    """Call prctl(2) and return its result; unused arguments are 0, as some options require."""
     padded = (*arguments, 0, 0, 0, 0)[:4]
     return int(_libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)))
 
@@ -97,6 +105,7 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
 
 
 def _set_attributes(path: str, on: int, off: int, flags: int = 0) -> None:
+    """Set (`on`) and clear (`off`) attributes of a mount: mount_setattr(2). Raises OSError."""
     attributes = struct.pack("=4Q", on, off, 0, 0)
     _call(
         "syscall",
@@ -110,9 +119,10 @@ def _set_attributes(path: str, on: int, off: int, flags: int = 0) -> None:
 
 
 def leave_namespaces() -> None:
-    """New namespaces for mounts, IPC, processes (of children) and network. Raises OSError.
+    """Create new namespaces: mount, IPC, network and, for the children, process namespaces.
 
-    With root's capabilities directly, else inside a user namespace that maps the user to itself.
+    With the capabilities of root this is done directly, otherwise inside a user namespace that maps
+    the user to itself. Raises OSError.
     """
     try:
         _call("unshare", _APART)
@@ -120,6 +130,9 @@ def leave_namespaces() -> None:
     except OSError as error:
         if error.errno != errno.EPERM:
             raise
+    # A process without CAP_SYS_ADMIN may create other namespaces only together with a user
+    # namespace, in which it has all capabilities. "deny" must be written to setgroups before a
+    # process without privileges may write gid_map: user_namespaces(7).
     user, group = os.getuid(), os.getgid()
     _call("unshare", _APART | CLONE_NEWUSER)
     for name, text in (
@@ -132,19 +145,29 @@ def leave_namespaces() -> None:
 
 
 def socket_paths() -> list[str]:
-    """Unix sockets that something of this machine may be listening on, the engine's among them."""
+    """Return the paths of Unix sockets on which programs of this machine may listen.
+
+    The known sockets of container engines are included if they exist.
+    """
     with open("/proc/net/unix", errors="surrogateescape") as table:
         listed = [line.rstrip("\n").split(" ", 7)[-1].strip() for line in table]
+    # Only sockets with a path need to be covered. Abstract ones belong to a network namespace, so
+    # the host's are out of reach in the new one: unix(7), network_namespaces(7).
     known = [path for path in listed if path.startswith("/")]
     return [path for path in dict.fromkeys((*_ENGINE_SOCKETS, *known)) if os.path.exists(path)]  # noqa: PTH110
 
 
 def separate(sockets: list[str]) -> int:
-    """In the first process of the new namespaces: own /proc, loopback up, `sockets` covered.
+    """Set up the new namespaces: an own /proc, the loopback interface up, and `sockets` covered.
 
-    Returns how many were covered. Raises OSError where /proc can't be replaced.
+    Call it in the first process of the new namespaces. Returns how many sockets were covered.
+    Raises OSError if /proc can't be replaced.
     """
+    # A new mount namespace starts with copies of the host's mounts, which may be shared: a mount
+    # made here would then appear on the host too. MS_PRIVATE ends the sharing: mount_namespaces(7).
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
+    # The old /proc shows the host's processes. A proc file system shows those of the process
+    # namespace of whoever mounts it: pid_namespaces(7).
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     covered = 0
     for path in sockets:
@@ -153,6 +176,8 @@ def separate(sockets: list[str]) -> int:
             covered += 1
         except OSError:
             continue
+    # The only interface of a new network namespace is a loopback interface, and it is down:
+    # netdevice(7).
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         asked = struct.pack("16sH14x", b"lo", 0)
         flags = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, asked))[0]
@@ -161,17 +186,23 @@ def separate(sockets: list[str]) -> int:
 
 
 def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
-    """After `separate`: nothing is writable but `folder`, private folders in it, and devices
-    that are no way out. Raises OSError where the kernel is too old, before anything is changed.
+    """Make everything read-only except `folder`, and replace /dev and the folders in _PRIVATE.
 
-    kept: folders that stay readable wherever they are. hidden: files and folders to cover.
+    Call it after `separate`. The replacements of the private folders are in `folder`; the new /dev
+    holds only devices that do not lead out of the sandbox. Raises OSError if the kernel is too old,
+    before anything is changed.
+    kept: folders that stay readable, wherever they are.
+    hidden: files and folders to cover.
     """
-    _set_attributes("/", 0, 0)  # changes nothing; is it there at all?
+    _set_attributes("/", 0, 0)  # changes nothing; fails if the kernel lacks mount_setattr(2)
     own = Path(folder, "private")
     own.mkdir()
     _make_devices(own / "dev")
     _cover(hidden, own / "empty")
     shown = sorted({path for place in [folder, *kept] for path in (place, os.path.realpath(place))})
+    # Folders to show may lie below a folder that gets covered, such as a virtual environment in
+    # /tmp. They are opened before, and mounted again at their old path through /proc/self/fd
+    # afterwards.
     below = [path for path in shown if path.startswith(tuple(f"{p}/" for p in _PRIVATE))]
     opened = [(path, os.open(path, os.O_PATH)) for path in below if Path(path).is_dir()]
     _mount(folder, folder, "", _MS_BIND)
@@ -181,6 +212,7 @@ def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
     for path, descriptor in opened:
         _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
         os.close(descriptor)
+    # Everything becomes read-only first, then the writable places are opened again one by one.
     _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
     for place in (folder, *private, "/proc", "/dev", "/dev/pts"):
         _set_attributes(place, 0, _ATTR_RDONLY)
@@ -188,11 +220,11 @@ def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
         if Path(path).exists():
             _mount(path, path, "", _MS_BIND | _MS_REC)
             _set_attributes(path, _ATTR_RDONLY, 0, _AT_RECURSIVE)
-    os.chdir(Path.cwd())  # the same path, now on the writable mount
+    os.chdir(Path.cwd())  # the same path, but now on the writable mount
 
 
 def _make_devices(new: Path) -> None:
-    """A /dev without disks and without the terminals of others."""
+    """Replace /dev with one that has no disks and none of the terminals of other programs."""
     _mount("tmpfs", _folder(new), "tmpfs", _MS_NOSUID)
     for name in _DEVICES:
         (new / name).touch()
@@ -206,6 +238,7 @@ def _make_devices(new: Path) -> None:
 
 
 def _cover(hidden: list[str], empty: Path) -> None:
+    """Cover each folder with the empty folder `empty` and each file with /dev/null."""
     _folder(empty)
     for path in map(Path, hidden):
         if path.is_dir():
@@ -215,6 +248,7 @@ def _cover(hidden: list[str], empty: Path) -> None:
 
 
 def _folder(path: Path, mode: int = 0o755) -> str:
+    """Create the folder if it is missing, set a mode other than the default, return its path."""
     path.mkdir(parents=True, exist_ok=True)
     if mode != 0o755:
         path.chmod(mode)
@@ -222,22 +256,27 @@ def _folder(path: Path, mode: int = 0o755) -> str:
 
 
 def drop_capabilities() -> None:
-    """No capability, now or after an exec: a root in here can't undo `separate`."""
+    """Give up all capabilities for good, so that root in the sandbox can't undo `separate`."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     for capability in range(64):
         if _prctl(_PR_CAPBSET_DROP, capability) != 0:
-            break  # past the last one, or without the right to
+            break  # past the last capability, or no right to drop it
     header = (ctypes.c_uint32 * 2)(_CAP_VERSION_3, 0)
     _call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
 def run_server(command: list[str]) -> int:
-    """Run the program as a child and reap the orphans; when it ends, all others end too."""
+    """Run the program as a child and reap orphans; when it ends, kill all other processes.
+
+    Returns the exit code of the program.
+    """
     child = os.fork()
     if child == 0:
         os.execv(command[0], command)  # noqa: S606
-    _prctl(_PR_SET_DUMPABLE, 0)  # it holds the wire's descriptors as well
+    # This process holds the descriptors of the wire too. If it were dumpable, other processes of
+    # the same user could open them through /proc: PR_SET_DUMPABLE in prctl(2).
+    _prctl(_PR_SET_DUMPABLE, 0)
     while True:
         ended, status = os.wait()
         if ended == child:
@@ -248,12 +287,12 @@ def run_server(command: list[str]) -> int:
                 for pid in file.read().split():
                     os.kill(int(pid), signal.SIGKILL)
             os.wait()
-    except OSError:  # no child is left
+    except OSError:  # there are no children left
         return os.waitstatus_to_exitcode(status) & 0xFF
 
 
 def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
-    """Separate what can be, report, and run `command` to its end."""
+    """Separate what can be separated, report it, and run `command`. Returns its exit code."""
     report: dict[str, Any] = dict.fromkeys(("processes", "network", "files", "families"), False)
     report |= {"sockets": 0, "problem": ""}
     sockets = socket_paths()
@@ -268,17 +307,21 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
     except OSError as error:
         report["problem"] = str(error)
     if not apart:
-        # Without a process namespace orphans come here instead of to the host's first process,
-        # so that the host finds all of them below this one.
+        # Without a process namespace, orphans become children of this process instead of the host's
+        # first process, so that the host finds all of them below this one: PR_SET_CHILD_SUBREAPER
+        # in prctl(2).
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         drop_capabilities()
         _filter_sockets(confine, report)
         _send(report_fd, report)
         return run_server(command)
+    # unshare(2) puts only children into the new process namespace. The first child is its process
+    # 1; when that ends, the kernel kills all others in the namespace: pid_namespaces(7).
     first = os.fork()
     if first != 0:
         os.close(report_fd)
         return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF
+    # If the process outside is killed, the namespace and everything in it end too.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         report["sockets"] = separate(sockets)
@@ -294,7 +337,7 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
-    """Refuse families of sockets that lead out of a network namespace (see socket_filter.py)."""
+    """Refuse socket families that lead out of a network namespace (sandbox/socket_filter.py)."""
     if not confine:
         return
     try:

@@ -1,15 +1,15 @@
-"""Whether what a program says first fits the host that it was let through to.
+"""Checks that the first bytes of a tunnel name the host that the tunnel was allowed for.
 
-Many sites share an address: a TLS hello or a Host header for another of them would reach a host
-that is not on the allow-list. What is inside the encryption stays unseen.
-Sources: RFC 8446 (4.1.2, 5.1), RFC 6066 (3), RFC 9112 (3.2).
+Many sites share an address: a TLS ClientHello or a Host header that names another of them would
+reach a host that is not on the allow-list. The encrypted part is not inspected.
+Sources: RFC 8446 (sections 4.1.2 and 5.1), RFC 6066 (section 3), RFC 9112 (section 3.2).
 """
 
 import re
 from typing import Final
 
 MOST: Final = 64 * 1024
-"""Bytes that a hello or a request's head may have."""
+"""Largest size of a ClientHello or of a request's head, in bytes."""
 
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME = 22, 1, 0
 _REQUEST: Final = re.compile(rb"[A-Z]{1,32} \S+ HTTP/1\.[01]\r?\n")
@@ -18,7 +18,10 @@ _HOST: Final = re.compile(rb"\r?\nhost[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
 def check_first_bytes(said: bytes, host: str, port: int) -> str | None:
-    """ "" when it fits, the reason when it does not, None when more must be seen to tell."""
+    """Return "" if the bytes fit the host, the reason if not, None if more bytes are needed.
+
+    A protocol that is neither TLS nor HTTP/1 is accepted.
+    """
     if not said:
         return None
     if said[0] == _HANDSHAKE:
@@ -62,8 +65,10 @@ def _judge_hello(said: bytes, host: str) -> str | None:
 
 
 def _hello(said: bytes) -> bytes | None:
-    """The body of the ClientHello, put together from its records; None while it is not whole.
-    Raises ValueError."""
+    """Return the body of the ClientHello, assembled from its records; None while it is incomplete.
+
+    Raises ValueError if the bytes are no ClientHello.
+    """
     message = b""
     while len(said) >= 5:
         if said[0] != _HANDSHAKE:
@@ -79,10 +84,10 @@ def _hello(said: bytes) -> bytes | None:
 
 
 def _server_name(hello: bytes) -> str | None:
-    """The name in the server_name extension; None when there is none. Raises ValueError."""
+    """Return the name in the server_name extension, or None if there is none. Raises ValueError."""
     rest = _Bytes(hello)
-    rest.take(2 + 32)  # version, random
-    for size in (1, 2, 1):  # session, ciphers, compression
+    rest.take(2 + 32)  # legacy_version, random
+    for size in (1, 2, 1):  # legacy_session_id, cipher_suites, legacy_compression_methods
         rest.vector(size)
     if not rest.left:
         return None
@@ -99,7 +104,7 @@ def _server_name(hello: bytes) -> str | None:
 
 
 class _Bytes:
-    """Takes pieces off the front. Each raises ValueError where there are too few bytes."""
+    """Reads pieces from the front of a byte string; raises ValueError if it is too short."""
 
     def __init__(self, data: bytes) -> None:
         self.left = data

@@ -1,8 +1,8 @@
-"""This machine as the sandbox: `LocalMachine`, for laptops and places without an engine.
+"""`LocalMachine`: this machine as the sandbox, for laptops and places without a container engine.
 
-The server is a child process in a folder of its own. Kernel namespaces take the host's processes,
-network, sockets and temporary files out of its sight where the kernel allows (enter.py); the other
-files of the machine stay readable, which `isolation` says.
+The server is a child process with a folder of its own. Where the kernel allows it, namespaces hide
+the host's processes, network, sockets and temporary files (enter.py). The other files of the
+machine stay readable; `isolation` says so.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ PASSED_ON: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}
     | {"RUSTUP_HOME", "CARGO_HOME", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"}
 )
-"""Variables of the host that the sandbox sees: none that could hold a secret."""
+"""Variables of the host that are passed to the sandbox: none that could hold a secret."""
 
 CREDENTIALS: Final = (
     ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
@@ -43,7 +43,7 @@ CREDENTIALS: Final = (
     ".aws", ".azure", ".config/gcloud", ".kube", ".config/doctl", ".terraform.d", ".vault-token",
     ".config/openai", ".config/anthropic", ".config/io.datasette.llm",
 )  # fmt: skip
-"""Where programs keep a person's tokens, below the home folder: covered in the sandbox."""
+"""Paths below the home folder where programs keep tokens. They are covered in the sandbox."""
 
 _PR_SET_DUMPABLE: Final = 4
 _CHUNK: Final = 1024 * 1024
@@ -55,7 +55,7 @@ _libc = ctypes.CDLL(None)
 class LocalMachine:
     """A folder and a process tree of this machine.
 
-    environment: the host's variables; only PASSED_ON of them go in.
+    environment: the host's variables; only those in PASSED_ON are passed to the sandbox.
     """
 
     def __init__(self, spec: SandboxSpec, environment: Mapping[str, str]) -> None:
@@ -69,7 +69,7 @@ class LocalMachine:
 
     @property
     def scratch(self) -> str:
-        """Folder beside the repository for bundles and long outputs."""
+        """Folder next to the repository, for bundles and long outputs."""
         return str(self._home / "scratch")
 
     def __enter__(self) -> "LocalMachine":
@@ -127,7 +127,7 @@ class LocalMachine:
         return _LocalChannel(ours, _opened(process.stderr), self._watch)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
-        """This machine keeps nothing."""
+        """Return False: this machine has no images."""
         return False
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
@@ -143,7 +143,10 @@ class LocalMachine:
                 unpack_below(archive, folder)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """The file at `path` as a tar stream; no link is followed on the way to it."""
+        """Yield the file at `path` as a tar stream. Links on the way are not followed.
+
+        Raises SandboxError for anything that isn't a regular file.
+        """
         with open_below(self._home, path, os.O_RDONLY | os.O_NONBLOCK) as file:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
@@ -170,7 +173,7 @@ class LocalMachine:
         return [*server, *folders, *programs, "--keep-environment", *more]
 
     def _places(self) -> str:
-        """What enter.py does with the files of this machine."""
+        """Return the PLACES argument of enter.py: what it does with the files of this machine."""
         given = [
             self._environment.get("VIRTUAL_ENV", ""),
             *self._environment.get("PATH", "").split(":"),
@@ -203,8 +206,9 @@ class LocalMachine:
         if report.get("files"):
             hidden.append("temporary files")
         if not report.get("processes"):
-            # At least this process, whose environment holds the keys, can't be read by the user's
-            # other processes then.
+            # Without a process namespace the sandbox sees this process, whose environment holds the
+            # API keys. If it is not dumpable, other processes of the user can't read its memory and
+            # environment: PR_SET_DUMPABLE in prctl(2).
             _libc.prctl(_PR_SET_DUMPABLE, 0)
             hidden.append("this program's memory and environment")
         shown = [name for name in ("processes", "network") if not report.get(name)]
@@ -221,7 +225,7 @@ class LocalMachine:
 
 
 class _LocalChannel(SocketChannel):
-    """The server's stdin and stdout as a socket, its stderr as a pipe."""
+    """The server's stdin and stdout as a socket, and its stderr as a pipe."""
 
     def __init__(self, connected: socket.socket, stderr: IO[bytes], watch: DiskWatch) -> None:
         super().__init__(connected)
@@ -231,8 +235,10 @@ class _LocalChannel(SocketChannel):
         self._drain.start()
 
     def last_words(self) -> str:
-        """Why the sandbox was killed, else the end of the server's stderr, waited for: whoever
-        asks has seen stdout end."""
+        """Return why the sandbox was killed, or else the end of the server's stderr.
+
+        Waits up to half a second for stderr to end, because the caller has seen the end of stdout.
+        """
         if self._watch.reason:
             return self._watch.reason
         self._drain.join(timeout=0.5)

@@ -1,5 +1,6 @@
-"""A program in the sandbox whose input and output are held here: what an MCP server that belongs to
-the repository is talked to through.
+"""A program in the sandbox whose input and output are connected to the host.
+
+It is used to talk to an MCP server that belongs to the repository.
 """
 
 import base64
@@ -12,18 +13,18 @@ from resolver.runtime.client import WireClient
 from resolver.sandbox import wire
 
 READ_SECONDS: Final = 20.0
-"""How long one request for output waits; then comes the next."""
+"""Time that one request for output waits before the next one is sent."""
 
 GRACE_SECONDS: Final = 300.0
-"""What a busy sandbox gets on top of it: an answer that is missing ends the sandbox."""
+"""Time added for a busy sandbox, because a missing answer ends the sandbox."""
 
 
 class EmptyResult(TypedDict):
-    """Nothing but that it was done."""
+    """A result without content: the request was executed."""
 
 
 class Program:
-    """One program. `read` and `write` may be called from two threads, `close` from any."""
+    """One program. `read` and `write` may be called from two threads, `close` from any thread."""
 
     def __init__(self, client: WireClient, number: int) -> None:
         self._client = client
@@ -31,7 +32,7 @@ class Program:
         self._words = ""
 
     def read(self) -> bytes:
-        """Its next output; b"" when it has ended, or the sandbox has."""
+        """Return the next output; b"" if the program or the sandbox has ended."""
         params = {"program": self._number, "timeout": READ_SECONDS}
         seconds = READ_SECONDS + GRACE_SECONDS
         try:
@@ -45,7 +46,7 @@ class Program:
             return b""
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises SandboxError when it does not take it."""
+        """Write to the program's input. Raises SandboxError if it does not accept the data."""
         for start in range(0, len(data), wire.PROGRAM_CHUNK):
             piece = base64.b64encode(data[start : start + wire.PROGRAM_CHUNK]).decode()
             params = {"program": self._number, "data": piece}
@@ -55,12 +56,15 @@ class Program:
                 raise SandboxError(error.message, "see what it wrote to standard error") from error
 
     def close(self) -> None:
-        """End it with all that it has started; a waiting `read` returns b"". May be repeated."""
+        """End the program and everything it has started; a waiting `read` returns b"" then.
+
+        May be called more than once.
+        """
         with suppress(SandboxError, wire.WireError):
             params = {"program": self._number}
             self._client.call("end_program", params, EmptyResult, GRACE_SECONDS)
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of what the program wrote to standard error."""
         return self._words

@@ -1,6 +1,7 @@
-"""`Runtime`: what the rest of the program does with a sandbox, whatever machine it is on.
+"""`Runtime`: the interface through which the rest of the program uses a sandbox on any machine.
 
-Actions in, observations out; the checkout in, the change out. Events are returned unnumbered.
+It executes actions and returns observations, puts the checkout in and takes the change out. The
+events that it returns have no number yet; the event stream assigns it.
 """
 
 import math
@@ -43,29 +44,30 @@ from resolver.sandbox import wire
 T = TypeVar("T")
 
 MAX_COMMAND_SECONDS: Final = 3600.0
-"""Longest an agent may let one command or cell run."""
+"""Upper limit of the time that an agent may request for one command or cell."""
 
 START_SECONDS: Final = 60.0
 FILE_SECONDS: Final = 60.0
 GIT_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 30.0
-"""What the server gets on top of a command's own time to interrupt it and answer."""
+"""Time added to a command's own timeout for the server to interrupt it and answer."""
 
 BROWSE_SECONDS: Final = 120.0
-"""Longest that the actions of one browse may take."""
+"""Upper limit of the time for the actions of one browse request."""
 
 BROWSE_GRACE: Final = 120.0
-"""What the server gets on top of it to start the browser, and to end a page that does not answer
-and show what is left."""
+"""Seconds added to the time of a browse request: for starting the browser, for ending a page that
+does not answer, and for reading the page's state afterwards."""
 
 INTERRUPT_SECONDS: Final = 0.5
-"""Between two times that what runs is told to end. From the second time on it is killed."""
+"""Pause between two interrupt requests. The second and later requests kill the program."""
 
 INTERRUPT_PATIENCE: Final = 30.0
-"""Seconds in which it has ended; a shell that was only just being started takes its time."""
+"""Seconds after which `Runtime.interrupt` stops repeating its request. A shell that is just being
+started needs part of that time."""
 
 MOST_CHANGED: Final = 1 << 30
-"""Bytes of a change's bundle unless the caller names fewer."""
+"""Default limit of the size of a change's bundle, in bytes."""
 
 ERROR_CODES: Final = {
     CmdRun: "command",
@@ -76,14 +78,17 @@ ERROR_CODES: Final = {
     BrowseURL: "browse",
     BrowseInteractive: "browse",
 }
+"""`ErrorObservation.code` for each type of action."""
+
 _CHECKOUT_FOLDER: Final = "checkout.git"
 
 
 class Runtime:
-    """A running sandbox. Use as a context manager; leaving stops and removes everything.
+    """A running sandbox. Use it as a context manager: leaving stops and removes everything.
 
-    command_timeout: seconds a command or cell may take unless the action says otherwise.
-    egress: what its connections may reach, where the machine's spec lets it out at all.
+    command_timeout: seconds that a command or cell may take if the action does not set a timeout.
+    egress: the hosts that the sandbox may connect to. It has an effect only if the machine's spec
+        allows egress too.
     """
 
     def __init__(
@@ -96,9 +101,9 @@ class Runtime:
         self._open = ExitStack()
         self._client: WireClient | None = None
         self.root = ""
-        """Absolute sandbox path of the repository's root, where the shell starts."""
+        """Absolute path of the repository's root in the sandbox, where the shell starts."""
         self.browser = False
-        """Pages can be browsed: the sandbox has a Chromium."""
+        """True if the sandbox has a Chromium, so that pages can be browsed."""
 
     @property
     def isolation(self) -> str:
@@ -126,19 +131,21 @@ class Runtime:
         self.close()
 
     def close(self) -> None:
-        """Stop and remove the sandbox. May be called again."""
+        """Stop and remove the sandbox. May be called more than once."""
         self._client = None
         self._open.close()
 
     def take_connections(self) -> list[Egress]:
-        """The connections that ended since the last call, as unnumbered events; also after
-        `close`, which ends those that are left."""
+        """Return the connections that ended since the last call, as events without a number.
+
+        It may be called after `close`, which ends the connections that are still open.
+        """
         return self._ledger.take()
 
     def checkout(
         self, git_dir_tar: Iterator[bytes], commit: str, branch: str
     ) -> wire.CheckoutResult:
-        """Unpack the tar of a clean git directory and check `commit` out in the root."""
+        """Unpack the tar stream of a clean git directory and check `commit` out in the root."""
         git_dir = f"{self.scratch}/{_CHECKOUT_FOLDER}"
         self._machine.put_archive(self.scratch, wrap_folder(_CHECKOUT_FOLDER))
         self._machine.put_archive(git_dir, git_dir_tar)
@@ -146,8 +153,11 @@ class Runtime:
         return _fatal(self._running, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 
     def interrupt(self) -> None:
-        """End the command or cell that runs, if any, because nobody waits for it any more: first
-        with Ctrl-C, then the hard way."""
+        """End the running command or cell, if there is one, because its result is no longer needed.
+
+        The first request sends Ctrl-C, the later ones kill. Returns after INTERRUPT_PATIENCE
+        seconds even if something still runs.
+        """
         until = time.monotonic() + INTERRUPT_PATIENCE
         while time.monotonic() < until:
             result = _fatal(self._running, "interrupt", {}, wire.InterruptResult, START_SECONDS)
@@ -156,16 +166,17 @@ class Runtime:
             time.sleep(INTERRUPT_SECONDS)
 
     def export_change(self, base: str, limit: int = MOST_CHANGED) -> wire.ChangeResult:
-        """The working tree as git objects on top of `base`; `fetch` takes the bundle out.
+        """Export the working tree as git objects on top of `base` and return their description.
 
-        limit: bytes of the largest bundle that will be fetched.
+        `fetch` takes the bundle out of the sandbox.
+        limit: size of the largest bundle, in bytes, that the caller will fetch.
         """
         params = {"base": base, "limit": limit}
         return _fatal(self._running, "export_change", params, wire.ChangeResult, GIT_SECONDS)
 
     @property
     def scratch(self) -> str:
-        """Absolute sandbox path of a folder outside of the repository."""
+        """Absolute path of a folder in the sandbox that is outside the repository."""
         return self._machine.scratch
 
     def put_file(self, name: str, content: bytes) -> None:
@@ -173,31 +184,39 @@ class Runtime:
         self._machine.put_archive(self._machine.scratch, wrap_file(name, iter([content])))
 
     def settle(self, base: str) -> wire.SettleResult:
-        """Make what was done in the root so far the starting point of the change."""
+        """Make the present state of the root the starting point of the change.
+
+        Changes to tracked files are undone; untracked files stay, but outside of the change. Used
+        after the environment's set-up.
+        """
         return _fatal(self._running, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
-        """Keep the sandbox's files as the image `image`; False where the machine has no images."""
+        """Save the sandbox's files as the image `image`; False if the machine has no images."""
         return self._machine.save(image, labels)
 
     def fetch(self, path: str, destination: Path, max_bytes: int) -> None:
-        """Take one regular file out of the sandbox to `destination`, which must not exist.
+        """Copy one regular file from the sandbox to `destination`, which must not exist.
 
-        Raises SandboxError for a link, anything but one file, or more than `max_bytes`.
+        Raises SandboxError for a link, for anything other than a single file, and for a file of
+        more than `max_bytes` bytes.
         """
         take_file(self._machine.get_archive(path), destination, max_bytes)
 
     def start_program(self, command: str, arguments: Sequence[str]) -> Program:
-        """Start a program in the root, whose input and output are held here. Raises SandboxError
-        where it can't be started."""
+        """Start a program in the root, with its input and output connected to the host.
+
+        Raises SandboxError if it can't be started.
+        """
         params = {"command": command, "arguments": list(arguments)}
         started = _fatal(self._running, "start_program", params, wire.ProgramStarted, START_SECONDS)
         return Program(self._running, started["program"])
 
     def execute(self, action: SandboxAction) -> Observation:
-        """Do the action. What the agent can put right comes back as ErrorObservation.
+        """Execute the action and return its observation.
 
-        Raises SandboxError when the sandbox is lost.
+        An error that the agent can correct is returned as an ErrorObservation. Raises SandboxError
+        if the sandbox is lost.
         """
         try:
             return self._execute(action)
@@ -309,7 +328,7 @@ class Runtime:
 def _fatal(
     client: WireClient, method: str, params: dict[str, Any], result: type[T], seconds: float
 ) -> T:
-    """A call that the run can't go on without."""
+    """Call a method whose failure ends the run: a WireError is raised as SandboxError."""
     try:
         return client.call(method, params, result, seconds)
     except wire.WireError as error:
@@ -326,5 +345,6 @@ def _pictures(urls: list[str]) -> tuple[str, ...]:
 def _with_notice(output: str, notice: str) -> str:
     if not notice:
         return output
-    # only the end is trimmed: the first line's indentation is part of the code that a model reads
+    # Only the end is trimmed: the indentation of the first line is part of the code that a model
+    # reads.
     return f"{output.rstrip()}\n[{notice}]" if output.strip() else f"[{notice}]"

@@ -1,7 +1,7 @@
-"""The toolbox: Python, IPython, bash and git under one prefix that runs in any Linux image.
+"""The toolbox: Python, IPython, bash and git below one prefix, runnable in any Linux image.
 
-Made from this machine's own programs as one tar file, kept in a cache folder under a key of
-what is in it. volume.py carries it to the engine.
+It is built from the programs of this machine as one tar file, which is cached under a key derived
+from its content. volume.py copies it to the engine.
 """
 
 import compileall
@@ -29,20 +29,20 @@ from resolver.runtime import elf
 from resolver.sandbox import wire
 
 PREFIX: Final = "/opt/resolver"
-"""Where the toolbox is mounted in the sandbox; built into its programs."""
+"""Path at which the toolbox is mounted in the sandbox. It is built into the programs."""
 
 PYTHON: Final = f"{PREFIX}/bin/python3"
 BASH: Final = f"{PREFIX}/bin/bash"
 GIT: Final = f"{PREFIX}/bin/git"
 SERVER: Final = f"{PREFIX}/sandbox/__main__.py"
 ENTRY: Final = f"{PREFIX}/bin/resolver-idle"
-"""Link to Python that is the archive's last entry: where it is, the toolbox is whole."""
+"""Link to Python and last entry of the archive: if it exists, the toolbox is complete."""
 
 KEPT: Final = timedelta(days=7)
-"""How long a toolbox of another version is kept before a new one replaces it."""
+"""Age at which the toolbox of another version is removed when a new one is built."""
 
 SANDBOX_FOLDER: Final = Path(wire.__file__).parent
-"""The sandbox side's code on the host."""
+"""Folder on the host with the code that runs in the sandbox."""
 
 _LEFT_OUT = {
     "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3",
@@ -54,14 +54,18 @@ _GIT_WRAPPER = f"""#!{BASH}
 export GIT_EXEC_PATH={PREFIX}/libexec/git-core GIT_TEMPLATE_DIR={PREFIX}/share/git-core/templates
 exec {PREFIX}/libexec/git-core/git "$@"
 """
+"""Git looks for its commands and templates in folders that are compiled in.
+
+These variables take precedence: git(1), git-init(1).
+"""
 
 
 class Toolbox:
-    """The toolbox of this installation. Cheap to make; `archive` builds when needed.
+    """The toolbox of this installation. Cheap to construct; `archive` builds it if needed.
 
-    cache: folder that built archives are kept in.
-    path: where bash and git are looked for; None means this process's PATH.
-    Raises SandboxError where one of its parts is missing on this machine.
+    cache: folder for built archives.
+    path: search path for bash and git; None means the PATH of this process.
+    Raises SandboxError if a part is missing on this machine.
     """
 
     def __init__(self, cache: Path, path: str | None = None) -> None:
@@ -71,7 +75,7 @@ class Toolbox:
         self.key = self._content_key()
 
     def archive(self) -> Path:
-        """The toolbox as a tar file (paths relative to PREFIX), built where it is not cached."""
+        """Return the toolbox as a tar file with paths relative to PREFIX; build it if necessary."""
         target = self._cache / f"toolbox-{self.key}.tar"
         if target.is_file():
             return target
@@ -100,7 +104,13 @@ class Toolbox:
 
 
 class _Build:
-    """One build of the toolbox in the empty folder `root`."""
+    """One build of the toolbox in the empty folder `root`.
+
+    The programs of this machine expect their ELF interpreter (the dynamic loader) and their
+    libraries at fixed paths, with a libc of at least the version that they were built for. An image
+    may have another libc, or none. Therefore the loader and all libraries are copied too, and each
+    file is rewritten to use the copies below PREFIX: see ld.so(8) and elf(5).
+    """
 
     def __init__(self, root: Path, patchelf: Path) -> None:
         self._root = root
@@ -114,6 +124,8 @@ class _Build:
         self._add_executable(bash, "bin/bash")
         self._add_git(git)
         self._relocate()
+        # Compiled now, because the volume is read-only in the sandbox. Tracebacks are to show the
+        # paths there, not those of this build.
         for folder in (library, self._root / "sandbox"):
             compileall.compile_dir(folder, quiet=2, stripdir=str(self._root), prependdir=PREFIX)
 
@@ -134,8 +146,9 @@ class _Build:
         return target
 
     def _add_packages(self, packages: list[metadata.Distribution], library: Path) -> None:
-        # Beside the standard library: some distributions' site.py looks for packages in other
-        # places than site-packages, and this folder is on every Python's path.
+        # Packages are put into the folder of the standard library itself: the site.py of some
+        # distributions looks for packages in other places than site-packages, and this folder is on
+        # the path of every Python.
         for package in packages:
             for entry in package.files or []:
                 source = Path(str(entry.locate()))
@@ -174,6 +187,11 @@ class _Build:
         wrapper.chmod(0o755)
 
     def _relocate(self) -> None:
+        """Copy the loader and all required libraries to `lib`, and make the copied files use them.
+
+        An extension module whose libraries are missing on this machine is left out. Raises
+        SandboxError if an executable lacks a library.
+        """
         loader = elf.loader_of(self._patchelf, self._executables[0][0])
         folder = self._root / "lib"
         needed: dict[str, Path] = {loader.name: loader}
@@ -192,7 +210,8 @@ class _Build:
             else:
                 needed |= found
                 present.append(copy)
-        # Loaded by name when a thread is cancelled, so no file lists it.
+        # glibc loads libgcc_s.so.1 by its name with dlopen when a thread is cancelled, so no file
+        # lists it as needed: pthread_cancel(3).
         libc = next((path for name, path in needed.items() if name.startswith("libc.so")), loader)
         unwinder = libc.parent / "libgcc_s.so.1"
         if unwinder.is_file():
@@ -228,6 +247,7 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _host_program(name: str, path: str | None) -> Path:
+    """Return the real path of a program on this machine. Raises SandboxError if there is none."""
     if sys.platform != "linux":
         raise SandboxError(
             f"the toolbox is made from Linux programs, and this machine runs {platform.system()}",
@@ -243,7 +263,10 @@ def _host_program(name: str, path: str | None) -> Path:
 
 
 def _distributions(name: str) -> list[metadata.Distribution]:
-    """The distribution and all that it requires here, by name. Raises SandboxError."""
+    """Return the distribution and everything that it requires on this machine, sorted by name.
+
+    Raises SandboxError if one of them is not installed.
+    """
     found: dict[str, metadata.Distribution] = {}
     waiting = [name]
     while waiting:

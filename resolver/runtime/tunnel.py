@@ -1,6 +1,8 @@
-"""One tunnel on the host: what it may send and take, and each step that moves its bytes.
+"""One egress tunnel on the host: its state, its flow control and the steps that move its bytes.
 
-tunnels.py has all of them, and the threads.
+Flow control works by credit, as in HTTP/2 (RFC 9113 section 5.2): each side may send up to a window
+of bytes ahead, and the receiver grants more as it consumes them. Memory per tunnel is therefore
+limited however slow one side is. tunnels.py holds all tunnels and the threads.
 """
 
 import selectors
@@ -22,7 +24,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class TunnelContext:
-    """What all tunnels of a wire share. notify: sends a frame, raises SandboxError."""
+    """Values shared by all tunnels of a wire.
+
+    notify: sends a frame; raises SandboxError if the wire is gone.
+    """
 
     lock: threading.Lock
     ledger: EgressLog
@@ -31,7 +36,7 @@ class TunnelContext:
 
 
 class Tunnel:
-    """One connection. `note` is for the wire's reader; the rest for the thread that carries.
+    """One connection of the sandbox. The wire's reader calls `note`, the carrier thread the rest.
 
     `upload`, `granted`, `window`, `ended_inside` and `closed_there` are guarded by the lock.
     """
@@ -46,16 +51,19 @@ class Tunnel:
         self.dialling = True
         self.judged = False
         self.allowed = False
-        self.granted = wire.TUNNEL_WINDOW  # bytes that may still come from the sandbox
-        self.window = wire.TUNNEL_WINDOW  # bytes that may still go to it
+        self.granted = wire.TUNNEL_WINDOW  # bytes that the sandbox may still send
+        self.window = wire.TUNNEL_WINDOW  # bytes that may still be sent to the sandbox
         self.upload = bytearray()
         self.ended_inside = self.shut = self.ended_outside = False
         self.closed = self.closed_there = False
-        self.through = 0  # bytes of the upload not yet credited
+        self.through = 0  # bytes written to the host, for which no credit was sent yet
         self.sent = self.received = 0
 
     def event(self, reason: str) -> Egress:
-        """What is told of it when it has ended."""
+        """Return the event for the ended connection.
+
+        reason: why it ended or was refused; "" if regular.
+        """
         host = self.host.encode("ascii", "backslashreplace").decode()[:LONGEST_NAME]
         return Egress(
             host=host,
@@ -68,8 +76,10 @@ class Tunnel:
         )
 
     def note(self, frame: wire.TunnelFrame) -> None:
-        """Take in what the sandbox says. Call it in the lock. Raises WireError for what may not
-        be said now."""
+        """Apply a frame from the sandbox; raises WireError if it isn't valid now.
+
+        Needs the lock.
+        """
         match frame.method:
             case "tunnel_data" if not self.ended_inside:
                 self.granted -= len(frame.data)
@@ -87,14 +97,18 @@ class Tunnel:
                 raise wire.WireError(wire.INVALID_PARAMS, f"its `{frame.method}` is out of turn")
 
     def interest(self) -> int:
-        """What the selector is to look for: events by which the tunnel can go on."""
+        """Return the selector events for which the tunnel waits, 0 for none."""
         with self._common.lock:
             reads = self.window > 0 and not self.ended_outside
             writes = bool(self.upload) and (self.judged or self.ended_inside)
         return selectors.EVENT_READ * reads | selectors.EVENT_WRITE * writes
 
     def push(self) -> str:
-        """From the sandbox to the host. Returns what forbids it. Raises OSError."""
+        """Send bytes from the sandbox to the host.
+
+        Nothing is sent until the first bytes were checked (first_bytes.py). Returns why sending is
+        forbidden, or "". Raises OSError.
+        """
         assert self.socket is not None, "it was dialled"
         with self._common.lock:
             data, ended = bytes(self.upload[: 2 * wire.TUNNEL_CHUNK]), self.ended_inside
@@ -125,7 +139,7 @@ class Tunnel:
         return ""
 
     def give_credit(self) -> None:
-        """Let the sandbox send as much more as has gone through, in pieces worth a frame."""
+        """Grant the sandbox as many bytes as were sent on, once they are worth a frame."""
         if self.through >= _CREDIT_FROM:
             count, self.through = self.through, 0
             with self._common.lock:
@@ -133,7 +147,10 @@ class Tunnel:
             self._common.notify(wire.TunnelFrame("tunnel_credit", self.number, count=count))
 
     def pull(self) -> str:
-        """From the host to the sandbox. Returns what forbids it. Raises OSError."""
+        """Send bytes from the host to the sandbox.
+
+        Returns why sending is forbidden, or "". Raises OSError.
+        """
         assert self.socket is not None, "it was dialled"
         most = min(self.window, wire.TUNNEL_CHUNK)
         if most <= 0 or self.ended_outside:

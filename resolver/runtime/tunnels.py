@@ -1,7 +1,11 @@
-"""The host's end of the tunnels: connections of the sandbox's proxy, dialled and carried here.
+"""The host's end of the egress tunnels: makes and carries the connections of the sandbox's proxy.
 
-The wire's reader calls `take`, which never waits; one thread carries all bytes; each dialling has
-a thread of its own for its short life. Everything that the other end can make grow is bounded.
+The sandbox has no network. A proxy in it turns each connection into a tunnel, whose frames travel
+over the wire as JSON-RPC notifications (sandbox/wire.py): `tunnel_open`, `tunnel_data`,
+`tunnel_credit`, `tunnel_end`, `tunnel_close`. The host decides about the connection and makes it.
+
+Threads: the wire's reader calls `take`, which never waits; one carrier thread moves all bytes; each
+dial has a short-lived thread. Everything that the sandbox can make grow has a limit.
 """
 
 import contextlib
@@ -19,11 +23,12 @@ from resolver.runtime.tunnel import Clock, Tunnel, TunnelContext
 from resolver.sandbox import wire
 
 IDLE_SECONDS: Final = 300.0
-"""A tunnel that carries nothing for so long is closed."""
+"""Seconds without traffic after which a tunnel is closed."""
 
 _MOST: Final = 2 * wire.MAX_TUNNELS
-"""The other end counts a tunnel as gone when both have sent `close`, this end when its carrier has
-seen to it: as many as were open may still wait for that."""
+"""Limit of the tunnels known here. The sandbox counts a tunnel as gone when both ends have sent
+`tunnel_close`, the host only when its carrier has processed that. So as many tunnels as were open
+may still wait for the carrier when the sandbox opens new ones."""
 
 _SWEEP_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 5.0
@@ -32,8 +37,9 @@ _JOIN_SECONDS: Final = 5.0
 class HostTunnels:
     """All tunnels of one wire.
 
-    send: one frame onto the wire; raises SandboxError when it is gone. now: seconds, monotonic.
-    idle: seconds after which a tunnel that carries nothing is closed.
+    send: sends one frame over the wire; raises SandboxError if the wire is gone.
+    now: returns monotonic time in seconds.
+    idle: seconds without traffic after which a tunnel is closed.
     """
 
     def __init__(
@@ -59,6 +65,8 @@ class HostTunnels:
         self._queued: set[int] = set()
         self._stopped = self._ended = False
         self._selector = selectors.DefaultSelector()
+        # The carrier waits in `select`. A byte written to this pair wakes it when there is new
+        # work.
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
@@ -67,7 +75,7 @@ class HostTunnels:
         self._carrier.start()
 
     def take(self, method: str, params: object) -> None:
-        """A notification of the sandbox. Raises WireError when it breaks the contract."""
+        """Process a notification from the sandbox. Raises WireError if it breaks the protocol."""
         frame = wire.tunnel_frame(method, params)
         if method == "tunnel_open":
             self._open(frame)
@@ -80,12 +88,12 @@ class HostTunnels:
             self._queue(tunnel)
 
     def stop(self) -> None:
-        """End all tunnels; does not wait."""
+        """End all tunnels without waiting for it."""
         self._stopped = True
         self._wake()
 
     def join(self) -> None:
-        """Wait until all tunnels have ended and are in the ledger."""
+        """Wait until all tunnels have ended and are in the egress log."""
         self._carrier.join(_JOIN_SECONDS)
 
     def _open(self, frame: wire.TunnelFrame) -> None:
@@ -119,7 +127,10 @@ class HostTunnels:
         self._wake()
 
     def _queue(self, tunnel: Tunnel) -> None:
-        """In the lock: have the carrier look at it, once however often it is asked."""
+        """Ask the carrier to look at the tunnel; requests before it does are merged.
+
+        Needs the lock.
+        """
         if tunnel.number not in self._queued:
             self._queued.add(tunnel.number)
             self._work.put((tunnel, None))
@@ -129,7 +140,7 @@ class HostTunnels:
         with contextlib.suppress(OSError):  # full: it is awake already; closed: it has ended
             self._wake_writer.send(b"x")
 
-    # From here on: the carrier's thread alone.
+    # The methods below run in the carrier's thread only.
 
     def _carry(self) -> None:
         swept = self._now()
@@ -145,7 +156,7 @@ class HostTunnels:
                     swept = self._now()
                     self._sweep(swept)
         except SandboxError:
-            pass  # the wire is gone, which its reader tells
+            pass  # the wire is gone; its reader reports that
         finally:
             self._end_all()
 
@@ -179,7 +190,7 @@ class HostTunnels:
             self._notify(wire.TunnelFrame("tunnel_opened", tunnel.number))
 
     def _move(self, tunnel: Tunnel, readable: bool) -> None:
-        """One step of a tunnel: a piece in each direction, and what follows from it."""
+        """Advance a tunnel: move a piece of data in each direction, then close it if it is done."""
         if tunnel.dialling or tunnel.closed:
             self._forget(tunnel)
             return
@@ -198,7 +209,7 @@ class HostTunnels:
             self._watch(tunnel)
 
     def _watch(self, tunnel: Tunnel) -> None:
-        """Have the selector look for what the tunnel can do next."""
+        """Register the events for which the tunnel waits with the selector."""
         assert tunnel.socket is not None, "it was dialled"
         wanted = tunnel.interest()
         known = tunnel.socket in self._selector.get_map()
@@ -216,7 +227,7 @@ class HostTunnels:
         self._forget(tunnel)
 
     def _end(self, tunnel: Tunnel, reason: str) -> None:
-        """Close the connection and put it into the ledger."""
+        """Close the connection and add it to the egress log."""
         if tunnel.socket is not None:
             if tunnel.socket in self._selector.get_map():
                 self._selector.unregister(tunnel.socket)
@@ -228,7 +239,7 @@ class HostTunnels:
         self._ledger.note(tunnel.event(reason))
 
     def _forget(self, tunnel: Tunnel) -> None:
-        """A tunnel that both sides have closed is no more."""
+        """Forget a tunnel that both sides have closed."""
         with self._lock:
             if tunnel.closed and tunnel.closed_there:
                 self._tunnels.pop(tunnel.number, None)

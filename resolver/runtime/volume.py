@@ -1,7 +1,7 @@
-"""The toolbox's volume on the engine: filled once a version, read-only in every sandbox.
+"""The Docker volume that holds the toolbox: filled once per version, read-only in every sandbox.
 
-Whole or absent: the archive's last entry is the sandbox's first program (toolbox.ENTRY), and
-only one filler works at a time.
+A volume is complete if it has the archive's last entry, which is also the first program of the
+sandbox (toolbox.ENTRY). Only one process fills it at a time.
 """
 
 import time
@@ -23,14 +23,15 @@ _CHUNK: Final = 1024 * 1024
 
 
 def volume_name(toolbox: Toolbox) -> str:
-    """Name of the volume that holds this toolbox."""
+    """Return the name of the volume that holds this toolbox."""
     return f"resolver-toolbox-{toolbox.key}"
 
 
 def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
-    """The volume as a mount of a container; the engine makes it where it is missing.
+    """Return the volume as a mount of a container. The engine creates the volume if it is missing.
 
-    Never with what an image has at that place: the volume is shared by all runs.
+    Docker copies an image's files at the mount point into a new volume. That is switched off,
+    because all runs share the volume.
     """
     from docker.types import Mount
 
@@ -46,11 +47,12 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
 def fill_volume(
     client: "DockerClient", toolbox: Toolbox, image: str, patience: float = 300.0
 ) -> None:
-    """Put the toolbox into its volume, or wait for the one who does.
+    """Put the toolbox into its volume, or wait for the process that is doing so.
 
-    The helper container is never started; its name, which the engine gives only once, is the
-    lock.
-    patience: seconds after which a helper is taken for one that a crash left, and removed.
+    A helper container gives access to the volume and is never started. The engine accepts its name
+    only once, so the name is the lock.
+    patience: seconds after which an existing helper is considered to be left by a crash and
+        removed.
     """
     with engine_errors(
         "the sandbox's toolbox could not be put on the engine",
@@ -98,7 +100,7 @@ def _lock_name(toolbox: Toolbox) -> str:
 
 
 def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container | None":
-    """The container that gives access to the volume; None while another one fills it."""
+    """Return the container that gives access to the volume; None while another process fills it."""
     import docker
 
     try:
@@ -111,6 +113,7 @@ def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container 
             mounts=[toolbox_mount(toolbox, read_only=False)],
         )
     except docker.errors.APIError as error:
+        # Status 409: the name is in use, so another process holds the lock.
         if error.status_code == 409:
             return None
         raise
@@ -126,7 +129,7 @@ def _remove_stale(client: "DockerClient", toolbox: Toolbox) -> None:
 
 
 def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: datetime) -> None:
-    """Remove toolboxes of other versions made before that time, those in use excepted."""
+    """Remove the toolbox volumes of other versions made before that time, except those in use."""
     import docker
 
     for volume in client.volumes.list(filters={"label": TOOLBOX_LABEL}):
@@ -136,5 +139,5 @@ def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: date
         try:
             volume.remove()
         except docker.errors.APIError as error:
-            if error.status_code not in (404, 409):  # gone, or in use
+            if error.status_code not in (404, 409):  # removed already, or in use
                 raise

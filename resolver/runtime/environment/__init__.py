@@ -1,1 +1,1 @@
-"""The project's environment: its image and the set-up that prepares it before the agent."""
+"""The project's environment: its image, and the set-up that runs before the agent."""

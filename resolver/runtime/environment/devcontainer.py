@@ -1,6 +1,7 @@
-"""`devcontainer.json`: the image, the build and the command that a repository already describes.
+"""Reads `devcontainer.json`: the image, the build and the commands that a repository describes.
 
-Only what a sandbox needs is read. Source: https://containers.dev/implementors/json_reference/
+Only the parts that matter for a sandbox are read. Source:
+https://containers.dev/implementors/json_reference/
 """
 
 import re
@@ -18,7 +19,8 @@ from resolver.errors import UsageError
 FILES = (".devcontainer/devcontainer.json", ".devcontainer.json")
 
 Read = Callable[[str], bytes | None]
-"""A file's bytes by its path at the commit the work starts from, None when there is none."""
+"""Return a file's bytes by its path at the commit the work starts from, or None if there is none.
+"""
 
 Lifecycle = str | list[str] | dict[str, str | list[str]]
 
@@ -50,11 +52,14 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class DevContainer:
-    """What a repository's devcontainer asks for.
+    """The relevant parts of a repository's devcontainer.
 
-    path: the file it was read from. image, or dockerfile with its context (paths from the
-    repository's root), build arguments and target. script: what prepares the container, as bash;
-    "" when nothing does. unused: keys that are not acted on.
+    path: the file it was read from.
+    image: name of the image, if it names one.
+    dockerfile, context: paths of the Dockerfile and its build context from the repository's root.
+    args, target: build arguments and build target.
+    script: bash that prepares the container; "" if there is none.
+    unused: keys in the file that have no effect here.
     """
 
     path: str
@@ -68,10 +73,10 @@ class DevContainer:
 
 
 def read_devcontainer(read: Read) -> DevContainer | None:
-    """The repository's devcontainer, None when it has none.
+    """Return the repository's devcontainer, or None if it has none.
 
-    Variables of the person's machine (`${localEnv:...}`) are empty: nothing of this host goes in.
-    Raises UsageError that names the file and the key.
+    Variables of the user's machine (`${localEnv:...}`) are replaced by their default or by nothing,
+    so no value of this host is used. Raises UsageError that names the file and the key.
     """
     for path in FILES:
         data = read(path)
@@ -104,7 +109,10 @@ def _parse(path: str, data: bytes) -> DevContainer:
 
 
 def _object(path: str, data: bytes) -> dict[str, Any]:
-    """JSON with comments and trailing commas, as editors write it."""
+    """Parse JSON with comments and trailing commas, which editors accept in this file.
+
+    Raises UsageError if it is no JSON object or is nested too deeply.
+    """
     try:
         text = data.decode("utf-8-sig")
         if _depth(text) > MOST_NESTED:
@@ -126,8 +134,11 @@ def _depth(text: str) -> int:
 
 
 def _lines(command: Lifecycle | None) -> list[str]:
-    """A command as bash: text is a shell's line, a list is a program with arguments, and an
-    object holds several, which here run one after the other."""
+    """Return a command as lines of bash.
+
+    Text is a line for the shell, a list is a program with arguments, and an object holds several
+    commands, which run one after the other here.
+    """
     match command:
         case None | "":
             return []
@@ -140,7 +151,11 @@ def _lines(command: Lifecycle | None) -> list[str]:
 
 
 def _filled(text: str) -> str:
-    """`text` with the variables that mean the workspace put in, all others empty."""
+    """Return `text` with its variables replaced.
+
+    Variables of the workspace become ".", those of the container become shell variables, those of
+    the user's machine become their default, and all others become "".
+    """
 
     def value(match: re.Match[str]) -> str:
         name, rest = match[1], match[2] or ""
@@ -157,7 +172,7 @@ def _filled(text: str) -> str:
 
 
 def _inside(path: str, folder: str, given: str) -> str:
-    """A path from the repository's root. Raises UsageError for one that leaves the repository."""
+    """Return a path from the repository's root; raises UsageError if it is outside of it."""
     found = normpath(join(folder, _filled(given)))
     if found.startswith(("/", "../")) or found == "..":
         raise _wrong(path, f"{given} lies outside of the repository")

@@ -1,8 +1,9 @@
-"""Which images a Dockerfile names, read before a build.
+"""Finds and checks the images that a Dockerfile names, before it is built.
 
-The engine's builder looks for a name among its own images first, and takes hexadecimal digits for
-the beginning of an image's id: a build could copy what the engine keeps for another repository. So
-each name has to be one of a registry, and what can't be read for certain is refused.
+The engine's builder looks up a name among its local images first, and accepts hexadecimal digits as
+the beginning of an image id. A build could thereby copy from images that the engine keeps for
+another repository. So every name must be a name in a registry, and a Dockerfile that can't be read
+with certainty is refused.
 Syntax: https://docs.docker.com/reference/dockerfile/
 """
 
@@ -18,7 +19,7 @@ _DIRECTIVE: Final = re.compile(r"#\s*escape\s*=(?!\s*\\\s*$)", re.IGNORECASE)
 _HEREDOC: Final = re.compile(r"(?:^|\s)\d*<<-?[^\s<=]")
 _QUOTING: Final = str.maketrans("", "", "\"'\\")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Characters of which it differs between programs whether a line with nothing else is empty."""
+"""Control characters. Programs differ in whether a line of nothing but such characters is empty."""
 
 _BASE: Final = re.compile(
     r"(?:--[^\s\"'\\]+ )*(?:\"([^\s\"'\\]+)\"|([^\s\"'\\]+))(?: as ([^\s\"'\\]+))?", re.IGNORECASE
@@ -26,8 +27,9 @@ _BASE: Final = re.compile(
 _ARGUMENT: Final = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)(?:=(?:\"([^\"'\\]*)\"|'([^\"'\\$]*)'|([^\s\"'\\]*)))?(?: |$)"
 )
-"""What follows FROM and ARG, in forms of which there is one reading. Quotes and backslashes within
-a word are none of them: where a variable's name ends is then a question of their order."""
+"""The two patterns match what follows FROM and ARG, in the forms that have only one reading. Quotes
+and backslashes within a word are excluded: where a variable's name ends would then depend on the
+order in which they are processed."""
 
 _COPIED: Final = re.compile(r"--from=(\S*)", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[\t\v\f\r ]+")
@@ -38,10 +40,10 @@ _MAX_EXPANDED: Final = 1_000
 
 
 def read_base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str, ...]:
-    """The images that the Dockerfile's stages begin with, as references to registries.
+    """Return the base images of the Dockerfile's stages, as references to registries.
 
-    args: arguments of the build. Raises UsageError for a name that is none of a registry's, and
-    for one that can't be read.
+    args: build arguments.
+    Raises UsageError for a name that is not a name in a registry, and for one that can't be read.
     """
     content = text.removeprefix("\ufeff")
     if found := _CONTROL.search(content):
@@ -55,10 +57,10 @@ def read_base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str
 
 
 def refuse_triggers(path: str, image: str, triggers: Sequence[str]) -> None:
-    """Raise UsageError where an instruction that a base image adds to each build on it
-    (`ONBUILD`) copies from an image.
+    """Raise UsageError if an `ONBUILD` instruction of a base image copies from an image.
 
-    Source: https://docs.docker.com/reference/dockerfile/#onbuild
+    A base image adds such instructions to every build on it. Source:
+    https://docs.docker.com/reference/dockerfile/#onbuild
     """
     for trigger in triggers:
         plain = trigger.translate(_QUOTING)
@@ -70,7 +72,7 @@ def refuse_triggers(path: str, image: str, triggers: Sequence[str]) -> None:
 
 
 class _DockerfileReader:
-    """The Dockerfile up to a line."""
+    """The state of reading a Dockerfile line by line."""
 
     def __init__(self, path: str, args: Mapping[str, str]) -> None:
         self.bases: list[str] = []
@@ -82,7 +84,7 @@ class _DockerfileReader:
         self._begun = False
 
     def take(self, line: str) -> None:
-        """One instruction."""
+        """Process one instruction."""
         instruction, _, rest = _SPACE.sub(" ", line.strip()).partition(" ")
         name = instruction.upper()
         while name == "ONBUILD":
@@ -99,7 +101,10 @@ class _DockerfileReader:
                 self._copy(rest)
 
     def _begin_stage(self, rest: str) -> None:
-        """A stage can be named where it has ended: before, its name is an image's."""
+        """Begin a stage and check its base image.
+
+        A stage can be referred to only after it has ended; until then its name refers to an image.
+        """
         self._begun = True
         self._stages |= {self._stage} - {""}
         found = _BASE.fullmatch(rest)
@@ -151,7 +156,7 @@ class _DockerfileReader:
 
 
 def _instructions(text: str) -> Iterator[str]:
-    """Each instruction as one line. Comments and empty lines don't end one that goes on."""
+    """Yield each instruction as one line. Comments and empty lines do not end a continued line."""
     joined = ""
     for line in text.split("\n"):
         content = line.rstrip("\r")

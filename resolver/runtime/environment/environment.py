@@ -1,5 +1,7 @@
-"""From the settings and the repository to the environment a run starts in, and back into a saved
-image for the next run."""
+"""Chooses the environment of a run from the settings and the repository, and sets it up.
+
+A sandbox that was set up can be saved as an image for later runs.
+"""
 
 import time
 from collections.abc import Callable
@@ -35,11 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SetupRepository:
-    """What is looked at in the repository.
+    """The repository as the choice of the environment sees it.
 
-    identity: tells it from all others that the engine serves. trusted: the commit that says what
-    the environment is made from. base_tree: gives the object id of the tree that the setup is run
-    in. Trees are asked for only where something depends on them.
+    identity: distinguishes it from all other repositories that use the engine.
+    trusted: the commit that describes the environment.
+    base_tree: returns the object id of the tree in which the set-up runs. It is called only if the
+        result depends on it.
     """
 
     identity: str
@@ -49,8 +52,13 @@ class SetupRepository:
 
 @dataclass(frozen=True)
 class EnvironmentWishes:
-    """The settings that decide. image: a name, `devcontainer` or `dockerfile:PATH`. setup: bash.
-    builds: whether an image may be built. keep: whether a prepared environment is kept."""
+    """The settings for the environment.
+
+    image: an image's name, `devcontainer` or `dockerfile:PATH`.
+    setup: bash.
+    builds: True if an image may be built.
+    keep: True if a prepared environment is to be kept.
+    """
 
     image: str
     setup: str = ""
@@ -60,11 +68,13 @@ class EnvironmentWishes:
 
 @dataclass(frozen=True)
 class Environment:
-    """What a run starts in.
+    """The environment of a run.
 
-    image: what the sandbox is made from. plan: the setup to run, None when there is none.
-    key: what the prepared environment is kept under, "" when it isn't. repository: the digest of
-    whose it is. is_prepared: `image` is such a kept one, and the setup need not run.
+    image: the image of the sandbox.
+    plan: the set-up to run; None if there is none.
+    key: key under which the prepared environment is kept; "" if it isn't kept.
+    repository: digest of the repository that it belongs to.
+    is_prepared: True if `image` is a kept environment, so that the set-up need not run.
     """
 
     image: str
@@ -79,11 +89,11 @@ def choose_environment(
     repository: SetupRepository,
     engine: "Callable[[], DockerClient] | None",
 ) -> Environment:
-    """Decide, and build or pull what is missing. engine: connects to it, which is done only
-    where an image is built or kept; None where the sandbox is no container of an engine that is
-    reached from here.
+    """Choose the environment, and build or pull what is missing.
 
-    Raises UsageError, and SandboxError when the image can't be had.
+    engine: connects to the engine; called only if an image is built or kept. None if the sandbox is
+        not a container of an engine that can be reached from here.
+    Raises UsageError, and SandboxError if the image can't be built or pulled.
     """
     plan = find_setup(repository.trusted.read, wishes.setup)
     wanted = requested_image(wishes.image, repository.trusted.read)
@@ -104,7 +114,7 @@ def choose_environment(
         if isinstance(wanted, Build):
             image = build_image(client, wanted, owner, repository.trusted)
         else:
-            image_settings(client, wanted)  # pulled, so that it has an id
+            image_settings(client, wanted)  # pull it, so that it has an id
             image = image_id(client, wanted)
         if plan is None or not wishes.keep:
             return Environment(image, plan)
@@ -116,12 +126,13 @@ def choose_environment(
 
 
 def derive_environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> str:
-    """Names the environment that the plan makes of an image: the same key, the same environment.
+    """Return the key of the environment that the plan makes of an image.
 
-    A setup may read any file and call any script of the repository, so nothing less than the whole
-    tree says what it has seen; and two repositories never share an environment, whatever they have
-    in common. image: the engine's id of it, since a name may come to mean another. tree: the object
-    id of what is checked out while the setup runs.
+    A set-up may read any file and call any script of the repository, so the key depends on the
+    whole tree. It depends on the repository too, because two repositories never share an
+    environment.
+    image: the engine's id of the image, since a name may refer to another image later.
+    tree: object id of the tree that is checked out while the set-up runs.
     """
     return derive_key("prepared", repository, tree, image, plan.source, plan.script)
 
@@ -134,9 +145,9 @@ def set_up(
     base: str,
     seconds: float,
 ) -> PreparedEnvironment:
-    """Make the sandbox, in which `base` is checked out, ready for the agent.
+    """Set the sandbox up for the agent; `base` is checked out in it.
 
-    seconds: how long the setup may take.
+    seconds: time limit of the set-up.
     """
     plan = environment.plan
     if plan is None:

@@ -1,7 +1,7 @@
-"""The sandbox's image: a name, the devcontainer's, or one built from a Dockerfile; and images that
-keep what a setup has prepared.
+"""The sandbox's image: a name, the devcontainer's, or one built from a Dockerfile.
 
-A build is the engine's work, from a tar of the commit; nothing of this host goes in.
+Also keeps images that hold the result of a set-up. The engine builds from a tar of the commit; no
+file of this host is part of it.
 """
 
 import hashlib
@@ -31,33 +31,37 @@ if TYPE_CHECKING:
 BUILT_LABEL: Final = "resolver.built"
 PREPARED_LABEL: Final = "resolver.prepared"
 REPOSITORY_LABEL: Final = "resolver.repository"
-"""Labels of the images that are made here: the key that one is found by, and the digest of the
-repository that it belongs to."""
+"""The three labels of images made here: the keys that a built or a prepared image is found by, and
+the digest of the repository that it belongs to."""
 
 KEPT: Final = timedelta(days=14)
-"""How long a built or prepared image is kept without being made again."""
+"""Age at which a built or prepared image is removed."""
 
 MAX_PREPARED_IMAGES: Final = 3
-"""Prepared images that are kept for one repository: each commit of its default branch may make
-one, and the newest are the likeliest to be used again."""
+"""Number of prepared images that are kept per repository. Each commit of its default branch may
+make one, and the newest are most likely to be used again."""
 
 BUILD_SECONDS: Final = 3600
 _LAST_WORDS: Final = 2_000
 
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
-"""Arguments that the engine takes without a declaration and leaves out of its cache's keys: a step
-that went through a repository's proxy would be taken for the same step of another one."""
+"""Build arguments that the engine accepts without a declaration and leaves out of the keys of its
+cache. A step that ran with the proxy of one repository would be reused for another repository."""
 
 Context = Callable[[str, str], Iterator[bytes]]
-"""A tar stream of a folder of the commit, and the Dockerfile in it as DOCKERFILE_NAME; given both
-paths from the repository's root."""
+"""Return a tar stream of a folder of the commit, with the Dockerfile added as DOCKERFILE_NAME.
+
+Arguments: the folder and the Dockerfile as paths from the repository's root.
+"""
 
 
 @dataclass(frozen=True)
 class BuildSource:
-    """The commit that an image is built from, as only people with write access have made it.
+    """The commit that an image is built from. Only people with write access have made it.
 
-    read: gives a file. context: as above. tree: gives the object id of the whole.
+    read: returns a file of the commit.
+    context: returns a tar stream of a folder (see Context).
+    tree: returns the object id of the commit's tree.
     """
 
     read: Read
@@ -67,7 +71,7 @@ class BuildSource:
 
 @dataclass(frozen=True)
 class Build:
-    """A Dockerfile with all that goes into it; paths from the repository's root."""
+    """A Dockerfile and the inputs of its build. Paths start at the repository's root."""
 
     dockerfile: str
     context: str = "."
@@ -76,7 +80,7 @@ class Build:
 
 
 def requested_image(setting: str, read: Read) -> str | Build:
-    """What the setting `image` means for this repository. Raises UsageError."""
+    """Return the image that the setting `image` means in this repository. Raises UsageError."""
     if setting == DEVCONTAINER:
         found = read_devcontainer(read)
         if found is None:
@@ -99,10 +103,11 @@ def requested_image(setting: str, read: Read) -> str | Build:
 def build_image(
     client: "DockerClient", build: Build, repository: str, source: "BuildSource"
 ) -> str:
-    """Id of the image that the build gives, made where the engine lacks it.
+    """Return the id of the image made by the build; build it if the engine lacks it.
 
-    repository: the digest of whose it is. Raises UsageError where the Dockerfile names an image
-    that a repository may not name, and SandboxError with the end of the build's output.
+    repository: digest of the repository that the image belongs to.
+    Raises UsageError if the Dockerfile names an image that a repository may not name, and
+    SandboxError with the end of the build's output.
     """
     dockerfile = build.dockerfile
     key = derive_key("built", repository, repr(build), source.tree())
@@ -124,8 +129,11 @@ def build_image(
 
 
 def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> str | None:
-    """Id of the image of that name which was made under the key, None when there is none. A name
-    alone proves nothing: anybody who reaches the engine can give it to an image."""
+    """Return the id of the image of that name that was made under `key`, or None.
+
+    The name alone proves nothing, because anybody with access to the engine can tag an image. The
+    label must hold the key too.
+    """
     import docker
 
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
@@ -137,16 +145,17 @@ def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> 
 
 
 def derive_key(*parts: str) -> str:
-    """Digest of the parts, which differs where one of them does."""
+    """Return a digest of the parts. Different parts give different digests."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def remove_older_environments(
     client: "DockerClient", repository: str, kept: int = MAX_PREPARED_IMAGES - 1
 ) -> None:
-    """Remove all but the newest prepared images of a repository, those in use excepted.
+    """Remove the prepared images of a repository except the newest ones and those in use.
 
-    repository: the digest of whose they are. kept: how many stay.
+    repository: digest of the repository that they belong to.
+    kept: number of images that stay.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         own = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
@@ -155,13 +164,13 @@ def remove_older_environments(
 
 
 def image_id(client: "DockerClient", image: str) -> str:
-    """The engine's id of an image that it has."""
+    """Return the engine's id of an image that it has."""
     with engine_errors(f"the image {image} is not on the engine", "pull it first"):
         return str(client.images.get(image).id)
 
 
 def remove_old_images(client: "DockerClient", now: datetime, kept: timedelta = KEPT) -> list[str]:
-    """Remove built and prepared images that are older than `kept`, and not in use; their names."""
+    """Remove unused built and prepared images of at least the age `kept`; return their names."""
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         return [
             tag
@@ -173,7 +182,7 @@ def remove_old_images(client: "DockerClient", now: datetime, kept: timedelta = K
 
 
 def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["Image"]:
-    """Images of the name. Other runs may remove some of them while they are listed."""
+    """Yield the images of that name. Other runs may remove some of them in the meantime."""
     import docker
 
     for each in client.api.images(name=name, filters={"label": list(labels)}):
@@ -184,8 +193,10 @@ def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["I
 
 
 def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str]:
-    """Take the names that begin with `name` from an image, which goes with its last one; those
-    that were taken. An image that is in use keeps them."""
+    """Remove the names of an image that begin with `name`, and return those that were removed.
+
+    The engine removes an image with its last name. An image in use keeps its names.
+    """
     import docker
 
     removed: list[str] = []
@@ -195,7 +206,7 @@ def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str
         try:
             client.images.remove(tag)
         except docker.errors.APIError as error:
-            if error.status_code not in {404, 409}:  # gone already, or in use
+            if error.status_code not in {404, 409}:  # removed already, or in use
                 raise
             continue
         removed.append(tag)
@@ -236,7 +247,7 @@ def _run_build(
         forcerm=True,
         decode=True,
         timeout=BUILD_SECONDS,
-        use_config_proxy=False,  # a proxy's address may hold a password of this host
+        use_config_proxy=False,  # the proxy's URL may hold a password of this host
     )
     for line in stream:
         if "error" in line:

@@ -1,4 +1,4 @@
-"""What prepares the project's environment: the first of the places where repositories say it."""
+"""Finds the commands that set the project's environment up, in the usual places for them."""
 
 import re
 import shlex
@@ -23,11 +23,12 @@ _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 @dataclass(frozen=True)
 class SetupPlan:
-    """What is run before the agent starts.
+    """The set-up that runs before the agent starts.
 
-    source: the file or the variable that it comes from. script: bash, run in the repository's root.
-    left_out: what the source asks for and is not done, in words for a person.
-    by_operator: whoever runs Resolver has set it, and not the repository.
+    source: the file or variable that it comes from.
+    script: bash, run in the repository's root.
+    left_out: parts of the source that are not executed, in words for people.
+    by_operator: True if the operator of Resolver has set it, and not the repository.
     """
 
     source: str
@@ -37,10 +38,12 @@ class SetupPlan:
 
 
 def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
-    """The first that exists of: the setting `setup`, `.agents/setup.sh`, `.openhands/setup.sh`,
-    the run steps of `copilot-setup-steps.yml`, the devcontainer's create commands.
+    """Return the set-up from the first of these that exists, or None.
 
-    setting: the setting in force, which whoever runs Resolver sets before the repository does.
+    The order is: the setting `setup`, `.agents/setup.sh`, `.openhands/setup.sh`, the run steps of
+    `copilot-setup-steps.yml`, the devcontainer's create commands.
+    setting: the value of the setting in force; the operator's takes precedence over the
+        repository's.
     Raises UsageError for a file that can't be read.
     """
     if setting.strip():
@@ -48,7 +51,7 @@ def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
         return SetupPlan(OPERATOR if by_operator else SETTING, setting, by_operator=by_operator)
     for path in SCRIPTS:
         if read(path) is not None:
-            # Sourced, so that what it exports reaches the agent's shell.
+            # Sourced, so that the variables it exports reach the agent's shell.
             return SetupPlan(path, f". ./{path}")
     for path in COPILOT:
         data = read(path)
@@ -70,9 +73,10 @@ def _setup_of_repository(read: Read) -> object:
 
 
 def _copilot(path: str, data: bytes) -> SetupPlan:
-    """The `run` steps, in order; a step that uses an action can't be done outside of a workflow.
+    """Return the `run` steps, in order. Steps that use an action need a workflow and are left out.
 
-    Source: https://docs.github.com/en/copilot/how-tos/use-copilot-agents/coding-agent/customize-the-agent-environment
+    Source:
+    https://docs.github.com/en/copilot/how-tos/use-copilot-agents/coding-agent/customize-the-agent-environment
     """
     try:
         content = read_yaml(data)
@@ -94,8 +98,7 @@ def _copilot(path: str, data: bytes) -> SetupPlan:
 
 
 def _step(variables: Mapping[str, str], step: Mapping[str, Any]) -> str:
-    """One step as a shell of its own, with what earlier steps have put into GITHUB_ENV and
-    GITHUB_PATH."""
+    """Return one step as a subshell, followed by taking over its GITHUB_ENV and GITHUB_PATH."""
     folder = shlex.quote(str(step.get("working-directory") or "."))
     exports = "".join(
         f"export {name}={shlex.quote(value)}\n"

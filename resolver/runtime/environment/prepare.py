@@ -1,4 +1,4 @@
-"""Runs the setup in the sandbox before the agent starts, with its output in the log."""
+"""Runs the set-up in the sandbox before the agent starts, with its output in the event log."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -16,9 +16,11 @@ from resolver.runtime.environment.plan import SetupPlan
 SCRIPT: Final = "setup.sh"
 EXPORTS: Final = "setup.env"
 TAIL: Final = 3_000
-"""Characters of a failed setup's output that the agent and the person are shown."""
+"""Number of characters of a failed set-up's output that the agent and people are shown."""
 
-# `export -p` quotes as bash reads it again. GITHUB_ENV and GITHUB_PATH work as in a workflow.
+# `export -p` prints the variables in a form that bash can read again. GITHUB_ENV and GITHUB_PATH
+# work as in a workflow, a value of several lines (NAME<<DELIMITER) included:
+# https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 _WRAPPER: Final = r"""
 S=${BASH_SOURCE[0]%/*}
 export GITHUB_ENV=$S/setup.github_env GITHUB_PATH=$S/setup.github_path
@@ -48,7 +50,7 @@ trap 'resolver_status=$?; resolver_keep_exports; exit $resolver_status' EXIT
 
 
 class SetupSandbox(Protocol):
-    """What the setup needs of a runtime."""
+    """The part of a Runtime that the set-up uses."""
 
     @property
     def scratch(self) -> str: ...
@@ -62,7 +64,7 @@ class SetupSandbox(Protocol):
 
 @dataclass(frozen=True)
 class PreparedEnvironment:
-    """What came of the setup. ok: it ended with exit code 0. warnings: for the person."""
+    """Result of the set-up. ok: it ended with exit code 0. warnings: texts for people."""
 
     ok: bool
     warnings: tuple[str, ...] = ()
@@ -76,12 +78,13 @@ def prepare(
     base: str,
     seconds: float,
 ) -> PreparedEnvironment:
-    """Run the setup; what it exports holds in the agent's shell from then on.
+    """Run the set-up. The variables that it exports are set in the agent's shell afterwards.
 
-    What it changes in tracked files is undone and what it leaves untracked stays out of the
-    change: the setup makes the environment, not the fix. A setup that fails is told to the agent
-    and to the person, with the end of its output; the run goes on.
-    base: the commit that is checked out. seconds: how long the setup may take.
+    Its changes of tracked files are undone, and its untracked files stay out of the change: the
+    set-up makes the environment, not the fix. If it fails, the agent and people are told, with the
+    end of its output, and the run continues.
+    base: the commit that is checked out.
+    seconds: time limit of the set-up.
     """
     _conclude_cut_off(stream, state)
     sandbox.put_file(SCRIPT, f"{_WRAPPER}\n{plan.script}\n".encode())
@@ -104,8 +107,10 @@ def prepare(
 
 
 def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
-    """Let the agent's shell have what the setup has exported, in this run or in an earlier one
-    whose environment is used again."""
+    """Set the variables exported by the set-up in the agent's shell.
+
+    The set-up ran in this run, or in an earlier one whose environment is used again.
+    """
     file = f"{sandbox.scratch}/{EXPORTS}"
     _run(a.CmdRun(command=f"if [ -f {file} ]; then . {file}; fi"), sandbox, stream)
 
@@ -119,13 +124,13 @@ def _run(action: a.CmdRun, sandbox: SetupSandbox, stream: EventStream) -> Observ
 def _interrupt_if_running(
     done: ObservationBase, sandbox: SetupSandbox, stream: EventStream
 ) -> None:
-    """A setup that ran out of time is still at work: the next command ends it, and says so."""
+    """End a set-up that exceeded its time and still runs: the next command ends it and says so."""
     if isinstance(done, o.CmdOutput) and done.exit_code is None:
         _run(a.CmdRun(command=":"), sandbox, stream)
 
 
 def _conclude_cut_off(stream: EventStream, state: State) -> None:
-    """A setup that was cut off with its process is not gone on with: it is run again."""
+    """Add an error for a set-up that was cut off when its process ended. It will be run again."""
     for action in list(state.pending.values()):
         if action.source is Source.ENVIRONMENT:
             words = render("run/setup_cut_off.md.j2").strip()

@@ -1,7 +1,7 @@
-"""Where `resolver init` lets a run take its environment from: image and setup of one source.
+"""Proposes an environment for `resolver init`: an image and a set-up from one source.
 
-A setup is written for an image: what one source installs may be missing, or stand elsewhere, in the
-image of another.
+A set-up is written for an image: what it relies on may be missing, or in another place, in the
+image of another source.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from resolver.runtime.environment.references import missing_files
 from resolver.runtime.environment.survey import Survey
 
 NOTHING = "true"
-"""A setup that prepares nothing, in the place of one that would not work."""
+"""A set-up that does nothing, used in place of one that would not work."""
 
 _BEYOND = ("features", "dockerComposeFile")
 """Keys of a devcontainer without which its image lacks what its commands need."""
@@ -24,8 +24,12 @@ _BEYOND = ("features", "dockerComposeFile")
 
 @dataclass(frozen=True)
 class ProposedEnvironment:
-    """image, setup: as the settings have them; setup is "" where the repository's own is used.
-    prepared_by: that one's file. skip_reasons: why another file of the repository is not used."""
+    """The proposal.
+
+    image, setup: values for the settings; setup is "" if the repository's own set-up is used.
+    prepared_by: the file with the repository's own set-up.
+    skip_reasons: why other files of the repository are not used.
+    """
 
     image: str
     setup: str = ""
@@ -34,15 +38,18 @@ class ProposedEnvironment:
 
     @property
     def installs(self) -> bool:
-        """Whether something may be installed, for which the sandbox needs a network."""
+        """True if something may be installed, for which the sandbox needs a network."""
         return self.setup not in {"", NOTHING} or bool(self.prepared_by)
 
 
 def propose_environment(
     found: Survey, read: Read, exists: Callable[[str], bool]
 ) -> ProposedEnvironment:
-    """The environment for a repository. found: by a look at its files, for where it describes none
-    that can be used. exists: tells whether a path is a file or a folder of it."""
+    """Return the proposed environment for a repository.
+
+    found: the survey of its files, used if it describes no environment that can be used.
+    exists: returns True if a path is a file or a folder of the repository.
+    """
     for path in SCRIPTS:
         if read(path) is not None:
             return ProposedEnvironment(found.image, prepared_by=path)
@@ -67,7 +74,7 @@ def propose_environment(
 def _against(
     found: DevContainer, seen: Survey, read: Read, exists: Callable[[str], bool]
 ) -> Iterator[str]:
-    """Why a devcontainer is not used, in words for a person; nothing where it can be."""
+    """Yield the reasons, for people, why a devcontainer can't be used; nothing if it can."""
     for key in _BEYOND:
         if key in found.unused:
             yield f"{found.path} needs `{key}`, which Resolver does not act on"
@@ -83,7 +90,7 @@ def _against(
             f"RESOLVER_BUILDS=true and `image: {DEVCONTAINER}`"
         )
     else:
-        requested_image(DEVCONTAINER, read)  # a registry's image, or an error that says so
+        requested_image(DEVCONTAINER, read)  # raises an error unless it is an image of a registry
     if not found.script and seen.setup:
         yield f"{found.path} installs nothing"
     for each in missing_files(found.script, found.path, read, exists):
@@ -91,5 +98,5 @@ def _against(
 
 
 def _flatten(text: str) -> str:
-    """The text, in which names of files may stand, without what would end a comment."""
+    """Return the text without characters that would end a comment. It may hold names of files."""
     return "".join(c if c.isprintable() else "?" for c in text)

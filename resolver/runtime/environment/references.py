@@ -1,8 +1,8 @@
-"""Files that the commands of a setup name and that the repository does not have.
+"""Finds files that the commands of a set-up need and that the repository does not have.
 
-Old descriptions of an environment outlive what they describe. Only what a command surely reads is
-looked at: programs and scripts that are run, files of requirements, files that are copied. What
-stands under a condition, and what an earlier command may have made, is left out.
+Descriptions of an environment are often outdated. Only what a command certainly reads is
+considered: programs and scripts that are run, requirements files, files that are copied. Commands
+under a condition, and paths that an earlier command may have created, are left out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +18,16 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "source", "."})
 _INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "perl"})
 _TESTS = frozenset({"[", "[[", "test", "command", "which", "type"})
 _MADE = frozenset({"venv", ".venv", "env", "node_modules", "target", "build", "dist", "vendor"})
-"""Folders that tools make without being told their names."""
+"""Folders that tools create without their name being given."""
 
 _REQUIREMENTS = ("-r", "-c", "--requirement", "--constraint")
 _DEEPEST = 3
-"""Scripts that call scripts."""
+"""Maximum depth of scripts that call scripts."""
 
 
 @dataclass(frozen=True)
 class MissingFile:
-    """A file that is not there. by: the file whose command names it."""
+    """A file that is missing. by: the file whose command names it."""
 
     path: str
     by: str
@@ -35,6 +35,11 @@ class MissingFile:
 
 @dataclass
 class _ScriptContext:
+    """State of reading a script.
+
+    lost: the working folder is unknown. made: paths a command may create.
+    """
+
     read: Read
     exists: Callable[[str], bool]
     folder: str = "."
@@ -45,10 +50,11 @@ class _ScriptContext:
 def missing_files(
     script: str, source: str, read: Read, exists: Callable[[str], bool]
 ) -> tuple[MissingFile, ...]:
-    """The files that `script`, run in the repository's root, needs and that are not there.
+    """Return the files that `script` needs when run in the repository's root and that are missing.
 
-    source: the file that the script is from. read: gives a file's content. exists: tells whether a
-    path is a file or a folder of the repository.
+    source: the file that the script comes from.
+    read: returns a file's content.
+    exists: returns True if a path is a file or a folder of the repository.
     """
     walk = _ScriptContext(read, exists)
     return tuple(dict.fromkeys(_in_script(script, source, walk, 0)))
@@ -78,7 +84,7 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
 
 
 def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[PipelineStage]:
-    """The commands that are run whatever the others say."""
+    """Yield the commands that run regardless of the result of other commands."""
     guarded = False
     joined = ""
     for pipeline in pipelines:
@@ -99,13 +105,13 @@ def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[PipelineStage]:
 def _change_folder(argv: Sequence[str], walk: _ScriptContext) -> None:
     found = _inside(argv[1], walk) if len(argv) == 2 else None
     if found is None:
-        walk.lost = True  # what follows is read from another place
+        walk.lost = True  # the folder of the following commands is unknown
     else:
         walk.folder = found
 
 
 def _script_of(argv: Sequence[str]) -> str:
-    """The file that a command runs, "" for a program that is installed."""
+    """Return the file that a command runs, or "" for an installed program."""
     name = basename(argv[0])
     if name in _SHELLS or name in _INTERPRETERS:
         first = argv[1] if len(argv) > 1 else ""
@@ -114,7 +120,7 @@ def _script_of(argv: Sequence[str]) -> str:
 
 
 def _inputs(argv: Sequence[str]) -> Iterator[str]:
-    """The files that a command reads for certain."""
+    """Yield the files that a command certainly reads."""
     name = basename(argv[0])
     if name in {"pip", "pip3", "uv", "pip-sync"} or "pip" in argv[1:3]:
         for at, word in enumerate(argv):
@@ -130,7 +136,7 @@ def _inputs(argv: Sequence[str]) -> Iterator[str]:
 
 
 def _inside(word: str, walk: _ScriptContext) -> str | None:
-    """The path from the repository's root; None for what is no path in it."""
+    """Return the path from the repository's root, or None if the word is no path within it."""
     if not word or word.startswith(("-", "/", "~")) or set(word) & set("$`*?[]{}<>|;:=\n\"'"):
         return None
     path = normpath(join(walk.folder, word))

@@ -1,8 +1,8 @@
-"""A first look at a repository: its language, an image that fits, what installs what it needs.
+"""Guesses a repository's language, a fitting image, and the commands for set-up and tests.
 
-Only names are looked at, and the contents of files at its root; of a repository that has several
-projects in folders, those of their roots. What is found is a proposal that a person reads before it
-is committed, so a guess that may be wrong beats none.
+Only the names of files and the contents of files at the root are used; for a repository with
+several projects in folders, the files at their roots. The result is a proposal that a person reads
+before it is committed, so a guess that may be wrong is better than none.
 """
 
 import json
@@ -15,15 +15,16 @@ from functools import partial
 from typing import Any
 
 Read = Callable[[str], bytes | None]
+"""Return the content of the file at a path, or None if there is none."""
 
 EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
-"""Names under which projects list what their tests need, the likeliest first."""
+"""Names under which projects list what their tests need, the most likely first."""
 
 MOST_PROJECTS = 8
-"""Folders with a project of their own that are set up."""
+"""Number of projects in folders that are set up."""
 
 DEEPEST = 2
-"""Folders between the root and such a project."""
+"""Maximum depth of a folder with a project; 1 is a folder at the root."""
 
 _NO_PROJECTS = re.compile(
     r"(?:^|/)(?:\.[^/]*|docs?|examples?|samples?|fixtures?|tests?|spec|testdata|templates?|vendor|"
@@ -36,7 +37,7 @@ _TESTS = re.compile(
     r"|[._-](?:test|spec)\.[a-z]+$|(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy)$"
 )
 _UNWRITTEN = "no test specified"
-"""What `npm init` writes where there are no tests."""
+"""Text of the test script that `npm init` writes for a project without tests."""
 
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
 _RUST = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
@@ -49,11 +50,13 @@ _GO = re.compile(r"^go[ \t]+(\d+\.\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Survey:
-    """What a repository seems to be.
+    """The result of a survey.
 
-    language: for a person; "" when nothing is known. image: a public image. setup: bash that
-    installs what the tests need, "" when there is nothing to install. tests: the command that runs
-    them, "" when it is not known. others: further languages that were seen.
+    language: for people; "" if unknown.
+    image: a public image.
+    setup: bash that installs what the tests need; "" if there is nothing to install.
+    tests: command that runs the tests; "" if unknown.
+    others: further languages that were found.
     """
 
     language: str = ""
@@ -66,8 +69,12 @@ class Survey:
 def survey(
     names: Collection[str], read: Read, below: Mapping[str, Collection[str]] | None = None
 ) -> Survey:
-    """Look at the files at the root. names: of those files. read: gives the content of one by its
-    path. below: names of the files in each folder that may be a project's."""
+    """Survey a repository by the files at its root.
+
+    names: names of those files.
+    read: returns the content of the file at a path.
+    below: names of the files in each folder that may hold a project, from `folders_of`.
+    """
     root = _project(names, read)
     projects = _projects(below or {}, read)
     spoken = [root.language, *(project.language for project in projects.values())]
@@ -87,7 +94,7 @@ def survey(
 
 
 def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
-    """Names of the files in each folder that may be a project's, for `survey`."""
+    """Return the names of the files in each folder that may hold a project, for `survey`."""
     found: dict[str, set[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -97,7 +104,10 @@ def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
 
 
 def has_tests(paths: Iterable[str], language: str) -> bool:
-    """Whether any of a repository's files seems to be a test; Rust's stand in the code itself."""
+    """Return True if any file seems to be a test.
+
+    Always True for Rust, whose unit tests are in the code itself.
+    """
     return language == "Rust" or any(_TESTS.search(path) for path in paths)
 
 
@@ -192,7 +202,7 @@ def _node(names: Collection[str], read: Read) -> Survey:
     return Survey("JavaScript", f"node:{version}-bookworm-slim", setup, tests)
 
 
-def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - all looks are alike
+def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - one signature for all
     found = _GO.search(_text(read, "go.mod"))
     return Survey(
         "Go", f"golang:{found[1] if found else '1'}-bookworm", "go mod download", "go test ./..."
@@ -200,7 +210,10 @@ def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - all loo
 
 
 def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    """Another version than the image's would be fetched from where the sandbox does not reach."""
+    """Return the survey of a Rust project, with the image of the toolchain version it names.
+
+    With another image rustup would download that version, from a host the sandbox can't reach.
+    """
     wanted = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
     found = _RUST.search(wanted)
     image = f"rust:{found[1] if found else '1'}-slim-bookworm"
@@ -214,7 +227,7 @@ def _ruby(names: Collection[str], read: Read) -> Survey:
         tests = "bundle exec rspec"
     elif read("bin/rails") is not None:
         tests = "bin/rails test"
-    # gems are compiled where they are installed, for which the slim image has no compiler
+    # Gems with extensions are compiled on installation; the slim image has no compiler.
     return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install", tests)
 
 
@@ -244,8 +257,10 @@ _LANGUAGES: tuple[tuple[set[str], Callable[[Collection[str], Read], Survey]], ..
 
 
 def _version(text: str, default: str, *, least: tuple[int, ...], most: tuple[int, ...]) -> str:
-    """The first version that `text` names, where images of it are likely; else the default, which
-    a lower bound below it also means."""
+    """Return the first version in `text` if an image of it is likely to exist, or else the default.
+
+    A lower bound (`>`, `^`, `~`) that is not above the default gives the default too.
+    """
     found = _NUMBER.search(text)
     if found is None:
         return default

@@ -1,1 +1,4 @@
-"""A sandbox of another machine over HTTP(S), from the client; sandbox_service/ is the server."""
+"""Client side of the remote runtime: a sandbox of another machine over HTTP(S).
+
+The server side is in runtime/service/.
+"""

@@ -1,4 +1,4 @@
-"""Requests to the server of the sandboxes: its address and token, and what is tried again."""
+"""HTTP requests to the sandbox server: its address, the token, and the retry policy."""
 
 import ipaddress
 import random
@@ -35,27 +35,28 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 60.0
+"""Default time for which a broken connection is retried."""
 
 _CONNECT_SECONDS: Final = 10.0
 _ANSWER_SECONDS: Final = WAIT_SECONDS + 10.0
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 2.0
 _MAY_PASS: Final = {408, 502, 503, 504}
-"""Status codes of a server, or of a proxy before it, that may be well again soon."""
+"""Status codes of a server, or of a proxy in front of it, that are worth a retry."""
 
 
 class ConnectionCut(Exception):
-    """The connection broke, or something on the way to the server did: it may be tried again."""
+    """The connection, or something on the way to the server, failed: the request may be retried."""
 
 
 class RemoteAccess:
-    """The way to one server. Safe to use from several threads.
+    """Access to one sandbox server. Safe for use by several threads.
 
-    url: of the server, like `https://sandboxes.example.org`.
-    ca: file of certificates that are trusted instead of the system's, None for those.
+    url: address of the server, such as `https://sandboxes.example.org`.
+    ca: file with the certificates to trust instead of the system's; None for the system's.
     plain_http: allow `http:` to other machines than this one.
-    patience: seconds that a lost connection is tried again before the sandbox is given up.
-    Raises UsageError when one of them can't be used.
+    patience: seconds for which a lost connection is retried before the sandbox is given up.
+    Raises UsageError if one of them can't be used.
     """
 
     def __init__(
@@ -74,7 +75,11 @@ class RemoteAccess:
                 f"the token of the remote runtime is no {SHORTEST_TOKEN} plain characters long",
                 "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
             )
+        # No compression: the bodies are read with `iter_raw`, and a compressed body could expand
+        # beyond the size limits.
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
+        # No redirects, and no proxy or .netrc from the environment: the token must go to this
+        # server only.
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,
@@ -86,11 +91,11 @@ class RemoteAccess:
         )
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def limits(self) -> RemoteLimits:
-        """What the server gives. Raises SandboxError when it does not answer, or not to us."""
+        """Return the limits of the server. Raises SandboxError if it does not answer or refuses."""
         found = self.persist(
             partial(self.ask, "GET", "/v1/limits", RemoteLimits), threading.Event(), 0
         )
@@ -100,10 +105,11 @@ class RemoteAccess:
     def persist(
         self, function: Callable[[], T], given_up: threading.Event, seconds: float | None = None
     ) -> T:
-        """What `function` returns, called again after each Cut for so many seconds after the first.
+        """Call `function` and return its result; call it again after a ConnectionCut.
 
-        given_up: when it is set, the pauses end and nothing is tried again.
-        Raises SandboxError when the time is over.
+        seconds: how long after the first failure it is retried; None means `patience`.
+        given_up: once it is set, pauses end and nothing is retried.
+        Raises SandboxError if the time is over.
         """
         try:
             return function()
@@ -135,16 +141,20 @@ class RemoteAccess:
         content: bytes | BaseModel = b"",
         params: dict[str, str | int] | None = None,
     ) -> M | None:
-        """One request, not repeated; None when the server needs longer and wants to be asked again.
+        """Send one request without retry. Return None if the server needs more time (status 202).
 
-        Raises Cut, and SandboxError for an answer that is final.
+        In that case the request is to be sent again. Raises ConnectionCut, and SandboxError for an
+        answer that is final.
         """
         body = content.model_dump_json().encode() if isinstance(content, BaseModel) else content
         with self.open(method, path, body, params) as response:
             return None if response.status_code == 202 else _parsed(response, result)
 
     def delete(self, path: str) -> bool:
-        """Whether it is gone; else ask again. Raises Cut and SandboxError."""
+        """Delete a resource. Return False if the request must be repeated because it takes longer.
+
+        Raises ConnectionCut and SandboxError.
+        """
         with self.open("DELETE", path, b"", None) as response:
             return response.status_code != 202
 
@@ -152,7 +162,10 @@ class RemoteAccess:
     def open(
         self, method: str, path: str, content: bytes, params: dict[str, str | int] | None
     ) -> Iterator[httpx.Response]:
-        """A response whose body is still to be read. Raises Cut and SandboxError."""
+        """Yield a response whose body is still to be read.
+
+        Raises ConnectionCut and SandboxError.
+        """
         if self._client.is_closed:
             raise SandboxError("the remote sandbox was closed", "start the run again")
         request = self._client.build_request(method, path, content=content, params=params)
@@ -186,12 +199,15 @@ class RemoteAccess:
 
 def _pause(state: RetryCallState) -> float:
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(state.attempt_number, 16))
-    return random.uniform(longest / 2, longest)  # noqa: S311 - spreads clients, keeps no secret
+    return random.uniform(longest / 2, longest)  # noqa: S311 - spreads the clients
 
 
 @contextmanager
 def _cuts() -> Iterator[None]:
-    """Turn what the HTTP client raises into Cut, or SandboxError where trying again is no use."""
+    """Turn exceptions of the HTTP client into ConnectionCut.
+
+    A certificate that is not trusted becomes a SandboxError, because a retry would be useless.
+    """
     try:
         yield
     except httpx.HTTPError as error:
@@ -207,7 +223,7 @@ def _cuts() -> Iterator[None]:
 
 
 def _parsed(response: httpx.Response, result: type[M]) -> M:
-    """The JSON body, of bounded size and the right form. Raises SandboxError."""
+    """Parse the JSON body, of limited size, into `result`. Raises SandboxError."""
     body = b""
     for part in response.iter_raw():
         body += part
@@ -225,7 +241,7 @@ def _parsed(response: httpx.Response, result: type[M]) -> M:
 
 
 def _checked_url(url: str, plain_http: bool) -> str:
-    """The URL without its last slash. Raises UsageError."""
+    """Return the URL without its trailing slash. Raises UsageError."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

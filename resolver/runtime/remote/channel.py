@@ -1,4 +1,8 @@
-"""The streams of a remote sandbox, from the client: the wire as a Channel, archives in and out."""
+"""Client side of a remote sandbox's streams: the wire as a Channel, archives in both directions.
+
+A stream is longer-lived than the HTTP connections that carry it. Both ends count bytes from its
+beginning, so that a request can be repeated from the right offset after a failure (protocol.py).
+"""
 
 import contextlib
 import socket
@@ -35,38 +39,43 @@ class RemoteStream:
         self._open = ExitStack()
         self.closed = threading.Event()
         self.has_ended = False
-        """Whether `receive` has given the end."""
+        """True after `receive` has returned the end."""
 
     def send(self, data: bytes, last: bool = False) -> None:
-        """Send all of it. last: nothing comes after it.
+        """Send all the data. last: True if nothing follows.
 
-        Raises SandboxError when the stream takes no more, or the server is lost.
+        Raises SandboxError if the stream accepts no more data or the server is lost.
         """
         begin = self._sent
         while not self._access.persist(partial(self._push, data, begin, last), self.closed):
             continue
 
     def receive(self) -> bytes | StreamEnd:
-        """The next bytes, or the end. Raises SandboxError when the server is lost."""
+        """Return the next bytes, or the end. Raises SandboxError if the server is lost."""
         while True:
             found = self._access.persist(self._next, self.closed)
             if found:
                 return found
 
     def close(self) -> None:
-        """Let a waiting `receive` return, and nothing be tried again."""
+        """End a waiting `receive` and all retries."""
         self.closed.set()
         response = self._response
         if response is not None:
             connected = response.extensions["network_stream"].get_extra_info("socket")
-            with contextlib.suppress(OSError):  # the other end was quicker
-                # Not the method of an SSL socket, which takes its state away from the reader.
+            with contextlib.suppress(OSError):  # the other end has closed it already
+                # socket.shutdown, not the method of an SSL socket: that one discards the TLS state,
+                # which the reading thread still uses.
                 socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
     def _push(self, data: bytes, begin: int, last: bool) -> bool:
-        """One step further; whether all of `data`, which begins at byte `begin`, has arrived."""
+        """Advance by one request.
+
+        Return True if all of `data`, which begins at byte `begin`, arrived.
+        """
         if self._is_unsure:
-            # Of a piece that was cut off some may have arrived: only the rest is sent again.
+            # Part of an interrupted request may have arrived. An empty request asks the server for
+            # its offset, and only the rest is sent again.
             arrived = self._post(b"", False)
             self._is_unsure = False
             if arrived > self._sent:
@@ -83,6 +92,7 @@ class RemoteStream:
         return is_end
 
     def _post(self, piece: bytes, last: bool) -> int:
+        """Post `piece` at the current offset; return how many bytes the server has received."""
         params: dict[str, str | int] = {"offset": self._sent}
         if last:
             params["last"] = "true"
@@ -95,7 +105,10 @@ class RemoteStream:
         return found.offset
 
     def _next(self) -> bytes | StreamEnd:
-        """Some bytes, none when the server had nothing to say for a while, or the end."""
+        """Return some bytes, or the end; b"" if the server had nothing to send for a while.
+
+        Raises ConnectionCut if the connection broke: the next request continues at the same offset.
+        """
         try:
             if self.closed.is_set():
                 raise SandboxError("the stream was closed", "start the run again")
@@ -144,7 +157,7 @@ class RemoteStream:
 
 
 class RemoteChannel:
-    """The wire of a remote sandbox: a Channel over any number of connections."""
+    """The wire of a remote sandbox: a Channel over any number of HTTP connections."""
 
     def __init__(self, stream: RemoteStream) -> None:
         self._stream = stream
@@ -154,9 +167,10 @@ class RemoteChannel:
         self._words = ""
 
     def send(self, data: bytes) -> None:
-        """Write all of it: on its way back are the server's words that it has it.
+        """Write all the data. Returns when the server has acknowledged it.
 
-        What several threads have to say in the meantime goes together. Raises SandboxError.
+        Data of several threads that arrives during a request is sent together in the next one.
+        Raises SandboxError.
         """
         with self._collecting:
             self._collected += data
@@ -167,7 +181,7 @@ class RemoteChannel:
                 self._stream.send(together)
 
     def receive(self) -> bytes:
-        """Next bytes of stdout, b"" at the end and when the server is lost."""
+        """Return the next bytes of stdout, b"" at the end and if the server is lost."""
         if self._stream.closed.is_set():
             return b""
         try:
@@ -181,9 +195,9 @@ class RemoteChannel:
         return b""
 
     def close(self) -> None:
-        """End the connection; a waiting `receive` returns b""."""
+        """Close the connection; a waiting `receive` returns b"" then."""
         self._stream.close()
 
     def last_words(self) -> str:
-        """The end of the server's stderr, or why the connection was lost."""
+        """Return the end of the server's stderr, or why the connection was lost."""
         return self._words

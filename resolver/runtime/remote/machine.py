@@ -1,4 +1,4 @@
-"""A sandbox on a machine that runs `resolver sandbox serve`: `RemoteMachine`."""
+"""`RemoteMachine`: a sandbox on a machine that runs `resolver sandbox serve`."""
 
 import contextlib
 import logging
@@ -29,19 +29,20 @@ logger = logging.getLogger("resolver.runtime")
 M = TypeVar("M", bound=BaseModel)
 
 START_SECONDS: Final = 900.0
-"""Longest a sandbox may take to start: its image may have to be pulled."""
+"""Longest time for the start of a sandbox, whose image may have to be pulled."""
 
 _FIRST_PATIENCE: Final = 5.0
-"""How long a server that does not answer at all is tried."""
+"""Seconds for which a server that does not answer the first request is retried."""
 
 _LAST_PATIENCE: Final = 10.0
-"""How long the removal is tried; later the server removes the sandbox by itself."""
+"""Seconds for which the removal is retried. After that, the server removes the sandbox by
+itself."""
 
 REMOVE_SECONDS: Final = 60.0
-"""Longest that the removal is waited for."""
+"""Longest time to wait for the removal."""
 
 AGAIN_SECONDS: Final = 0.1
-"""Pause before a server is asked again that has let us wait, and needs longer still."""
+"""Pause before a request is repeated that the server has answered with 202."""
 
 
 def _new_name() -> str:
@@ -49,9 +50,9 @@ def _new_name() -> str:
 
 
 class RemoteMachine:
-    """One sandbox of the server that `access` leads to, which is closed with it.
+    """One sandbox of the server that `access` leads to. `access` is closed with it.
 
-    new_name: makes the ids of the sandbox and its streams; not to be guessed.
+    new_name: returns ids for the sandbox and its streams, which must not be guessable.
     """
 
     def __init__(
@@ -84,7 +85,10 @@ class RemoteMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Have the sandbox removed. A server that can't be reached does it by itself in time."""
+        """Have the sandbox removed.
+
+        A server that can't be reached removes it by itself after a while.
+        """
         self._given_up.set()
         remove = partial(self._access.delete, self._path)
         try:
@@ -115,13 +119,13 @@ class RemoteMachine:
             _check(stream.receive())
         except SandboxError:
             if not stream.has_ended:
-                _check(stream.receive())  # the reason why it takes no more, where there is one
+                _check(stream.receive())  # raises the server's reason, if it gave one
             raise
         finally:
             self._forget(stream_path)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """The file or folder as a tar stream."""
+        """Yield the file or folder as a tar stream."""
         stream_path, _ = self._open(StreamRequest(kind="get", path=path))
         stream = RemoteStream(self._access, stream_path)
         try:
@@ -133,7 +137,7 @@ class RemoteMachine:
             self._forget(stream_path)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - not for clients
-        """The server's engine takes no images from its clients."""
+        """Return False: clients can't create images on the server's engine."""
         return False
 
     def _open(self, asked: StreamRequest) -> tuple[str, StreamState]:
@@ -143,7 +147,10 @@ class RemoteMachine:
     def _ready(
         self, path: str, asked: BaseModel, result: type[M], patience: float | None = None
     ) -> M:
-        """Ask until it is there. Raises SandboxError when it is not in time."""
+        """Repeat the PUT request until the resource is ready.
+
+        Raises SandboxError if it isn't in time.
+        """
         end = time.monotonic() + START_SECONDS
         put = partial(self._access.ask, "PUT", path, result, content=asked)
         while time.monotonic() < end:
@@ -157,7 +164,7 @@ class RemoteMachine:
         )
 
     def _forget(self, stream_path: str) -> None:
-        # Where this fails, the stream ends with its sandbox.
+        # If this fails, the stream ends with its sandbox.
         with contextlib.suppress(ConnectionCut, SandboxError):
             self._access.delete(stream_path)
 
@@ -177,7 +184,7 @@ def _request(spec: SandboxSpec) -> SandboxRequest:
 
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of SEGMENT or a little more."""
+    """Yield the same bytes in pieces of SEGMENT bytes or a little more; the last may be shorter."""
     collected = bytearray()
     for chunk in chunks:
         collected += chunk
@@ -189,7 +196,7 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _check(end: bytes | StreamEnd) -> None:
-    """Raise SandboxError when the stream did not end well."""
+    """Raise SandboxError if the stream did not end successfully."""
     if isinstance(end, bytes):
         raise SandboxError("the server of the sandbox sent what nobody asked for", "")
     if end.failure is not None:

@@ -1,22 +1,23 @@
-"""What both ends of the remote runtime agree on: paths, sizes, times, and the JSON bodies.
+"""The protocol of the remote runtime: paths, sizes, times and JSON bodies, used by both ends.
 
-A sandbox has streams: `wire` (the action server's stdin and stdout), `put` and `get` (an archive
-in, an archive out). Both directions of a stream are counted in bytes. Who sends says at which byte
-the piece begins, and keeps it until the other end has said that it has it; what arrives twice is
-left out. So a connection may break anywhere: nothing is lost, and nothing is done twice.
+A sandbox has streams: `wire` (the action server's stdin and stdout), `put` (an archive in) and
+`get` (an archive out). Both directions of a stream count bytes from its beginning. The sender names
+the offset at which a piece begins and keeps the piece until the other end has acknowledged it; the
+receiver ignores bytes that it already has. A connection may therefore break at any point without
+losing or repeating data.
 
     PUT    /v1/sandboxes/ID                    SandboxRequest -> SandboxState; 202 while it starts
     DELETE /v1/sandboxes/ID                    204; 202 while it is removed
     PUT    /v1/sandboxes/ID/streams/STREAM     StreamRequest -> StreamState; 202 while it starts
-    POST   ..../STREAM?offset=N[&last=true]    bytes from N on -> Received
-    GET    ..../STREAM?offset=N                bytes from N on, and everything before N is let go;
-                                               application/json instead: the stream's End
+    POST   ..../STREAM?offset=N[&last=true]    bytes from N on -> ReceivedBytes
+    GET    ..../STREAM?offset=N                bytes from N on; acknowledges all before N;
+                                               at the end: application/json, a StreamEnd
     DELETE ..../STREAM                         204
-    GET    /v1/limits                          Limits
-    GET    /healthz                            answers anybody
+    GET    /v1/limits                          RemoteLimits
+    GET    /healthz                            needs no token
 
-All but the last need `Authorization: Bearer TOKEN`. Every PUT and DELETE may be said again. An
-error has a Failure as its body.
+All but the last need `Authorization: Bearer TOKEN`. Every PUT and DELETE is idempotent. The body of
+an error is a RemoteFailure.
 """
 
 import re
@@ -27,33 +28,35 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL: Final = 1
 
 SHORTEST_TOKEN: Final = 16
-"""Characters a token needs at least."""
+"""Minimum length of the token, in characters."""
 
 WAIT_SECONDS: Final = 20.0
-"""Longest an answer is held back while there is nothing to say."""
+"""Longest time that the server holds back an answer while there is nothing to send."""
 
 SEGMENT: Final = 1024 * 1024
-"""Most bytes of one POST, and of one answer to GET: as much is kept by who sends. Proxies take no
-longer bodies unless they are told to."""
+"""Maximum size of one POST, and of one answer to GET, in bytes.
+
+The sender keeps as much. Many proxies refuse larger bodies by default.
+"""
 
 MAX_JSON: Final = 64 * 1024
-"""Longest JSON body, in bytes."""
+"""Maximum size of a JSON body, in bytes."""
 
 BYTES: Final = "application/octet-stream"
 JSON: Final = "application/json"
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,99}")
-"""Ids that a client gives to its sandboxes and streams."""
+"""Pattern of the ids that a client gives to its sandboxes and streams."""
 
 
 class Body(BaseModel):
-    """A JSON body: of exactly these fields and types."""
+    """A JSON body with exactly these fields and types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class SandboxRequest(Body):
-    """The sandbox that is asked for; the fields of runtime.base.SandboxSpec."""
+    """The requested sandbox: the fields of runtime.base.SandboxSpec."""
 
     image: str = Field(max_length=500)
     run: str = Field(max_length=200)
@@ -66,7 +69,7 @@ class SandboxRequest(Body):
 
 
 class SandboxState(Body):
-    """A sandbox, as it is now. Empty strings while it starts."""
+    """The present state of a sandbox. Its strings are empty while it starts."""
 
     isolation: str
     scratch: str
@@ -74,26 +77,26 @@ class SandboxState(Body):
 
 
 class StreamRequest(Body):
-    """The stream that is asked for. path: of the archive, empty for the wire."""
+    """The requested stream. path: of the archive; empty for the wire."""
 
     kind: Literal["wire", "put", "get"]
     path: str = Field(default="", max_length=4096)
 
 
 class StreamState(Body):
-    """A stream that carries, or will. isolation: of the sandbox, known for sure from here on."""
+    """A stream that is open. isolation: of the sandbox, definitive from here on."""
 
     isolation: str
 
 
 class ReceivedBytes(Body):
-    """offset: how many bytes of the stream have arrived in all."""
+    """Acknowledgement. offset: number of bytes of the stream that have arrived in all."""
 
     offset: int
 
 
 class RemoteFailure(Body):
-    """Why something could not be done, for a person."""
+    """Why something failed, in words for people."""
 
     what: str
     next_step: str = ""
@@ -107,7 +110,7 @@ class StreamEnd(Body):
 
 
 class RemoteLimits(Body):
-    """What the server gives at most, and to how many at a time."""
+    """The server's limits for one sandbox, and for the number of sandboxes."""
 
     protocol: int
     runtime: str

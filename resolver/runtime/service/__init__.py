@@ -1,1 +1,1 @@
-"""HTTP(S) server of the remote runtime: it gives sandboxes to runs on other machines."""
+"""HTTP(S) server of the remote runtime: provides sandboxes to runs on other machines."""

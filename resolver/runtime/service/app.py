@@ -1,4 +1,4 @@
-"""The HTTP face of the sandboxes: who may ask, what they asked for, and bytes in both directions.
+"""The web application of the sandbox server: authentication, requests, bytes in both directions.
 
 The paths are listed in resolver/runtime/remote/protocol.py.
 """
@@ -49,16 +49,16 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 BODY_SECONDS: Final = 30.0
-"""Longest a client may take for the next bytes of a body."""
+"""Longest pause of a client while it sends a body."""
 
 
 class BodyError(Exception):
-    """A body that did not come whole: the client may say it again."""
+    """A body that did not arrive completely: the client may repeat the request."""
 
 
 _HANG_UP: Final = {"Connection": "close"}
 _AS_IT_COMES: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""A proxy must not collect an answer before it passes it on."""
+"""Headers of a streamed answer: a proxy must not buffer it."""
 _STATUS: Final[dict[type[Exception], int]] = {
     ValidationError: 422,
     UsageError: 422,
@@ -74,7 +74,7 @@ Offset = Annotated[int, Query(ge=0, le=1 << 60)]
 
 
 def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) -> ASGIApp:
-    """The web application, behind the door that asks for the token."""
+    """Return the web application, which requires the token."""
     app = FastAPI(title="Sandboxes", docs_url=None, redoc_url=None, openapi_url=None)
     for kind in _STATUS:
         app.add_exception_handler(kind, _tell)
@@ -165,8 +165,11 @@ def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> No
 async def _bytes(
     sandbox: ServedSandbox, stream: Stream, offset: int, quiet_seconds: float
 ) -> AsyncIterator[bytes]:
-    """The stream from `offset` on, as it comes; ends at its end, after SEGMENT bytes, or when
-    nothing came for so long, and the client asks again."""
+    """Yield the stream from `offset` on as it arrives.
+
+    It stops at the stream's end, after SEGMENT bytes, or if nothing arrives for `quiet_seconds`;
+    the client then asks again.
+    """
     position = offset
     while position - offset < SEGMENT:
         found = await stream.outgoing.read(position, quiet_seconds)
@@ -178,7 +181,7 @@ async def _bytes(
 
 
 class BearerOnly:
-    """Lets a request pass that has the token, or that asks whether the server lives."""
+    """Middleware that passes on requests with the token and answers the health check."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -198,7 +201,10 @@ class BearerOnly:
 
 
 async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises BodyError when it breaks off, UsageError when it is too long."""
+    """Yield the body as it arrives.
+
+    Raises BodyError if it breaks off, UsageError if it is too long.
+    """
     size = 0
     parts = request.stream()
     while True:
@@ -216,13 +222,13 @@ async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
 
 
 async def _asked(request: Request, model: type[M]) -> M:
-    """The JSON body. Raises ValidationError, and what `_body` raises."""
+    """Parse the JSON body. Raises ValidationError and what `_body` raises."""
     body = b"".join([part async for part in _body(request, MAX_JSON)])
     return model.model_validate_json(body)
 
 
 async def _awaited(task: "asyncio.Task[T]") -> T | None:
-    """What the task gives, or None when it needs longer than an answer may take."""
+    """Return the task's result, or None if it takes longer than an answer may be held back."""
     await asyncio.wait([task], timeout=WAIT_SECONDS)
     return task.result() if task.done() else None
 
@@ -239,7 +245,7 @@ def _state(body: Body, ready: bool = True) -> Response:
 
 
 async def _tell(request: Request, error: Exception) -> Response:  # noqa: ARG001 - its form
-    """An error as a Failure. What remains of the request's body is not read."""
+    """Return an error as a RemoteFailure. The rest of the request's body is not read."""
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     if isinstance(error, SandboxError | Refused | UsageError):
         failure = RemoteFailure(what=error.what, next_step=error.next_step)

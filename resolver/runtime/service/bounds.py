@@ -1,4 +1,4 @@
-"""What the operator of the server gives to clients at most."""
+"""The limits that the operator of the sandbox server sets for clients."""
 
 import re
 from dataclasses import dataclass
@@ -15,10 +15,15 @@ _MAX_ENVIRONMENT: Final = 16_000
 
 @dataclass(frozen=True)
 class ServiceBounds:
-    """runtime: "docker" or "local". images: patterns like `ghcr.io/us/*`, of which one has to fit.
+    """The limits of one server.
 
-    memory in Docker notation; disk in bytes; sandboxes: how many at a time; idle_seconds: after
-    this long without a word from its client a sandbox is removed.
+    runtime: "docker" or "local".
+    images: patterns such as `ghcr.io/us/*`, one of which the image must match.
+    memory: largest memory of a sandbox, in Docker's notation.
+    cpus, pids: largest number of processors, and of processes and threads.
+    disk: largest size of the disk, in bytes.
+    sandboxes: number of sandboxes at a time.
+    idle_seconds: time without a request of its client after which a sandbox is removed.
     """
 
     runtime: str
@@ -31,7 +36,7 @@ class ServiceBounds:
     idle_seconds: float = 120.0
 
     def check(self, asked: SandboxRequest) -> None:
-        """Raise Refused when a sandbox like this is not given out."""
+        """Raise Refused if a sandbox with these properties is not provided."""
         if self.runtime == "docker" and not any(fnmatchcase(asked.image, i) for i in self.images):
             raise Refused(
                 f"the server of the sandbox gives no sandbox of image {asked.image}",
@@ -45,7 +50,8 @@ class ServiceBounds:
             raise _too_much("pids", str(asked.pids), str(self.pids))
         if asked.disk > self.disk:
             raise _too_much("disk", *(f"{size / 10**9:g} GB" for size in (asked.disk, self.disk)))
-        # A variable like LD_PRELOAD would take effect before the sandbox is closed.
+        # A variable such as LD_PRELOAD would take effect before the local sandbox is isolated:
+        # ld.so(8).
         if asked.environment and self.runtime == "local":
             raise Refused(
                 "the server of the sandbox takes no variables for it", "leave the environment out"
@@ -54,7 +60,7 @@ class ServiceBounds:
             raise Refused("the sandbox's environment is too large", "leave variables out")
 
     def limits(self, running: int) -> RemoteLimits:
-        """The same for a client."""
+        """Return the limits in the form for clients. running: number of sandboxes in use."""
         return RemoteLimits(
             protocol=PROTOCOL,
             runtime=self.runtime,
@@ -70,7 +76,7 @@ class ServiceBounds:
 
 
 def memory_bytes(text: str) -> int:
-    """Docker's notation (`512m`) in bytes. Raises UsageError."""
+    """Return the bytes for an amount in Docker's notation (`512m`). Raises UsageError."""
     found = _MEMORY.fullmatch(text)
     if found is None or int(found[1]) == 0:
         raise UsageError(f"{text!r} is no amount of memory", "write it like 512m or 4g")

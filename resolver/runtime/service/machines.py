@@ -1,4 +1,4 @@
-"""The machines that the server gives out, and the removal of those that an earlier one left."""
+"""Opens the machines that the server provides, and removes those that an earlier server left."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,12 +15,12 @@ _SERVED: Final = "served"
 
 
 def run_prefix(server: str) -> str:
-    """What the run of each container's label begins with, for the server of that name."""
+    """Return the start of the run id in the labels of containers of the server with that name."""
     return f"{_SERVED}.{server}."
 
 
 def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMachine:
-    """Containers, each with a connection of its own to the engine."""
+    """Return a function that opens containers, each with its own connection to the engine."""
 
     @contextmanager
     def open_machine(spec: SandboxSpec) -> Iterator[Machine]:
@@ -35,7 +35,7 @@ def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMac
 
 
 def local_machines(environment: Mapping[str, str]) -> OpenMachine:
-    """Folders and process trees of the server's machine."""
+    """Return a function that opens folders and process trees of the server's machine."""
 
     def open_machine(spec: SandboxSpec) -> AbstractContextManager[Machine]:
         return LocalMachine(spec, environment)
@@ -44,7 +44,7 @@ def local_machines(environment: Mapping[str, str]) -> OpenMachine:
 
 
 def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
-    """Remove the containers that an earlier server of this name was killed with; how many."""
+    """Remove the containers that a killed server of this name has left; return their number."""
     engine = connect_engine(environment)
     try:
         with engine_errors("the engine can't list its containers", "check it with `docker ps`"):

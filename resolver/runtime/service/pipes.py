@@ -1,7 +1,7 @@
 """The two directions of a stream, between the event loop and a thread that talks to a machine.
 
-Both count bytes from the stream's begin, hold a bounded number of them, and make the faster end
-wait.
+Both count bytes from the beginning of the stream and hold a limited number of them; the faster end
+has to wait. Repeated requests are harmless because every request names its offset.
 """
 
 import asyncio
@@ -14,19 +14,20 @@ from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import SEGMENT, StreamEnd
 
 HELD: Final = 4 * SEGMENT
-"""Bytes that wait in one direction before the faster end has to."""
+"""Number of bytes that may wait in one direction before the faster end has to."""
 
 _CHUNK: Final = 256 * 1024
 
 
 class OffsetError(Exception):
-    """Bytes of the stream that were let go already, or that were never there."""
+    """Raised for bytes of the stream that were released already or have never existed."""
 
 
 class Incoming:
-    """From the client: what came twice is left out. Iterated by one thread; the rest is the loop's.
+    """Bytes from the client, without those that arrive twice.
 
-    The thread's iteration ends at the stream's last byte, and raises SandboxError at `close`.
+    One thread iterates over it; the methods are for the event loop. The iteration ends after the
+    stream's last byte and raises SandboxError after `close`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -39,9 +40,9 @@ class Incoming:
         self.received = 0
 
     async def accept(self, offset: int, data: bytes) -> None:
-        """Take what is new of `data`, which begins at byte `offset`; waits for room.
+        """Add the new part of `data`, which begins at byte `offset`. Waits until there is room.
 
-        Raises OffsetError for a gap, and when the stream takes no more.
+        Raises OffsetError for a gap, and if the stream accepts no more data.
         """
         while True:
             if offset > self.received:
@@ -60,7 +61,10 @@ class Incoming:
         self._queue.put(new)
 
     def finish(self, offset: int) -> None:
-        """Byte `offset` would be the first after the last one. Raises OffsetError for a gap."""
+        """Mark the end: `offset` is the number of bytes of the stream.
+
+        Raises OffsetError for a gap.
+        """
         if offset != self.received:
             raise OffsetError(f"the stream has {self.received} bytes")
         if not self._finished:
@@ -68,7 +72,7 @@ class Incoming:
             self._queue.put(None)
 
     def close(self) -> None:
-        """Take nothing any more, and let nobody wait."""
+        """Accept no more data and wake everybody who waits."""
         self._closed = True
         self._queue.put(None)
         self._room.set()
@@ -86,7 +90,10 @@ class Incoming:
 
 
 class Outgoing:
-    """To the client: kept until it says that it has them. Written by threads, read by the loop."""
+    """Bytes to the client, kept until they are acknowledged.
+
+    Threads write, the event loop reads.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -106,14 +113,17 @@ class Outgoing:
         self._loop.call_soon_threadsafe(self._arrived.set)
 
     def end(self, end: StreamEnd) -> None:
-        """Nothing more comes. The first end stands. From a thread."""
+        """Mark the end of the stream. Only the first call counts. May be called from any thread."""
         with self._changed:
             self._end = self._end or end
             self._changed.notify_all()
         self._loop.call_soon_threadsafe(self._arrived.set)
 
     def release(self, offset: int) -> None:
-        """The client has everything before byte `offset`. Raises OffsetError for a wrong one."""
+        """Release all bytes before `offset`, which the client has.
+
+        Raises OffsetError for a wrong one.
+        """
         with self._changed:
             if not self._base <= offset <= self._base + len(self._kept):
                 raise OffsetError(f"bytes {self._base} to {self._base + len(self._kept)} are kept")
@@ -122,15 +132,15 @@ class Outgoing:
             self._changed.notify_all()
 
     def end_at(self, offset: int) -> StreamEnd | None:
-        """The end, where byte `offset` would be the first after the last one."""
+        """Return the end if `offset` is the number of bytes of the ended stream, otherwise None."""
         with self._changed:
             return self._end if offset == self._base + len(self._kept) else None
 
     async def read(self, offset: int, seconds: float) -> bytes:
-        """Bytes from `offset` on; none at the end, or when nothing came in time.
+        """Return bytes from `offset` on; b"" at the end, or if nothing arrives in time.
 
-        None as well when another reader has let go of them: that one is the client, this is a
-        connection that it has given up.
+        Also returns b"" if bytes after `offset` were released for another reader. That reader is
+        the client's present connection, and this one was given up.
         """
         try:
             async with asyncio.timeout(seconds):

@@ -1,6 +1,6 @@
-"""The sandboxes that the server runs: started, found, and removed when nobody wants them.
+"""The sandboxes of the server: started, found, and removed when their client is gone.
 
-Everything here belongs to the event loop; what blocks is done in threads.
+Everything in this module runs in the event loop; blocking work is done in threads.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ logger = logging.getLogger("resolver.sandboxes")
 T = TypeVar("T")
 
 OpenMachine = Callable[[SandboxSpec], AbstractContextManager[Machine]]
-"""A machine that entering starts and leaving removes, both in threads."""
+"""Return a context manager that starts a machine and removes it, each called in a thread."""
 
 MAX_STREAMS: Final = 16
-"""Open streams of one sandbox."""
+"""Limit of the open streams of one sandbox."""
 
 
 REMEMBERED: Final = 1000
-"""Removed sandboxes of which it is still known why."""
+"""Number of removed sandboxes for which the reason is remembered."""
 
 _NEVER_SEEN: Final = RemoteFailure(
     what="the server has no such sandbox: it was started anew, or removed it long ago",
@@ -37,7 +37,7 @@ _NEVER_SEEN: Final = RemoteFailure(
 
 
 class UnknownError(Exception):
-    """No sandbox, or no stream, of that id; why there is none."""
+    """Raised if there is no sandbox or stream with that id. why: the reason."""
 
     def __init__(self, why: RemoteFailure) -> None:
         super().__init__(why.what)
@@ -45,11 +45,11 @@ class UnknownError(Exception):
 
 
 class ConflictError(Exception):
-    """There is one of that id already, and it is another."""
+    """Raised if the id is in use for a different request."""
 
 
 class FullError(Exception):
-    """As many as there may be are running."""
+    """Raised if the limit of sandboxes or streams is reached."""
 
 
 class ServedSandbox:
@@ -64,18 +64,18 @@ class ServedSandbox:
         self.machine: AbstractContextManager[Machine] | None = None
 
     def touch(self) -> None:
-        """The client is there."""
+        """Record that the client is active."""
         self.seen = asyncio.get_running_loop().time()
 
     def close_streams(self, why: RemoteFailure) -> None:
-        """End all of them."""
+        """End all streams."""
         for _, opening in self.streams.values():
             if opening.done() and not opening.cancelled() and opening.exception() is None:
                 opening.result().close(why)
 
 
 class Sandboxes:
-    """All sandboxes of one server. prefix: of the run that their machines are labelled with."""
+    """All sandboxes of one server. prefix: start of the run id in the labels of their machines."""
 
     def __init__(self, bounds: ServiceBounds, open_machine: OpenMachine, prefix: str) -> None:
         self._bounds = bounds
@@ -89,13 +89,14 @@ class Sandboxes:
 
     @property
     def count(self) -> int:
-        """How many there are, those included that come or go."""
+        """Number of sandboxes, including those that are being started or removed."""
         return len(self._running) + len(self._removing)
 
     def start(self, name: str, asked: SandboxRequest) -> ServedSandbox:
-        """Begin to start one, or find it: `starting` is its machine once it is there.
+        """Return the sandbox of that id, and begin to start it if there is none.
 
-        Raises Refused, ConflictError and FullError.
+        Its attribute `starting` is a task that returns the machine. Raises Refused, ConflictError
+        and FullError.
         """
         found = self._running.get(name)
         if found is not None:
@@ -113,7 +114,7 @@ class Sandboxes:
         return sandbox
 
     def find(self, name: str) -> ServedSandbox:
-        """A sandbox that is there or starts. Raises UnknownError."""
+        """Return a sandbox that runs or is being started. Raises UnknownError."""
         found = self._running.get(name)
         if found is None:
             raise UnknownError(self._gone.get(name, _NEVER_SEEN))
@@ -123,7 +124,10 @@ class Sandboxes:
     def open_stream(
         self, sandbox: ServedSandbox, name: str, asked: StreamRequest
     ) -> asyncio.Task[Stream]:
-        """Open a stream, or find it. Raises ConflictError and FullError."""
+        """Return the task that opens a stream, and begin it if there is none with that id.
+
+        Raises ConflictError and FullError.
+        """
         if name in sandbox.streams:
             before, opening = sandbox.streams[name]
             if before != asked:
@@ -137,7 +141,7 @@ class Sandboxes:
         return opening
 
     def remove(self, name: str, why: RemoteFailure) -> "asyncio.Task[None] | None":
-        """Begin to remove one; None when it is gone."""
+        """Begin to remove a sandbox and return the task, or None if the sandbox is gone already."""
         sandbox = self._running.pop(name, None)
         if sandbox is not None:
             self._gone[name] = why
@@ -149,7 +153,7 @@ class Sandboxes:
         return self._removing.get(name)
 
     async def close(self) -> None:
-        """Remove all of them, and start no more."""
+        """Remove all sandboxes and refuse to start new ones."""
         self._closed = True
         why = RemoteFailure(
             what="the server of the sandbox was stopped",
@@ -178,7 +182,7 @@ class Sandboxes:
             self._watch(sandbox)
 
     def _watch(self, sandbox: ServedSandbox) -> None:
-        """Remove it when its client has said nothing for too long; else look again then."""
+        """Remove the sandbox if its client was inactive for too long, else check again later."""
         if self._running.get(sandbox.name) is not sandbox:
             return
         loop = asyncio.get_running_loop()
@@ -228,5 +232,5 @@ class Sandboxes:
 
 
 def _retrieve(done: "asyncio.Task[T]") -> BaseException | None:
-    """The task's error, which asyncio else complains about when nobody waited for it."""
+    """Return the task's error. asyncio would log it as never retrieved otherwise."""
     return None if done.cancelled() else done.exception()

@@ -1,6 +1,6 @@
-"""A stream of a sandbox: a thread that carries between a machine and the client.
+"""A stream of a sandbox on the server: a thread that carries bytes between machine and client.
 
-The functions `wire`, `put` and `get` are what the thread may do.
+`wire`, `put` and `get` return the functions that the thread runs.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ from resolver.runtime.service.pipes import Incoming, Outgoing
 logger = logging.getLogger("resolver.sandboxes")
 
 Carry = Callable[[Iterable[bytes], Callable[[bytes], None]], str]
-"""(bytes from the client, write to the client) -> last words."""
+"""Arguments: the bytes from the client, and a function that writes to the client. Returns the end
+of the action server's stderr, or ""."""
 
 _BROKEN: Final = StreamEnd(
     failure=RemoteFailure(
@@ -29,7 +30,10 @@ _BROKEN: Final = StreamEnd(
 
 
 class Stream:
-    """Carries from its making on. stop: called by `close`, to free a thread that waits."""
+    """A stream that starts when it is constructed.
+
+    stop: called by `close` to free a waiting thread.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, carry: Carry, stop: Callable[[], None]
@@ -42,7 +46,7 @@ class Stream:
         threading.Thread(target=self._run, name="sandbox-stream", daemon=True).start()
 
     def close(self, why: RemoteFailure) -> None:
-        """End both directions; the client is told why. May be called again."""
+        """End both directions and report the reason to the client. May be called more than once."""
         self.outgoing.end(StreamEnd(failure=why))
         self.incoming.close()
         self._stop()
@@ -57,14 +61,14 @@ class Stream:
             reason = f"the archive could not be unpacked: {error}"
             end = StreamEnd(failure=RemoteFailure(what=reason, next_step="start the run again"))
         finally:
-            # The loop may be gone when the server ends in the middle of this.
+            # The loop may be closed already if the server ends in the middle of this.
             with contextlib.suppress(RuntimeError):
                 self.outgoing.end(end)
                 self._loop.call_soon_threadsafe(self.incoming.close)
 
 
 def wire(channel: Channel) -> Carry:
-    """Carries the action server's stdin and stdout."""
+    """Return a function that carries the action server's stdin and stdout."""
 
     def carry(incoming: Iterable[bytes], write: Callable[[bytes], None]) -> str:
         failed: list[SandboxError] = []
@@ -92,7 +96,7 @@ def wire(channel: Channel) -> Carry:
 
 
 def put(machine: Machine, path: str) -> Carry:
-    """Carries an archive into the sandbox."""
+    """Return a function that carries an archive into the sandbox."""
 
     def carry(incoming: Iterable[bytes], write: Callable[[bytes], None]) -> str:  # noqa: ARG001
         machine.put_archive(path, iter(incoming))
@@ -102,7 +106,7 @@ def put(machine: Machine, path: str) -> Carry:
 
 
 def get(machine: Machine, path: str) -> Carry:
-    """Carries an archive out of the sandbox."""
+    """Return a function that carries an archive out of the sandbox."""
 
     def carry(incoming: Iterable[bytes], write: Callable[[bytes], None]) -> str:  # noqa: ARG001
         for chunk in machine.get_archive(path):
