@@ -37,7 +37,7 @@ class CodeExcerpt:
 
 @dataclass(frozen=True)
 class TermFound:
-    """What was found for one term.
+    """The search result for one term.
 
     how: "code" if the term names an entity or lines of a file, whose code is given; "file" if it
         names a file or a folder; "named" if there are definitions of that name, "similar" if there

@@ -20,7 +20,7 @@ MOST_GUESSES = 3
 them the name says nothing."""
 
 MOST_FOLDERS = 40
-"""Maximum depth of folders that are nodes. What lies deeper belongs to the deepest of them."""
+"""Maximum depth of folders that are nodes. Deeper files belong to the deepest of these folders."""
 
 _SELF = frozenset({"self", "this", "cls", "@"})
 

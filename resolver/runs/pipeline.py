@@ -339,8 +339,8 @@ def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
 
 
 def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
-    """Return the outcome of an answer with links to the lines that it names, where the repository
-    has web pages for them."""
+    """Return the outcome of an answer, with links to the lines that it names if the repository has
+    web pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
     told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
     link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)

@@ -77,7 +77,8 @@ class SpendingTotal:
 
 @dataclass(frozen=True)
 class _Use:
-    """What counts against a limit: US dollars spent and reserved, and replies of unknown price."""
+    """The use of a limit: US dollars spent and reserved, and the number of replies of unknown
+    price."""
 
     spent: float
     aside: float

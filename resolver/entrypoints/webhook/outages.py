@@ -1,5 +1,11 @@
 """Computes when a request is repeated that an outage of GitHub or of the model's provider
-interrupted."""
+interrupted.
+
+An outage is an error that passes without anybody changing anything: a server that is down, or a
+rate limit (`OUTAGES` in `resolver.models.known_failures`). Only these requests are repeated. Any
+other error, such as a rejected token or a change that violates the policy, would occur again, so it
+ends the request and is reported in the conversation.
+"""
 
 from datetime import datetime, timedelta
 

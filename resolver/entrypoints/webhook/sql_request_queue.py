@@ -111,6 +111,7 @@ class SqlRequestQueue:
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
+            # Deferred requests that are due keep their position, so they come before newer ones.
             connection.execute(
                 update(REQUESTS)
                 .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
@@ -118,6 +119,7 @@ class SqlRequestQueue:
             )
             crashes_of_working = list(connection.scalars(of_working))
             free = limit - len(crashes_of_working)
+            # Nothing is claimed while an isolated run is active: it has the server to itself.
             if free <= 0 or any(each >= ISOLATED_AFTER for each in crashes_of_working):
                 return []
             if kind is RequestKind.RUN:
@@ -127,6 +129,7 @@ class SqlRequestQueue:
                 waits = select(table.position).where(table.state == RequestState.WAITING, is_kind)
                 positions = list(connection.scalars(waits.order_by(table.position).limit(free)))
             rows = _rows(connection, positions)
+            # The claim number is incremented: workflows of earlier claims can't change the row any more.
             chosen = _until_isolated(rows, bool(crashes_of_working))
             connection.execute(
                 update(REQUESTS)

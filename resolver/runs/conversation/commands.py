@@ -296,8 +296,9 @@ def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
 def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
     """Return the request, continuing the last archived run if it asks for that.
 
-    If there is no archived run, the returned request has a notice about it. Raises an error if a
-    change is to be published and can't be fetched.
+    If there is no archived run, the returned request has a notice about it. Raises WorkspaceError,
+    LogError or ForgeError if a change is to be published and can't be fetched, and Refused if there
+    is nothing to approve, deny or publish.
     """
     if job.trigger.command not in TAKES_UP:
         return job
@@ -325,8 +326,8 @@ def without_log(trigger: Trigger) -> Trigger:
 
 
 def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
-    """Return the watch for comments that steer this run, on its issue and on the page where it was
-    asked.
+    """Return the watch for comments that steer this run, on its issue and on the pull request if it
+    was asked there.
 
     A run that publishes nothing is not watched.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunHost:
-    """What a run takes from the machine that it is started on.
+    """The properties of the machine that a run is started on.
 
     The entry points build it; nothing below them reads the environment itself.
 
@@ -88,8 +88,8 @@ def open_environment(
 
 
 def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
-    """Return the sandbox, not yet started: use it as a context manager. What an earlier, killed
-    attempt of the run left behind is removed."""
+    """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
+    killed attempt of the run are removed."""
     spec = SandboxSpec(
         image=image,
         run=run,
