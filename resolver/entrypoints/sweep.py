@@ -66,12 +66,12 @@ class SweepRow:
 
     @property
     def inert_title(self) -> str:
-        """The title without Markdown."""
+        """The title, escaped for a cell of a Markdown table."""
         return _cell(self.title, 100)
 
     @property
     def inert_why(self) -> str:
-        """The reason without Markdown."""
+        """The reason, escaped for a cell of a Markdown table."""
         return _cell(self.why, 300)
 
 

@@ -129,7 +129,8 @@ class SqlRequestQueue:
                 waits = select(table.position).where(table.state == RequestState.WAITING, is_kind)
                 positions = list(connection.scalars(waits.order_by(table.position).limit(free)))
             rows = _rows(connection, positions)
-            # The claim number is incremented: workflows of earlier claims can't change the row any more.
+            # The claim number is incremented, so that workflows of earlier claims can't change the
+            # row any more.
             chosen = _until_isolated(rows, bool(crashes_of_working))
             connection.execute(
                 update(REQUESTS)

@@ -1,5 +1,5 @@
-"""Finds the conversation for requests whose event does not name it: a repository dispatch, which
-has only a number, and a failed check."""
+"""Finds the conversation for requests whose event does not name it: a dispatch event, which has
+only a number, and a failed check."""
 
 import logging
 from datetime import timedelta

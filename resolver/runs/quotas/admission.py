@@ -108,8 +108,9 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
         refused = ledger.with_refusal(_refusal(request, asked, decision, now))
         return refused, _Decided(refused, decision)
 
-    # Without write access there is no entry and no record of refusals. The decision is then made
-    # from what can be read, and the conversation's comments show if a refusal was posted today.
+    # If the ledger can't be written, there is no entry and no record of refusals. The decision is
+    # then made from what can be read, and the conversation's comments show if a refusal was posted
+    # today.
     told, kept = False, None
     try:
         decided, kept = keep.change_from(None, book)
@@ -123,7 +124,8 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = told or not decision.first
-        # the dashboard's place is written to the ledger
+        # Showing the dashboard may write its issue number to the ledger, so the ledger must be
+        # readable.
         if not reached.is_silent and decided.ledger.readable:
             _show(request, settings, board, keep, decided.ledger)
         raise reached
