@@ -114,8 +114,8 @@ def read_knowledge(
     """Read everything that is known for this run.
 
     folder: for clones of the organization's repositories. is_public: whether anybody can read this
-    repository; None if the forge does not say. Raises Refused if the trigger calls a task without
-    the arguments that the task needs.
+    repository; None if the forge does not say. Raises Refused if the trigger calls a task with
+    missing, unknown or wrong arguments.
     """
     own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
