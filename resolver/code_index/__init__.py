@@ -1,1 +1,1 @@
-"""Code index: the definitions, references and words of a commit, searched by LocAgent."""
+"""The code index: definitions, references and words of a commit, searched by LocAgent."""

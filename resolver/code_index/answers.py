@@ -1,16 +1,16 @@
-"""What the index answers: data that goes from the child process to the host."""
+"""The answers of the index: values that the worker process sends to the host."""
 
 import struct
 from dataclasses import dataclass
 from typing import Literal
 
 MARK = struct.Struct("<Q")
-"""How the child writes down which file it is reading, counted from 1; 0 is none."""
+"""Format of the number of the file that the worker is parsing, counted from 1; 0 is none."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Where something is defined. line: its first line's text."""
+    """The place of a definition. line: text of its first line."""
 
     id: str
     kind: str
@@ -22,8 +22,11 @@ class Definition:
 
 @dataclass(frozen=True)
 class CodeExcerpt:
-    """Lines of a file. within: the definition they belong to, "" for none. left_out: further
-    lines that were asked for."""
+    """Lines of a file.
+
+    within: id of the definition that they belong to, "" for none. left_out: number of further lines
+    that were asked for.
+    """
 
     path: str
     start: int
@@ -34,11 +37,13 @@ class CodeExcerpt:
 
 @dataclass(frozen=True)
 class TermFound:
-    """What was found for one term.
+    """The search result for one term.
 
-    how: the term names an entity or lines of a file, whose code is given ("code"); a file
-    ("file"); definitions of that name ("named") or a similar one ("similar"); else nothing is
-    named so ("words"). more: definitions that were left out. passages: where the words stand.
+    how: "code" if the term names an entity or lines of a file, whose code is given; "file" if it
+        names a file or a folder; "named" if there are definitions of that name, "similar" if there
+        are definitions of a similar one; otherwise "words".
+    more: number of definitions that were left out.
+    passages: lines that contain the words of the term.
     """
 
     term: str
@@ -51,10 +56,11 @@ class TermFound:
 
 @dataclass(frozen=True)
 class WalkRow:
-    """One edge of a walk and the node behind it.
+    """One edge of a walk and the node that it leads to.
 
-    level: edges from the start. guessed: the name alone says so. again: the node is above already
-    and is not unfolded a second time.
+    level: number of edges from the start.
+    guessed: True if the edge is based on the name alone.
+    again: True if the node occurred before; its edges are not followed a second time.
     """
 
     level: int
@@ -66,9 +72,11 @@ class WalkRow:
 
 @dataclass(frozen=True)
 class WalkResult:
-    """What is reached from one start; None when the index has no such entity.
+    """The nodes that are reached from one start.
 
-    similar: ids that may have been meant. cut: rows were left out.
+    node: the start; None if the index has no such entity.
+    similar: ids that may have been meant.
+    cut: True if rows were left out.
     """
 
     start: str
@@ -81,8 +89,11 @@ class WalkResult:
 
 @dataclass(frozen=True)
 class BuiltIndex:
-    """The size of an index. left_out: sources that a bound kept out, whole or in part. filtered:
-    its process can do nothing any more but count."""
+    """The size of an index.
+
+    left_out: source files that a limit left out, completely or in part. filtered: True if the
+    process runs with a filter of system calls.
+    """
 
     files: int
     entities: int

@@ -1,6 +1,5 @@
-"""The code of one commit as the child process holds it: sources, graph, words; and the answers to
-questions about it. Nothing here knows where the code came from or who asks.
-"""
+"""Holds the code of one commit in the worker process (sources, graph, words) and answers questions
+about it. It depends neither on where the code comes from nor on who asks."""
 
 import bisect
 import re
@@ -16,7 +15,7 @@ from resolver.code_index.search import LONGEST_LINE, WordIndex, find_named, spli
 from resolver.code_index.source import Entity, SourceFile, count_lines, read_source
 
 MOST_LINES = 200
-"""Lines of code that one answer shows for a term."""
+"""Maximum number of lines of code in the answer for one term."""
 
 MOST_DEFINITIONS = 15
 MOST_OUTLINE = 80
@@ -27,7 +26,7 @@ _PLACE = re.compile(r"(.+):([1-9]\d{0,6})(?:-([1-9]\d{0,6}))?")
 
 
 class CodeBase:
-    """Files go in by `add`, then `build`, then questions."""
+    """The index in memory. Call `add` for each file, then `build`, then ask questions."""
 
     def __init__(self) -> None:
         self._sources: list[SourceFile] = []
@@ -39,8 +38,11 @@ class CodeBase:
         self._unpacked: tuple[str, list[str]] = ("", [])
 
     def add(self, path: str, content: bytes, late: Callable[[], bool]) -> None:
-        """Take in a file. One of an unknown language, or whose parsing comes to be `late`, is
-        found by its words alone; what is not text is left out."""
+        """Add a file.
+
+        A file in an unknown language, or one whose parsing was given up because of `late`, is found
+        only by its words. A binary file is left out.
+        """
         if b"\0" in content[:8000]:
             return
         syntax = syntax_of(path)
@@ -54,11 +56,11 @@ class CodeBase:
         self._words.add(path, content.decode("utf-8", "replace"))
 
     def leave_out(self, files: int) -> None:
-        """Count files that a bound kept out."""
+        """Count files that a limit left out."""
         self._left_out += files
 
     def build(self, filtered: bool) -> BuiltIndex:
-        """Join what was added. filtered: for the answer."""
+        """Build the graph from the added files. filtered: returned as part of the result."""
         self._sources.sort(key=lambda source: source.path)
         self._graph = build_graph(self._sources)
         in_file: dict[str, list[Entity]] = defaultdict(list)
@@ -73,7 +75,7 @@ class CodeBase:
         return BuiltIndex(files, len(self._graph.entities), self._left_out, filtered)
 
     def search(self, terms: Sequence[str], below: str) -> tuple[TermFound, ...]:
-        """What is found for each term, in the folder or the file `below` ("" for everywhere)."""
+        """Return what was found for each term in the folder or file `below` ("" for all)."""
         where = self._known_path(below.strip())
         folder = f"{where}/" if where and where not in self._texts else where
         return tuple(self._search(term.strip(), folder) for term in terms)
@@ -85,7 +87,7 @@ class CodeBase:
         depth: int,
         kinds: Collection[EdgeKind],
     ) -> tuple[WalkResult, ...]:
-        """The walks from each start, in each direction."""
+        """Return the walks from each start, in each direction."""
         most = max(20, MOST_ROWS // max(1, len(starts) * len(directions)))
         walks: list[WalkResult] = []
         for start in starts:
@@ -99,7 +101,7 @@ class CodeBase:
         return tuple(walks)
 
     def _node(self, name: str) -> tuple[str | None, tuple[str, ...]]:
-        """The id that is meant, or ids that may have been."""
+        """Return the id that `name` refers to, or None and the ids that may be meant."""
         entities = self._graph.entities
         plain = self._known_path(name)
         candidates = (name, plain, f"{plain}/", ROOT if name in {"", "."} else "")
@@ -113,8 +115,8 @@ class CodeBase:
         return None, tuple(entity.id for entity in named[:MOST_DEFINITIONS])
 
     def _known_path(self, words: str) -> str:
-        """Without what comes before the repository's own folders: paths of a sandbox are absolute
-        in tracebacks."""
+        """Return the path relative to the repository. Tracebacks contain absolute paths of a
+        sandbox."""
         plain = words.removeprefix("./").rstrip("/")
         if not plain.startswith("/"):
             return plain
@@ -157,7 +159,8 @@ class CodeBase:
         )
 
     def _outline(self, term: str, file: Entity) -> TermFound:
-        """What a file defines, its first lines where that is nothing; what a folder holds."""
+        """Return the definitions of a file, its first lines if it has none, or the content of a
+        folder."""
         if file.kind == "directory":
             held = [edge.end for edge in self._graph.downstream(file.path)]
             entries = tuple(self._defined(id) for id in held[:MOST_OUTLINE])
@@ -180,7 +183,8 @@ class CodeBase:
         return CodeExcerpt(path, entity.start, shown, within, len(lines) - len(shown))
 
     def _around(self, path: str, first: int, last: str | None) -> CodeExcerpt:
-        """The definition that a line is in, or the lines about it; lines as asked for."""
+        """Return the lines that were asked for. For a single line, return the definition that
+        contains it, or the lines around it."""
         lines = self._lines(path)
         entity = self._enclosing(path, first)
         if last is None and entity is not None and entity.end - entity.start < MOST_LINES:
@@ -191,14 +195,14 @@ class CodeBase:
         return CodeExcerpt(path, start, shown, entity.id if entity else "", len(asked) - len(shown))
 
     def _enclosing(self, path: str, line: int) -> Entity | None:
-        """The innermost definition that holds the line."""
+        """Return the innermost definition that contains the line."""
         inside = self._in_file.get(path, [])
         at = bisect.bisect_right(inside, line, key=lambda e: e.start)
         holding = (e for e in reversed(inside[max(0, at - 1000) : at]) if e.end >= line)
         return next(holding, None)
 
     def _passage(self, path: str, start: int, end: int, term: str) -> CodeExcerpt:
-        """The lines of a window about the one that has most of the words."""
+        """Return the lines around the line that contains most of the term's words."""
         wanted = set(split_identifier_words(term))
         lines = self._lines(path)[start - 1 : end]
         hits = [len(wanted & set(split_identifier_words(line))) for line in lines]
@@ -209,6 +213,8 @@ class CodeBase:
         return CodeExcerpt(path, start + first, shown, entity.id if entity else "")
 
     def _lines(self, path: str) -> list[str]:
+        """Return the lines of a file. The last file stays decompressed, because questions are about
+        one file several times in a row."""
         if self._unpacked[0] != path:
             text = zlib.decompress(self._texts[path]).decode("utf-8", "replace")
             lines = [line[:LONGEST_LINE].rstrip("\r") for line in text.split("\n")]

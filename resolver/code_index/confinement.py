@@ -1,5 +1,7 @@
-"""A process made so narrow that it can only count: it has the files it has open, its memory and the
-clock. Whoever takes it over by a fault in a parser opens no file and no socket, and starts nothing.
+"""Confines the worker process by resource limits and a seccomp filter.
+
+The process keeps its open files, its memory and the clock. Code that takes it over through a fault
+in a parser can open no file and no socket, and start no other process.
 """
 
 import ctypes
@@ -25,7 +27,7 @@ _CALLS: Final = {
         134, 135, 139, 128, 93, 94,
     )),
 }  # fmt: skip
-"""By machine: its number in linux/audit.h, and the system calls that stay."""
+"""By machine: the number of its architecture in linux/audit.h and the allowed system calls."""
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER, _PROCESSOR = 0, 4  # offsets in struct seccomp_data
@@ -34,7 +36,7 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def limit_resources(memory: int, seconds: int) -> None:
-    """For this process: most bytes of address space, most seconds of processor time."""
+    """Limit this process to that many bytes of address space and seconds of processor time."""
     limits = {
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_CPU: seconds,
@@ -48,8 +50,11 @@ def limit_resources(memory: int, seconds: int) -> None:
 
 
 def confine_process() -> bool:
-    """Give up every system call but those above, for good. False where the kernel has no such
-    filters or the processor is unknown: then only `bound` holds."""
+    """Deny this process every system call that is not in `_CALLS`, irrevocably.
+
+    Returns False if the kernel has no seccomp filters or the processor is unknown: then only the
+    limits of `limit_resources` apply. See https://docs.kernel.org/userspace-api/seccomp_filter.html
+    """
     machine = os.uname().machine
     if sys.byteorder != "little" or machine not in _CALLS:
         return False
@@ -60,13 +65,16 @@ def confine_process() -> bool:
     )
     libc = ctypes.CDLL(None, use_errno=True)
     no_more = (ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
+    # Required to install a filter without CAP_SYS_ADMIN, see seccomp(2).
     libc.prctl(_PR_SET_NO_NEW_PRIVS, *no_more)
     mode = ctypes.c_ulong(_SECCOMP_MODE_FILTER)
     return bool(libc.prctl(_PR_SET_SECCOMP, mode, header) == 0)
 
 
 def _program(processor: int, calls: tuple[int, ...]) -> bytes:
-    """The filter, as instructions of classic BPF (linux/filter.h)."""
+    """Return the filter as instructions of classic BPF (linux/filter.h)."""
+    # The architecture is checked first, because the numbers of system calls depend on it. A denied
+    # call fails with EPERM instead of killing the process, so that Python can report it.
     refuse = _step(_RETURN, _ERROR | errno.EPERM)
     allow = _step(_RETURN, _ALLOW)
     program = _step(_LOAD, _PROCESSOR) + _step(_EQUAL, processor, 1, 0) + refuse

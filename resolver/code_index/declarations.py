@@ -1,4 +1,5 @@
-"""What a syntax node defines: the names and kinds of the entities, by the rules of its language."""
+"""Determines what a syntax node defines: names and kinds of entities, by the rules of its
+language."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,10 +8,10 @@ from typing import Final
 from tree_sitter import Node
 
 MOST_NESTED = 12
-"""Declarators, or assignments, inside each other that are looked at for a name."""
+"""Maximum nesting of declarators or assignments that are searched for a name."""
 
 MOST_DECLARED = 20
-"""Names that one node may define."""
+"""Maximum number of names that one node may define."""
 
 _FUNCTIONS: Final = frozenset({"arrow_function", "function_expression", "generator_function"})
 _ASSIGNED: Final = {
@@ -20,24 +21,27 @@ _ASSIGNED: Final = {
     "pair": ("key", "value"),
     "assignment_expression": ("left", "right"),
 }
-"""In JavaScript a value gets its name by these: the fields of the name and of the value."""
+"""JavaScript nodes that give a name to a value, with the fields of the name and of the value."""
 
 _NAMED_BY_ITSELF: Final = frozenset({"function_expression", "generator_function", "class"})
 _MACROS: Final = frozenset({"preproc_def", "preproc_function_def"})
 _DECLARED: Final = frozenset(
     {"identifier", "field_identifier", "type_identifier", "primitive_type", "qualified_identifier"}
 )
-"""What a declarator of C holds in the end."""
+"""Node types that contain the name in a C declarator."""
 
 Text = Callable[[Node], str]
-"""The words of a node; "" where they are too long to be a name."""
+"""Returns the text of a node; "" if it is too long to be a name."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One definition. names: qualified within the definition around it. kind: as in Entity, "" for
-    what only lends its names to what is in it. is_scope: what stands inside is in it. is_global: it
-    belongs to the file, wherever it stands.
+    """One definition.
+
+    names: qualified within the definition around it.
+    kind: as in `Entity`; "" for a node that only adds its names to those of its content.
+    is_scope: True if the content of the node belongs to the definition.
+    is_global: True if the definition belongs to the file, wherever it stands.
     """
 
     names: tuple[str, ...]
@@ -47,9 +51,9 @@ class Declaration:
 
 
 def declarations_of(node: Node, kind: str, text: Text) -> tuple[Declaration, ...]:
-    """Return what the node defines; () for one that only mentions something.
+    """Return what the node defines; () for a node that only refers to something.
 
-    kind: that of the node's type.
+    kind: the kind that belongs to the node's type.
     """
     if node.type in _ASSIGNED:
         return _assigned(node, text)
@@ -60,7 +64,7 @@ def declarations_of(node: Node, kind: str, text: Text) -> tuple[Declaration, ...
     if node.type in _NAMED_BY_ITSELF and _is_value(node):
         return ()
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
-        return ()  # only a mention of the type
+        return ()  # a reference to the type, such as `struct a *b`
     named = _name_node(node)
     name = text(named).replace("::", ".") if named is not None else ""
     if not name or "\n" in name:
@@ -70,7 +74,8 @@ def declarations_of(node: Node, kind: str, text: Text) -> tuple[Declaration, ...
 
 
 def _name_node(node: Node) -> Node | None:
-    """The node that holds a definition's name; in C it is deep inside of the declarator."""
+    """Return the node that contains a definition's name, which in C is deep inside of the
+    declarator."""
     named = node.child_by_field_name("name") or node.child_by_field_name("property")
     if named is None and node.type == "impl_item":
         named = node.child_by_field_name("type")
@@ -89,7 +94,7 @@ def _declared(node: Node | None) -> Node | None:
 
 
 def _is_value(node: Node) -> bool:
-    """Whether the node is the value of something that gives it its name."""
+    """Return True if the node is the value of an assignment, which gives it its name."""
     parent = node.parent
     if parent is None or parent.type not in _ASSIGNED:
         return False
@@ -97,7 +102,7 @@ def _is_value(node: Node) -> bool:
 
 
 def _assigned(node: Node, text: Text) -> tuple[Declaration, ...]:
-    """A function, a class or an object that is given a name by an assignment of JavaScript."""
+    """Return the definition of a function, class or object by an assignment in JavaScript."""
     name_field, value_field = _ASSIGNED[node.type]
     target, value = node.child_by_field_name(name_field), node.child_by_field_name(value_field)
     is_chain = False
@@ -118,16 +123,16 @@ def _assigned(node: Node, text: Text) -> tuple[Declaration, ...]:
         own = value.child_by_field_name("name")
         names = ((text(own) if own is not None else "") or "exports",)
     kind = "class" if value.type == "class" else "function"
-    # of `a = b = function` the body belongs to the inner one
+    # in `a = b = function` the body belongs to the inner assignment
     return (Declaration(names, kind, is_scope=not is_chain),)
 
 
 def _target_names(target: Node, text: Text) -> tuple[str, ...] | None:
-    """The names of what is assigned to; () for a module's own exports, None for what has no name
-    that is known.
+    """Return the names of an assignment's target; () for a module's own exports, None for a target
+    without a known name.
 
-    `exports.x` and `this.x` are x, `A.prototype.x` is A.x, and `a[name]`, where the name is
-    computed, is a.[name].
+    `exports.x` and `this.x` are x, `A.prototype.x` is A.x, and `a[name]` with a computed name is
+    a.[name].
     """
     last = ""
     if target.type == "subscript_expression":

@@ -1,4 +1,4 @@
-"""A walk over the graph from one node, several hops, of bounded length."""
+"""Walks over the graph from one node, over several edges and with a limited number of rows."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -20,10 +20,11 @@ def explore(
     kinds: Collection[EdgeKind] = (),
     most: int = MOST_ROWS,
 ) -> tuple[tuple[WalkRow, ...], bool]:
-    """What is reached from `start`, one edge a row, and whether some were left out.
+    """Return the nodes that are reached from `start`, one row for each edge, and True if some were
+    left out.
 
-    A node met before is not unfolded again. start: an id of the graph. kinds: edges that are
-    followed; none means all of them.
+    The edges of a node are followed only the first time that it occurs. start: an id of the graph.
+    kinds: the edges that are followed; empty for all.
     """
     rows: list[WalkRow] = []
     seen = {start}
@@ -44,12 +45,12 @@ def explore(
 
 
 def definition(graph: Graph, node: str) -> Definition:
-    """The node as an answer names it."""
+    """Return the node as it is named in answers."""
     entity = graph.entities[node]
     return Definition(node, entity.kind, entity.path, entity.start, entity.end)
 
 
 def _followed(edges: Collection[Edge], kinds: Collection[EdgeKind], most: int) -> list[Edge]:
-    """Those to follow; of very many, as many as could be told and one more."""
+    """Return the edges to follow: at most one more than can be shown."""
     followed = (edge for edge in edges if not kinds or edge.kind in kinds)
     return [edge for edge, _ in zip(followed, range(most + 1), strict=False)]

@@ -1,6 +1,5 @@
-"""The grammars of the languages that are understood, and what their syntax nodes mean. Only the
-child process loads them.
-"""
+"""The grammars of the supported languages, and the meaning of their syntax nodes. Only the worker
+process loads them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,18 +19,22 @@ from tree_sitter import Language, Query
 from resolver.code_index.languages import language_of
 
 DECORATED = "decorated_definition"
-"""A node around a definition, whose first line is the definition's as well."""
+"""Type of a node around a definition. The definition starts at its first line."""
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """What the node types of one grammar mean.
+    """The meaning of the node types of one grammar. A type that the grammar does not have is
+    ignored.
 
-    scopes: node type to the kind of entity; "" only lends its name to what is in it. shapes: what
-    a node of such a type must hold, in the words of a query, where most of them define nothing.
-    imports: node types that bring in other files. calls: node types that call something, and
-    callee: the fields of those that hold what is called. heritage: node types whose names are
-    base classes. A type that the grammar doesn't have is passed over.
+    scopes: node types of definitions with the kind of entity; "" for a type that only adds its name
+        to those of its content.
+    imports: node types that import other files.
+    calls: node types of calls.
+    heritage: node types that contain the names of base classes.
+    callee: fields of a call that contain what is called.
+    shapes: for node types that mostly define nothing, the query pattern that a relevant node
+        matches.
     """
 
     name: str
@@ -159,7 +162,7 @@ RUBY = Syntax(
     "ruby",
     tree_sitter_ruby.language,
     {"class": "class", "module": "class", "method": "function", "singleton_method": "function"},
-    frozenset(),  # `require` is a call as any other
+    frozenset(),  # `require` is an ordinary call
     frozenset({"call"}),
     frozenset({"superclass"}),
     ("method",),
@@ -172,19 +175,19 @@ _SYNTAXES = {
 
 
 def syntax_of(path: str) -> Syntax | None:
-    """What the nodes of a file mean, by its name; None when its language is not understood."""
+    """Return the syntax of a file by its name; None if its language is not supported."""
     return _SYNTAXES.get(language_of(path))
 
 
 @cache
 def grammar_of(syntax_name: str) -> Language:
-    """The loaded grammar of the language with that name."""
+    """Return the loaded grammar of the language."""
     return Language(_SYNTAXES[syntax_name].grammar())
 
 
 @cache
 def query_of(syntax_name: str) -> Query:
-    """Finds every node of that language whose type its Syntax names."""
+    """Return the query for all nodes whose type occurs in the language's Syntax."""
     syntax, language = _SYNTAXES[syntax_name], grammar_of(syntax_name)
     wanted = {*syntax.scopes, *syntax.imports, *syntax.calls, DECORATED}
     there = sorted(name for name in wanted if language.id_for_node_kind(name, True) is not None)
@@ -193,6 +196,6 @@ def query_of(syntax_name: str) -> Query:
 
 
 def load_grammars() -> None:
-    """Load every grammar now: later no library can be opened any more."""
+    """Load all grammars now, because the process can't open a library once it is confined."""
     for name in _SYNTAXES:
         query_of(name)

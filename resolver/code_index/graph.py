@@ -1,6 +1,5 @@
-"""The graph over a repository: folders, files, classes, functions and methods; what contains,
-imports, calls and inherits what.
-"""
+"""The graph of a repository: folders, files, classes, functions and methods as nodes, and the edges
+contains, imports, calls and inherits between them."""
 
 import posixpath
 from collections import defaultdict
@@ -14,20 +13,22 @@ from resolver.code_index.source import Entity, SourceCall, SourceFile
 EdgeKind = Literal["contains", "imports", "calls", "inherits"]
 
 ROOT = "/"
-"""Id of the repository's own folder."""
+"""Id of the repository's root folder."""
 
 MOST_GUESSES = 3
-"""Definitions of one name up to which a call may mean each of them; with more it says nothing."""
+"""Maximum number of definitions of one name that a call or base class is linked to. With more of
+them the name says nothing."""
 
 MOST_FOLDERS = 40
-"""Folders inside each other that are nodes; what lies deeper belongs to the deepest of them."""
+"""Maximum depth of folders that are nodes. Deeper files belong to the deepest of these folders."""
 
 _SELF = frozenset({"self", "this", "cls", "@"})
 
 
 @dataclass(frozen=True)
 class Edge:
-    """From a node to another by their ids. `guessed`: the name alone says so."""
+    """A directed edge between two nodes, given by their ids. guessed: True if it is based on the
+    name alone."""
 
     start: str
     end: str
@@ -36,7 +37,7 @@ class Edge:
 
 
 class Graph:
-    """Nodes by id (a path, or path::Name) and the edges at each."""
+    """Nodes by id (a path, or path::Name) and their edges."""
 
     def __init__(self, entities: dict[str, Entity], edges: Sequence[Edge]) -> None:
         self.entities = entities
@@ -47,25 +48,27 @@ class Graph:
             self._in[edge.end].append(edge)
 
     def downstream(self, node: str) -> Sequence[Edge]:
-        """What it contains, imports, calls, inherits from."""
+        """Return the edges to what the node contains, imports, calls and inherits from."""
         return self._out.get(node, ())
 
     def upstream(self, node: str) -> Sequence[Edge]:
-        """What contains, imports, calls it, inherits from it."""
+        """Return the edges from what contains, imports, calls and inherits from the node."""
         return self._in.get(node, ())
 
 
 def build_graph(sources: Sequence[SourceFile]) -> Graph:
-    """The graph of all sources."""
+    """Return the graph of all sources."""
     return _Builder(sources).build()
 
 
 class _Builder:
+    """Builds the graph. Calls are resolved by names only: there is no type inference."""
+
     def __init__(self, sources: Sequence[SourceFile]) -> None:
         self._sources = sources
         self._nodes: dict[str, Entity] = {ROOT: Entity(ROOT, "", "directory", 1, 1)}
         self._named: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
-        """By short name, then by file."""
+        """Entities by short name, then by file."""
         self._imports: dict[str, frozenset[str]] = {}
         self._edges: dict[Edge, None] = {}
         self._anywhere: dict[tuple[str, bool], list[Entity]] = {}
@@ -97,7 +100,7 @@ class _Builder:
             self._join(outer if outer in self._nodes else source.path, entity.id, "contains")
 
     def _folder(self, path: str) -> str:
-        """The node of that folder, and those of all above it."""
+        """Return the node of the folder, which is added together with all of its parents."""
         above = ROOT
         parts = path.split("/")[:MOST_FOLDERS] if path else []
         for count in range(1, len(parts) + 1):
@@ -125,14 +128,15 @@ class _Builder:
             self._join(caller, own, "calls")
             return
         found, guessed = self._nearest(path, call.name)
-        # A receiver's type is not known: a method is a guess wherever it is defined.
+        # The receiver's type is unknown, so a call of a method is always a guess.
         for other in found:
             unsure = guessed or (bool(call.receiver) and other.kind == "method")
             self._join(caller, other.id, "calls", unsure)
 
     @staticmethod
     def _own_class(call: SourceCall) -> str:
-        """Id of the method that a call on the object itself means."""
+        """Return the id of the method that a call on the object itself refers to; "" if it is no
+        such call."""
         path, _, name = call.within.partition("::")
         owner = name.rpartition(".")[0]
         if not owner or (call.receiver and call.receiver not in _SELF):
@@ -142,7 +146,10 @@ class _Builder:
     def _nearest(
         self, path: str, name: str, classes: bool = False
     ) -> tuple[Sequence[Entity], bool]:
-        """Those in the same file, else in imported ones, else anywhere; whether it is a guess."""
+        """Return the definitions of that name, and True if they are a guess.
+
+        Those in the same file come first, then those in imported files, then those anywhere.
+        """
         by_file = self._named.get(name)
         if by_file is None:
             return (), True
@@ -157,7 +164,8 @@ class _Builder:
         return (anywhere, True) if len(anywhere) <= MOST_GUESSES else ((), True)
 
     def _imported(self, path: str, by_file: dict[str, list[Entity]]) -> Iterator[str]:
-        """Imported files with that name, found from the side that has fewer."""
+        """Yield the imported files that define the name, by iterating over the smaller of the two
+        sets."""
         imported = self._imports[path]
         if len(imported) < len(by_file):
             return (file for file in sorted(imported) if file in by_file)
@@ -165,7 +173,8 @@ class _Builder:
 
 
 def _some(found: Iterator[Entity]) -> list[Entity]:
-    """The first ones, one more than are told."""
+    """Return the first entities, one more than are used, so that the caller sees if there are too
+    many."""
     return [entity for entity, _ in zip(found, range(MOST_GUESSES + 1), strict=False)]
 
 

@@ -1,4 +1,4 @@
-"""Questions of an agent to the index, answered on the host: from the action to its observation."""
+"""Handles the actions of an agent that ask the index, on the host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from resolver.events.observations import CodeResult, ErrorObservation
 from resolver.memory.text import truncate_middle
 
 MOST_TEXT = 24_000
-"""Characters of one answer."""
+"""Maximum number of characters of one answer."""
 
 _BOTH = ("upstream", "downstream")
 
@@ -20,7 +20,8 @@ Answering = dict[type[ActionBase], Callable[[Any], ObservationBase]]
 
 
 def index_action_handlers(index: CodeIndex) -> Answering:
-    """What does the actions that ask the index. It raises nothing: a failure is an observation."""
+    """Return the handlers of the actions that ask the index. They never raise ResolverError: a
+    failure is an observation."""
 
     def answered(ask: Callable[[Any], str]) -> Callable[[Any], ObservationBase]:
         def answer(action: Any) -> ObservationBase:

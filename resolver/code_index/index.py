@@ -1,6 +1,9 @@
-"""The index of one commit, as the host sees it: a child process that is fed with the commit's files
-out of the host's own bare clone, and asked. No file of a working tree is read, nothing of it is
-run, and what parses it can do no harm: see child.py.
+"""The host's side of the code index: starts the worker process, sends it the files of one commit
+and asks it questions.
+
+The files are read from the host's own bare clone, never from a working tree, and none of them is
+executed. They are parsed in a separate, confined process (`resolver.code_index.worker`), because a
+parser written in C may have faults that a hostile file can exploit.
 """
 
 import json
@@ -27,29 +30,36 @@ logger = logging.getLogger("resolver.code_index")
 
 _START = "from resolver.code_index.worker import run_worker; run_worker()"
 _KEPT = ("LD_LIBRARY_PATH",)
-"""Variables that a Python outside of the system's folders may need to start; none is a secret."""
+"""Environment variables that a Python outside of the system's folders may need to start; none of
+them is a secret."""
 
 _LONGEST_ANSWER = 16 * 1024 * 1024
 _OTHERS = frozenset({"node_modules", "vendor", "third_party", "dist", "build", "target"})
-"""Folders that hold others' code, or made code: their files come last."""
+"""Names of folders with third-party or generated code, whose files come last."""
 
 _LEAST_WAIT = 0.05
-"""Seconds between two looks at the time that the process has used."""
+"""Minimum seconds between two checks of the processor time that the worker has used."""
 
 _AT_ONCE = 500
-"""Files that are read with one command of git."""
+"""Number of files that are read with one git command."""
 
 
 @dataclass(frozen=True)
 class IndexBounds:
-    """What one index may take.
+    """Limits of one index.
 
-    file_bytes, text_bytes: larger sources, and larger texts of other kinds, are left out. files:
-    how many are read. file_seconds: after them a file's parsing is given up. seconds: after them
-    no further file is read. end_seconds, answer_seconds: after so many more the index, or an
-    answer, is given up. All seconds are processor time of the index's process, so that a busy
-    machine finds as much as a quiet one. patience: how many times as long by the clock all of it
-    may take. memory: bytes of the process. starts: how often it is started when it ends.
+    All seconds are processor time of the worker process, so that a busy machine indexes as much as
+    an idle one.
+
+    file_bytes, text_bytes: maximum size of a source file, and of any other text file.
+    files: maximum number of files.
+    file_seconds: time after which the parsing of one file is given up.
+    seconds: time after which no further file is read.
+    end_seconds: additional time for building the index from these files.
+    answer_seconds: time for one answer.
+    patience: maximum elapsed time, as a multiple of each of the limits of processor time.
+    memory: bytes of address space of the process.
+    starts: how often the process is started if it ends.
     """
 
     file_bytes: int = 512 * 1024
@@ -69,8 +79,11 @@ DEFAULT_BOUNDS = IndexBounds()
 
 @dataclass(frozen=True)
 class Size:
-    """How much an index holds. left_out: sources that a bound, or a path that is no plain text,
-    kept out, whole or in part. submodules: they are other repositories, and not in it."""
+    """The size of an index.
+
+    left_out: source files that are missing, completely or in part, because of a limit or because
+    their path is not printable. submodules: they are other repositories and not indexed.
+    """
 
     files: int
     entities: int
@@ -79,13 +92,15 @@ class Size:
 
 
 class IndexUnavailable(WorkspaceError):
-    """The index can't be built, or its process has ended; asking again may start another."""
+    """The index can't be built, or its process has ended; the next question may start another
+    process."""
 
 
 class CodeIndex:
-    """Built at the first question. Use it as a context, or `close` it.
+    """The index of one commit, built at the first question. Use it as a context manager, or call
+    `close`.
 
-    git: in the bare clone. commit: whose files are read.
+    git: works in the bare clone. commit: the commit whose files are indexed.
     """
 
     def __init__(
@@ -111,7 +126,8 @@ class CodeIndex:
         self.close()
 
     def build(self) -> Size:
-        """Its size; built now if it is not yet. Raises IndexUnavailable."""
+        """Return the size of the index, and build it if it does not exist yet. Raises
+        IndexUnavailable."""
         if self._size is None:
             try:
                 self._size = self._build()
@@ -121,8 +137,8 @@ class CodeIndex:
         return self._size
 
     def search(self, terms: Sequence[str], below: str = "") -> tuple[TermFound, ...]:
-        """What is found for each term (a name, an id, PATH:LINE, words), in paths that begin with
-        `below`. Raises IndexUnavailable."""
+        """Return what was found for each term (a name, an id, PATH:LINE, words), in paths that
+        begin with `below`. Raises IndexUnavailable."""
         found: tuple[TermFound, ...] = self._ask(
             {"search": list(terms), "below": below}, tuple[TermFound, ...]
         )
@@ -131,8 +147,11 @@ class CodeIndex:
     def explore(
         self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
     ) -> tuple[WalkResult, ...]:
-        """The walks over the graph from each start (an id, a path, a name that is unique), in each
-        direction. Raises IndexUnavailable."""
+        """Return the walks over the graph from each start (an id, a path, a unique name), in each
+        direction.
+
+        Raises IndexUnavailable.
+        """
         question = {
             "explore": list(starts),
             "directions": list(directions),
@@ -143,26 +162,28 @@ class CodeIndex:
         return walks
 
     def interrupt(self) -> None:
-        """End what is under way; for another thread. The question fails."""
+        """Kill the worker, so that the current question fails. May be called from another
+        thread."""
         process = self._process
         if process is not None:
             process.kill()
 
     def close(self) -> None:
-        """End the process. Nothing happens when there is none."""
+        """End the process, if there is one."""
         process, self._process, self._size = self._process, None, None
         if process is None:
             return
         process.kill()
         for stream in (process.stdin, process.stdout):
-            with suppress(OSError):  # what was not sent yet has no reader any more
+            with suppress(OSError):  # buffered data can't be written to a dead process
                 cast("IO[bytes]", stream).close()
         process.wait()
         self._broken |= self._under_way()
         os.close(self._mark)
 
     def _under_way(self) -> set[str]:
-        """The file that was being read when the process ended, if any: the next does without."""
+        """Return the file that was being parsed when the process ended, if any, so that the next
+        process leaves it out."""
         (number,) = MARK.unpack(os.pread(self._mark, MARK.size, 0).ljust(MARK.size, b"\0"))
         return set(self._sent[number - 1 : number]) if number else set()
 
@@ -197,12 +218,17 @@ class CodeIndex:
         return Size(built.files, built.entities, left_out, listing.submodules)
 
     def _start(self) -> None:
+        """Start the worker process."""
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
         code = f"import sys; sys.path[:] = {path!r}; {_START}"
         self._sent = []
+        # Anonymous memory shared with the worker, which writes the number of the current file
+        # there. It can still be read after the worker has crashed, see memfd_create(2).
         self._mark = os.memfd_create("resolver-index")
         os.ftruncate(self._mark, MARK.size)
+        # -I ignores PYTHON* variables and the current folder, so that no file of a repository is
+        # imported.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", "-c", code],
             stdin=subprocess.PIPE,
@@ -215,7 +241,8 @@ class CodeIndex:
         )
 
     def _feed(self, listing: "_Listing") -> None:
-        """Send the files, the most telling first; some the process has no time left for."""
+        """Send the files in the order of their usefulness. The worker may have no time left for the
+        last ones."""
         paths = list(listing.blobs)
         for first in range(0, len(paths), _AT_ONCE):
             wanted: dict[str, list[str]] = {}
@@ -234,12 +261,14 @@ class CodeIndex:
         return ProcessorTimeLimit(seconds, used, self._bounds.patience, self.interrupt)
 
     def _processor_time(self) -> float:
-        """Seconds of processor time that the process has used; 0 where there is none."""
+        """Return the seconds of processor time that the process has used; 0 if there is no
+        process."""
         try:
-            # its clock, as clock_getcpuclockid(3) names it on Linux
+            # the id of the process's CPU-time clock, computed as clock_getcpuclockid(3) does on
+            # Linux
             return time.clock_gettime((~self._process.pid << 3) | 2) if self._process else 0.0
         except OSError:
-            return 0.0  # it has ended
+            return 0.0  # the process has ended
 
     def _send(self, line: dict[str, Any], content: bytes = b"") -> None:
         assert self._process is not None and self._process.stdin is not None
@@ -261,7 +290,7 @@ class CodeIndex:
             raise self._ended() from None
 
     def _ended(self) -> IndexUnavailable:
-        """The error for a process that gave no answer; it is gone for good."""
+        """End the process and return the error for a missing answer."""
         process = self._process
         self.close()
         status = process.returncode if process else None
@@ -273,11 +302,11 @@ class CodeIndex:
 
 
 class ProcessorTimeLimit:
-    """Calls `end` from another thread when the index's process uses more than `seconds` of
-    processor time in the context, or the context lasts `patience` times as long. What it gives says
-    whether that has not come yet.
+    """Calls `end` from another thread if the worker uses more than `seconds` of processor time
+    while the context is open, or if the context lasts `patience` times as long.
 
-    used: the seconds that the process has used so far.
+    The context's value is a function that returns True as long as neither has happened. used:
+    returns the seconds of processor time that the process has used so far.
     """
 
     def __init__(
@@ -300,7 +329,11 @@ class ProcessorTimeLimit:
         self._left.set()
 
     def _look(self) -> None:
-        """Look again each time it may have come: with one core no sooner than what is left."""
+        """Check the processor time until the limit is reached.
+
+        The worker has one thread, so the limit can't be reached before the remaining time has
+        elapsed, and there is no need to check earlier.
+        """
         rest = self._seconds
         while not self._left.wait(max(rest, _LEAST_WAIT)):
             rest = self._seconds - (self._used() - self._before)
@@ -312,7 +345,8 @@ class ProcessorTimeLimit:
 
 @dataclass(frozen=True)
 class _Listing:
-    """blobs: object ids by path, in the order in which they are read."""
+    """The files of a commit. blobs: object ids by path, in the order in which the files are
+    sent."""
 
     blobs: dict[str, str]
     left_out: int
@@ -320,7 +354,8 @@ class _Listing:
 
 
 def _list_files(git: HostGit, commit: str, bounds: IndexBounds) -> _Listing:
-    """The files of a commit. A symlink is none: what it leads to has its own place."""
+    """Return the files of a commit. Symbolic links are left out: their targets are listed
+    themselves."""
     found: dict[str, str] = {}
     odd = submodules = 0
     for entry in read_tree(git, commit):
@@ -340,6 +375,7 @@ def _list_files(git: HostGit, commit: str, bounds: IndexBounds) -> _Listing:
 
 
 def _rank(path: str) -> tuple[bool, bool, int, str]:
-    """Sources before other texts, the project's own before what it carries along, top first."""
+    """Return a sort key: source files before other texts, the project's own before third-party
+    files, and top-level files first."""
     folders = path.split("/")[:-1]
     return not language_of(path), not _OTHERS.isdisjoint(folders), len(folders), path

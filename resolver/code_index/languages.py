@@ -1,4 +1,4 @@
-"""Which language a file is written in, by its name."""
+"""Determines the language of a file by its name."""
 
 from pathlib import PurePosixPath
 
@@ -13,5 +13,5 @@ _SUFFIXES = {
 
 
 def language_of(path: str) -> str:
-    """The language; "" when it is not understood."""
+    """Return the language; "" if it is not supported."""
     return _SUFFIXES.get(PurePosixPath(path).suffix.lower(), "")

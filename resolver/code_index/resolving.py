@@ -1,6 +1,5 @@
-"""From the words of an import to the files that it means. Unknown ones (the standard library, other
-packages) mean no file.
-"""
+"""Resolves the text of an import to files of the repository. Imports from elsewhere (the standard
+library, other packages) resolve to no file."""
 
 import posixpath
 from collections import defaultdict
@@ -8,13 +7,14 @@ from collections.abc import Iterable
 
 _SCRIPT = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".d.ts")
 _MOST_FILES = 20
-"""Files that one import may mean (a Go package has many)."""
+"""Maximum number of files that one import may resolve to; a Go package has many."""
 _MOST_PARTS = 8
-"""Folders by which a path's end is known, with its name."""
+"""Maximum number of path components, including the file name, by which the end of a path is
+indexed."""
 
 
 class ImportResolver:
-    """Knows which files there are."""
+    """Resolves imports against the paths of all files."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
@@ -29,7 +29,7 @@ class ImportResolver:
                 self._go_files[folder] += [path] * (len(self._go_files[folder]) < _MOST_FILES)
 
     def files(self, path: str, language: str, words: str) -> tuple[str, ...]:
-        """The files that the file `path` brings in with these words."""
+        """Return the files that the file `path` imports by this text."""
         folder = posixpath.dirname(path)
         match language:
             case "python":
@@ -49,11 +49,13 @@ class ImportResolver:
         return tuple(other for other in found if other != path)[:_MOST_FILES]
 
     def _there(self, *candidates: str) -> list[str]:
+        """Return the first candidate that exists."""
         normal = (posixpath.normpath(c) for c in candidates)
         return next(([c] for c in normal if c in self._paths), [])
 
     def _ending(self, end: str) -> list[str]:
-        """The one file whose path ends so; the nearest to the root where several do."""
+        """Return the file whose path ends like this; the one nearest to the root if there are
+        several."""
         found = self._by_end.get(end)
         return [] if found is None else [found]
 

@@ -1,4 +1,5 @@
-"""Search by name (exact, then near) and by words (BM25 over windows of lines)."""
+"""Searches definitions by name (exact, then similar) and text by words (BM25 over windows of
+lines)."""
 
 import difflib
 import heapq
@@ -13,10 +14,10 @@ from functools import lru_cache
 from resolver.code_index.source import Entity
 
 WINDOW = 40
-"""Lines that are one document of the search by words."""
+"""Number of lines in a window, which is one document of the search by words."""
 
 LONGEST_LINE = 400
-"""Characters of a line that are looked at."""
+"""Number of characters of a line that are used."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]{2,80}")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -27,7 +28,8 @@ _K1, _B = 1.2, 0.75
 
 @dataclass(frozen=True)
 class FoundDefinition:
-    """Lines of a file that hold the words asked for. Lines count from 1, both inclusive."""
+    """Lines of a file that contain the words of a query. Lines count from 1, both ends
+    inclusive."""
 
     path: str
     start: int
@@ -36,8 +38,11 @@ class FoundDefinition:
 
 
 def find_named(entities: Iterable[Entity], name: str, most: int = 20) -> tuple[Entity, ...]:
-    """Definitions of that name, qualified or not: the exact ones; else those that differ in case
-    or hold it; else those that are spelt nearly so."""
+    """Return the definitions of that name, qualified or not.
+
+    These are the exact matches, else those that differ in case, else those that contain the name,
+    else those with a similar spelling.
+    """
     every = [entity for entity in entities if entity.name]
     wanted = name.strip().replace("::", ".").replace("#", ".")[:200]
     low = wanted.lower()
@@ -55,7 +60,8 @@ def find_named(entities: Iterable[Entity], name: str, most: int = 20) -> tuple[E
 
 
 def _alike(entities: Iterable[Entity], name: str) -> list[str]:
-    """The names that are worth a close look, which is slow: nearly as long, with one beginning."""
+    """Return the names that are worth the slow comparison: of similar length and with the same
+    first letter."""
     short = {entity.short_name for entity in entities}
     first, length = name[:1].lower(), len(name)
     alike = sorted(n for n in short if n[:1].lower() == first and abs(len(n) - length) < 4)
@@ -63,7 +69,8 @@ def _alike(entities: Iterable[Entity], name: str) -> list[str]:
 
 
 def split_identifier_words(text: str) -> list[str]:
-    """The words of a text and the parts of those that are put together (snake, camel)."""
+    """Return the words of a text, and the parts of compound words (snake case, camel case), in
+    lower case."""
     return [part for word in _WORD.findall(text) for part in _parts(word)]
 
 
@@ -75,7 +82,8 @@ def _parts(word: str) -> tuple[str, ...]:
 
 
 class WordIndex:
-    """An inverted index; a posting is one integer: window and how often."""
+    """An inverted index. A posting is one integer: the number of the window and the count of the
+    word."""
 
     def __init__(self) -> None:
         self._windows: list[tuple[str, int, int, int]] = []
@@ -83,7 +91,7 @@ class WordIndex:
         self._length = 0
 
     def add(self, path: str, text: str) -> None:
-        """Take in a file. Of very long lines only the beginning counts."""
+        """Add a file. Of very long lines only the beginning is indexed."""
         lines = [line[:LONGEST_LINE] for line in text.split("\n")]
         for first in range(0, len(lines), WINDOW):
             part = lines[first : first + WINDOW]
@@ -98,9 +106,9 @@ class WordIndex:
                 self._postings[word].append(number << _SHIFT | min(times, _MOST_TIMES))
 
     def find(self, query: str, most: int = 10, below: str = "") -> tuple[FoundDefinition, ...]:
-        """The best windows for the words of the query, best first.
+        """Return the best windows for the words of the query, best first.
 
-        below: only paths that begin so.
+        below: only paths that begin with it.
         """
         scores: dict[int, float] = defaultdict(float)
         total = len(self._windows)
@@ -109,6 +117,9 @@ class WordIndex:
             postings = self._postings.get(word)
             if not postings:
                 continue
+            # Okapi BM25: inverse document frequency times a term frequency that saturates (_K1) and
+            # is normalized by the window's length (_B). See
+            # https://en.wikipedia.org/wiki/Okapi_BM25
             rarity = math.log(1 + (total - len(postings) + 0.5) / (len(postings) + 0.5))
             for posting in postings:
                 number, times = posting >> _SHIFT, posting & _MOST_TIMES

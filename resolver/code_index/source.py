@@ -1,5 +1,7 @@
-"""One source file read: what it defines, imports and calls. Nothing is run, nothing recurses: depth
-and size of a hostile file cost bounded time.
+"""Parses one source file: what it defines, imports and calls.
+
+No code of the file is executed, and nothing recurses: the depth and size of a hostile file cost
+bounded time.
 """
 
 from collections.abc import Callable
@@ -11,30 +13,31 @@ from resolver.code_index.declarations import Declaration, declarations_of
 from resolver.code_index.grammars import DECORATED, Syntax, grammar_of, query_of
 
 MOST_NODES = 100_000
-"""Definitions, imports and calls of one file that are looked at."""
+"""Maximum number of definitions, imports and calls of one file."""
 
 MOST_DEPTH = 12
-"""Definitions inside each other; deeper ones are left out."""
+"""Maximum nesting of definitions; deeper ones are left out."""
 
 MOST_IMPORTS = 500
 MOST_BASES = 20
 _NAME_LENGTH = 200
 _CHUNK = 1024
 _DEEPEST_NODE = 300
-"""Nodes of the syntax tree inside each other that are looked at: each step costs as much as it is
-deep, so a file of nothing but brackets would take minutes."""
+"""Maximum depth of syntax nodes that a query visits. Each step costs time in proportion to its
+depth, so a file that consists of brackets would take minutes."""
 
 _STRIDE = 1000
-"""Nodes between two looks at the clock."""
+"""Number of nodes between two checks of the time."""
 
 _BASE_NAMES = {"identifier", "type_identifier", "constant"}
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A definition. `name` is qualified within its file; lines count from 1, both inclusive.
+    """A definition, a file or a directory.
 
-    again: it is not the first of that name in its file (an overload, a branch, a setter).
+    name: qualified within the file. start, end: first and last line, from 1. again: True if it is
+    not the first definition of that name in its file (an overload, a branch, a setter).
     """
 
     path: str
@@ -47,20 +50,20 @@ class Entity:
 
     @property
     def id(self) -> str:
-        """Its path, or path::Name; what is defined again has its line added."""
+        """The path, or path::Name. The line is added to a repeated definition."""
         if not self.name:
             return self.path
         return f"{self.path}::{self.name}" + (f"@{self.start}" if self.again else "")
 
     @property
     def short_name(self) -> str:
-        """The name without what it is in."""
+        """The unqualified name."""
         return self.name.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
 class SourceCall:
-    """`receiver.name(...)` inside of the entity `within` (an id)."""
+    """A call `receiver.name(...)` inside of the entity with the id `within`."""
 
     within: str
     receiver: str
@@ -69,9 +72,10 @@ class SourceCall:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """What one file holds. `imports` are the words of the language, not yet resolved.
+    """The facts about one file.
 
-    language: "" for a text that has no grammar. complete: False where a bound left some of it out.
+    imports: as written in the language, not yet resolved to files. language: "" for a text without
+    a grammar. complete: False if a limit left out part of it.
     """
 
     path: str
@@ -86,17 +90,17 @@ class SourceFile:
 def read_source(
     path: str, content: bytes, syntax: Syntax, late: Callable[[], bool] = lambda: False
 ) -> SourceFile:
-    """The facts of a file.
+    """Return the facts about a file.
 
-    late: asked again and again; once it says True while the file is parsed, it has no facts, and
-        later it has those that were found so far.
+    late: called repeatedly. If it returns True while the file is parsed, the file has no facts; if
+    it does so later, the file has the facts that were found until then.
     """
     lines = count_lines(content)
     try:
         tree = Parser(grammar_of(syntax.name)).parse(
             lambda at, _: content[at : at + _CHUNK], progress_callback=lambda *_: late()
         )
-    except ValueError:  # the library's word for a parse that was given up
+    except ValueError:  # tree-sitter raises this if the progress callback ends the parsing
         return SourceFile(path, syntax.name, lines, complete=False)
     reader = _Reader(path, content, syntax)
     complete = reader.read(tree, late)
@@ -113,13 +117,14 @@ def read_source(
 
 
 def count_lines(content: bytes) -> int:
-    """Lines as an editor counts them: a last one without its end counts, an empty file has none."""
+    """Return the number of lines as an editor counts them: a last line without a line break counts,
+    and an empty file has none."""
     return content.count(b"\n") + (not content.endswith(b"\n") if content else 0)
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """A definition that is open where the reader stands."""
+    """A definition that is open at the reader's position."""
 
     end: int
     names: tuple[str, ...]
@@ -128,6 +133,8 @@ class _Scope:
 
 
 class _Reader:
+    """Collects the facts of one file in a single pass over its relevant syntax nodes."""
+
     def __init__(self, path: str, content: bytes, syntax: Syntax) -> None:
         self._path = path
         self._content = content
@@ -141,7 +148,8 @@ class _Reader:
         self.calls: list[SourceCall] = []
 
     def read(self, tree: Tree, late: Callable[[], bool]) -> bool:
-        """Every node that matters, in the file's order. False when some were left out."""
+        """Visit every relevant node in the order of the file. Return False if some were left
+        out."""
         root = tree.root_node
         found, complete = self._walk(root, late) if root.has_error else (self._query(root), True)
         complete = complete and len(found) <= MOST_NODES
@@ -162,14 +170,19 @@ class _Reader:
         return complete
 
     def _query(self, root: Node) -> list[Node]:
+        """Return the relevant nodes of a file without syntax errors, found by a query."""
         cursor = QueryCursor(query_of(self._syntax.name))
         cursor.set_max_start_depth(_DEEPEST_NODE)
         return cursor.captures(root).get("found", [])
 
     def _walk(self, root: Node, late: Callable[[], bool]) -> tuple[list[Node], bool]:
-        """The same for a file with faults, and whether that was all of it. What a parser makes of
-        a fault can be one node with any number of children, and a query's time grows with its
-        square; this way is slow always, and can be stopped."""
+        """Return the relevant nodes of a file with syntax errors, and True if these are all of
+        them.
+
+        The parser may turn an error into one node with any number of children, and the time of a
+        query grows with the square of that number. A plain walk is always slow, but it can be
+        stopped.
+        """
         wanted = {*self._syntax.scopes, *self._syntax.imports, *self._syntax.calls, DECORATED}
         found: list[Node] = []
         waiting = [root]
@@ -209,7 +222,7 @@ class _Reader:
             start,
             _last_line(node),
             self._bases(node) if is_class else (),
-            # `var A = exports.A = class {}` names one class twice
+            # `var A = exports.A = class {}` defines one class under the same name twice
             self._starts.setdefault(qualified, start) != start,
         )
         if declared.is_scope:
@@ -219,7 +232,7 @@ class _Reader:
             self.entities.append(entity)
 
     def _first_line(self, node: Node) -> int:
-        """Where the definition starts, its decorators with it."""
+        """Return the first line of the definition, including its decorators."""
         end, line = self._decorated
         return line if end == node.end_byte else int(node.start_point[0]) + 1
 
@@ -299,19 +312,20 @@ class _Reader:
         return words[-1] if words else ""
 
     def _text(self, node: Node) -> str:
-        """The node's words; none where they are too long to be a name."""
+        """Return the text of the node; "" if it is too long to be a name."""
         if node.end_byte - node.start_byte > _NAME_LENGTH:
             return ""
         return self._content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
 
     def _tail(self, node: Node) -> str:
-        """The last of the node's words: a chain of calls may be as long as its file."""
+        """Return the end of the node's text, since a chain of calls may be as long as its file."""
         start = max(node.start_byte, node.end_byte - _NAME_LENGTH)
         text = self._content[start : node.end_byte].decode("utf-8", "replace").strip()
         return text if start == node.start_byte else f"?.{text.rpartition('.')[2]}"
 
 
 def _last_line(node: Node) -> int:
-    """Some grammars let a definition end at the beginning of the line after it."""
+    """Return the last line of the node. Some grammars end a definition at the start of the next
+    line."""
     row, column = node.end_point
     return int(row) + (1 if column > 0 or row == node.start_point[0] else 0)

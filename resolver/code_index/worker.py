@@ -1,5 +1,8 @@
-"""The process that reads a repository's code: bounded, narrow, without secrets. One JSON object a
-line comes in, some followed by a file's bytes; one a line goes out.
+"""The process that parses a repository's code, with limited resources and system calls and without
+secrets.
+
+It reads one JSON object per line from stdin, some of them followed by the bytes of a file, and
+writes one JSON object per line to stdout.
 """
 
 import gc
@@ -22,26 +25,28 @@ from resolver.code_index.languages import language_of
 
 _CPU_SECONDS = 900
 _SHARE = 0.5
-"""Of the memory, that files may fill; the rest is for what is made of them."""
+"""Share of the memory that files may fill; the rest is for the graph that is built from them."""
 
 
 def run_worker() -> None:
-    """Answer until there are no more questions.
+    """Answer questions until the input ends.
 
-    The first line says {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
-    descriptor}, the seconds in processor time; it is answered when the process is ready. In the
-    descriptor's memory stands which file is being read, counted from 1: who finds this process
-    dead knows what it died of.
+    The first line is {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
+    descriptor}, with seconds of processor time. It is answered when the process is ready. The
+    shared memory of the descriptor holds the number of the file that is being parsed, counted from
+    1: if this process dies, the host can see which file was the cause.
     """
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     bounds = json.loads(source.readline())
     load_grammars()
     limit_resources(bounds["memory"], _CPU_SECONDS)
-    gc.disable()  # what is kept holds no circles, and looking for them costs more than all else
+    # the index has no reference cycles, and searching for them would cost most of the time
+    gc.disable()
     code = CodeBase()
     mark = mmap.mmap(bounds["mark"], MARK.size)
-    os.close(bounds["mark"])  # the memory has its own
+    os.close(bounds["mark"])  # the mapping keeps the memory alive
     files = 0
+    # Opened before the confinement, after which no file can be opened.
     memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
     filtered = confine_process()
     _answer(sink, {"filtered": filtered})
@@ -73,16 +78,18 @@ def run_worker() -> None:
 
 
 def _used(memory: RawIOBase) -> int:
-    """Bytes of address space of this process. (What getrusage knows of memory counts the host's
-    own from before this process was another program.)"""
+    """Return the bytes of address space of this process.
+
+    `getrusage` can't be used: its maximum includes the memory of the host process before exec.
+    """
     memory.seek(0)
     pages = (memory.read(100) or b"0").split()[0]
     return int(pages) * mmap.PAGESIZE
 
 
 def processor_time_past(seconds: float) -> Callable[[], bool]:
-    """Return what says whether this process has used so many more seconds of processor time. Time
-    in which a busy machine does not let it run does not count."""
+    """Return a function that returns True once this process has used that many more seconds of
+    processor time. Time in which a busy machine does not run the process does not count."""
     end = time.process_time() + seconds
     return lambda: time.process_time() > end
 

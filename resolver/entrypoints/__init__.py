@@ -1,1 +1,1 @@
-"""Entry points that start runs: the GitHub Action, the webhook server and scheduled sweeps."""
+"""The entry points that start runs: the GitHub Action, the webhook server and scheduled sweeps."""

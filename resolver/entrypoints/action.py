@@ -1,4 +1,5 @@
-"""The door of the GitHub Action: the event that started the job, and the runner's files.
+"""The entry point of the GitHub Action: reads the event that started the job and writes the
+runner's files.
 
 Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
@@ -57,12 +58,14 @@ from resolver.trace.plain import for_terminal
 logger = logging.getLogger("resolver.entrypoints.action")
 
 OUTPUT = "resolver-output"
-"""Folder in the job's workspace; a later step can upload it."""
+"""Name of the output folder in the job's workspace, from where a later step can upload it."""
 
 
 def run_action(environment: Mapping[str, str], console: Console) -> int:
-    """Do what the job's event asks for; the exit code. Raises UsageError for a broken set-up, of
-    which whoever asked is told on the thread before."""
+    """Execute what the job's event asks for and return the exit code.
+
+    Raises UsageError if the set-up is wrong, after reporting that in the conversation.
+    """
     host = open_host(environment)
     try:
         return _run(environment, console, host)
@@ -76,6 +79,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
 
 
 def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int:
+    """Execute the event with valid settings."""
     options = app_login(load_settings({}, environment), host)
     settings = load_settings(options, environment)
     trigger = event_from_environment(settings, environment, host)
@@ -87,7 +91,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         return 0
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
     if workspace.resolve() == Path.cwd():
-        workspace = Path()  # so that the log names the files as later steps do
+        workspace = Path()  # so that the log shows the paths that later steps use
     forge = github_forge(settings, trigger.repository, host)
     run = run_id(trigger.key, trigger.at)
     asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
@@ -126,8 +130,12 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
 
 
 def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
-    """Say on the thread what is wrong with the settings or the workspace, where somebody who may
-    has asked for work; with what is set for hearing them, whatever else is wrong."""
+    """Report wrong settings or a wrong workspace in the conversation, if somebody asked for work
+    who may.
+
+    Only the settings that are needed to understand the event and to comment are loaded, so that
+    errors in other settings do not prevent the report.
+    """
     settings = load_settings({}, environment, only=HEARING)
     settings = load_settings(app_login(settings, host), environment, only=HEARING)
     trigger = event_from_environment(settings, environment, host)
@@ -163,7 +171,8 @@ def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageE
 def event_from_environment(
     settings: Settings, environment: Mapping[str, str], host: RunHost
 ) -> Trigger | IgnoredEvent:
-    """What the job's event asks for, and where. Raises UsageError and ForgeError."""
+    """Return the trigger of the job's event with its conversation, or the reason why there is
+    nothing to do. Raises UsageError and ForgeError."""
     name, payload = read_event(environment)
     arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
     own = own_login(settings, name, payload, host)
@@ -175,8 +184,8 @@ def event_from_environment(
         trigger = _as_asked(trigger, forge, arrival.id)
         again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
         found = locate_dispatch(trigger, forge, settings, again)
-        # Each comment of a review, each check of a commit starts a job. One of them does the run,
-        # whatever it came to; who wants it done again runs that job again.
+        # Every comment of a review and every check of a commit starts a job. One of these jobs does
+        # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
         if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
             return IgnoredEvent("another event has asked for the same already")
@@ -184,8 +193,11 @@ def event_from_environment(
 
 
 def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
-    """A dispatch as of the moment it was made. Its job may have waited for others for hours, and
-    what is written meanwhile was not asked for."""
+    """Return the trigger with the time at which a dispatch was made.
+
+    Its job may have waited for others for hours, and text that was written meanwhile is not part of
+    the request.
+    """
     if trigger.kind is not TriggerKind.DISPATCHED:
         return trigger
     asked = forge.asked_at(run)
@@ -194,7 +206,7 @@ def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
 
 
 def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
-    """Name and payload of the event. Raises UsageError outside of a GitHub Actions job."""
+    """Return name and payload of the event. Raises UsageError outside of a GitHub Actions job."""
     name, path = environment.get("GITHUB_EVENT_NAME", ""), environment.get("GITHUB_EVENT_PATH", "")
     if not name or not path:
         raise UsageError(
@@ -211,14 +223,14 @@ def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
 
 
 def job_url(environment: Mapping[str, str], trigger: Trigger) -> str:
-    """The page of the job's run, "" when it is not known."""
+    """Return the URL of the job's run, "" if it is unknown."""
     server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
     return f"{server}/{trigger.repository}/actions/runs/{run}" if server and run else ""
 
 
 def actions_run(environment: Mapping[str, str]) -> str:
-    """The run of GitHub Actions, its attempt and, as digests, job and runner, as `AtWork` has it;
-    "" when it is not known."""
+    """Return id and attempt of the GitHub Actions run and digests of job and runner, joined by
+    dots, in the form of `ActiveRunMarker.job`; "" if they are unknown."""
     run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
     if not (run.isdecimal() and attempt.isdecimal()):
         return ""
@@ -228,11 +240,11 @@ def actions_run(environment: Mapping[str, str]) -> str:
 
 
 def outputs_of(result: RunResult) -> dict[str, str]:
-    """The Action's outputs, as action.yml names them."""
+    """Return the outputs of the Action, by their names in action.yml."""
     publication, outcome = result.publication, result.outcome
     pull = publication.pull_request
     return {
-        # where the thread could not be told, the job `close` is to see to it
+        # "" if there is no final comment, so that the job `close` writes one
         "state": "" if result.comment_failed else result.outcome_file.state.value,
         "branch": publication.branch or "",
         "pull-request-number": str(pull.number) if pull and pull.number else "",
@@ -246,7 +258,8 @@ def outputs_of(result: RunResult) -> dict[str, str]:
 
 
 def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-    """Append to the runner's GITHUB_OUTPUT. A value is one line: a line break would add outputs."""
+    """Append the outputs to the runner's GITHUB_OUTPUT file. A value is written on one line,
+    because a line break would start another output."""
     path = environment.get("GITHUB_OUTPUT")
     if path:
         with open(path, "a", encoding="utf-8") as file:
@@ -254,10 +267,11 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
 
 
 def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
-    """Append what the issue was told to the runner's GITHUB_STEP_SUMMARY, which takes 1 MiB."""
+    """Append the text of the final comment to the runner's GITHUB_STEP_SUMMARY file, which is
+    limited to 1 MiB."""
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
-        # Without the link to the job's page: there the summary stands.
+        # The summary is shown on the job's page, so it needs no link to it.
         told = comment_body(result.report.model_copy(update={"log_url": ""}))
         text = render(
             "run/summary.md.j2",
@@ -272,7 +286,7 @@ def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
 
 
 def annotation(result: RunResult) -> str:
-    """The workflow command that says on the job's page, in one line, how it ended."""
+    """Return the workflow command that shows on the job's page, in one line, how the run ended."""
     told = render(
         "run/annotation.j2",
         failure=result.failure,
@@ -285,14 +299,17 @@ def annotation(result: RunResult) -> str:
 
 
 def annotated(level: str, told: str) -> str:
-    """The workflow command that says it on the job's page, in one line."""
+    """Return the workflow command that shows the text on the job's page, in one line."""
     line = for_terminal(" ".join(told.split())).replace("%", "%25")
     return f"::{level} title=Resolver::{line}"
 
 
 def output_in(workspace: Path) -> Output:
-    """OUTPUT in the workspace. Raises UsageError where the checkout has put a link in its place:
-    what is written there would land elsewhere."""
+    """Return the output folder in the workspace.
+
+    Raises UsageError if the checkout contains a symbolic link in its place, through which files
+    would be written elsewhere.
+    """
     folder = workspace / OUTPUT
     for path in (folder, *folder.glob("*")):
         if path.is_symlink():
@@ -301,11 +318,14 @@ def output_in(workspace: Path) -> Output:
 
 
 def hand_over(folder: Path, workspace: Path) -> None:
-    """Give the files to the workspace's owner: the Action is root in its container, the runner
-    that reads them and cleans up after the job is not."""
+    """Give the files to the owner of the workspace.
+
+    The Action is root in its container; the runner, which reads the files and removes them after
+    the job, is not.
+    """
     owner = workspace.stat()
     if owner.st_uid == os.geteuid():
         return
-    with suppress(PermissionError):  # not root: the files stay ours
+    with suppress(PermissionError):  # not root: the owner stays as it is
         for path in (folder, *folder.rglob("*")):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

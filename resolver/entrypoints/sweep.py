@@ -1,6 +1,5 @@
-"""A sweep: the issues of a repository that wear the label, done one after the other like late
-events of the labelling, within a number of runs and an amount of money.
-"""
+"""The sweep: resolves the labelled issues of a repository one after the other, as if each had just
+been labelled, within a limit of runs and of cost."""
 
 import logging
 import threading
@@ -34,11 +33,12 @@ from resolver.runs.wiring.sandbox import RunHost
 logger = logging.getLogger("resolver.entrypoints.sweep")
 
 LEAST_SHARE = 0.1
-"""Of a run's own budget: with less than that left a run that began would only reach its limit."""
+"""Minimum share of a run's budget that must be left to start one. With less it would only reach its
+limit."""
 
 
 class SweepFate(StrEnum):
-    """What became of an issue in a sweep; the value is what a person reads."""
+    """The result of an issue in a sweep; the value is shown to people."""
 
     DONE = "done"
     DONE_BEFORE = "done before"
@@ -50,9 +50,10 @@ class SweepFate(StrEnum):
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One issue. why: in one line, "" where the fate says all. url: where to look.
+    """One issue of a sweep.
 
-    cost: US dollars of the replies whose price is known; unpriced: how many have none.
+    why: the reason in one line, "" if the fate says everything. url: page with the details. cost:
+    US dollars of the replies with a known price; unpriced: number of replies without one.
     """
 
     number: int
@@ -65,21 +66,23 @@ class SweepRow:
 
     @property
     def inert_title(self) -> str:
+        """The title, escaped for a cell of a Markdown table."""
         return _cell(self.title, 100)
 
     @property
     def inert_why(self) -> str:
+        """The reason, escaped for a cell of a Markdown table."""
         return _cell(self.why, 300)
 
 
 def _cell(text: str, limit: int) -> str:
-    """Others' words in a cell of a markdown table."""
+    """Return text from outside for a cell of a Markdown table."""
     return single_line(text.replace("|", "¦"), limit)
 
 
 @dataclass(frozen=True)
 class SweepBounds:
-    """issues: runs that are begun at most. total: US dollars that they may cost together."""
+    """Limits of a sweep. issues: number of runs. total: US dollars for all of them."""
 
     issues: int
     total: float
@@ -87,12 +90,14 @@ class SweepBounds:
 
 @dataclass
 class Sweep:
-    """One sweep of `repository`. Not for several threads.
+    """One sweep of `repository`. Not thread-safe.
 
-    folder: below it each run has its own, issue-N; made when a run begins.
-    load, settings: the settings of a run, given the repository's; and the operator's.
-    dry: nothing is begun, written or told.
+    folder: each run has its own folder issue-N in it, created when the run starts.
+    load: returns the settings of a run, given the repository's settings file.
+    settings: the operator's.
+    dry: True to start, write and comment nothing.
     stopping: set when the process is to end.
+    ended: called with the result of each run.
     """
 
     repository: str
@@ -114,17 +119,19 @@ class Sweep:
 
     @property
     def spent(self) -> float:
-        """US dollars so far, of the replies whose price is known."""
+        """US dollars spent so far on replies with a known price."""
         return sum(row.cost for row in self.rows)
 
     @property
     def left(self) -> float:
-        """US dollars."""
+        """US dollars that are left."""
         return self.bounds.total - self.spent
 
     def run(self) -> tuple[SweepRow, ...]:
-        """Do it; one row an issue, oldest first. Raises ForgeError when the issues can't be
-        listed: nothing has been begun then."""
+        """Execute the sweep. Return one row for each issue, oldest issue first.
+
+        Raises ForgeError if the issues can't be listed; no run has started then.
+        """
         labelled = self.forge.labelled(self.settings.label)
         issues = labelled.oldest_first()
         try:
@@ -140,19 +147,20 @@ class Sweep:
         return tuple(self.rows)
 
     def _stop(self, issues: Iterable[LabelledIssue], what: str) -> None:
-        """The signal came between two runs, or in the last steps of one."""
+        """Add rows for the remaining issues after a signal that came between two runs or at the end
+        of one."""
         seen = {row.number for row in self.rows}
         rest = [issue for issue in issues if issue.number not in seen]
         for issue in rest:
             self._add(_not_begun(issue, what))
 
     def _add(self, row: SweepRow) -> None:
-        """With words that may quote anything, so they lose every secret."""
+        """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
         self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
 
     def _bound(self) -> str:
-        """Why no further run is begun, "" when one may be."""
+        """Return why no further run is started, "" if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
         if self.begun >= self.bounds.issues:
@@ -175,7 +183,10 @@ class Sweep:
             self._add(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
 
     def _looked_at(self, labelled: LabelledIssues, issue: LabelledIssue) -> SweepRow | Trigger:
-        """What is to be begun, or why nothing is. Raises ForgeError and, for a dry run, Refused."""
+        """Return the trigger to start, or the row that says why nothing is started.
+
+        Raises ForgeError and, for a dry run, Refused.
+        """
         labelling = labelled.labelling(issue)
         trigger = self._trigger(issue, labelling)
         if isinstance(trigger, IgnoredEvent):
@@ -201,7 +212,8 @@ class Sweep:
 
     @property
     def _longest(self) -> timedelta:
-        """How long a run can take, with what comments may grant it; later it has been killed."""
+        """Longest duration of a run, including extensions by comments. A run that is older was
+        killed."""
         return timedelta(seconds=self.settings.ceiling.max_time + self.settings.setup_timeout)
 
     def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
@@ -215,7 +227,8 @@ class Sweep:
         )
 
     def _earlier(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
-        """The one that an earlier run has answered, else the first."""
+        """Return the first trigger that an earlier run has answered, with its publication;
+        otherwise the first trigger and None."""
         for trigger in triggers:
             found = self.forge.find_publication(trigger)
             if found is not None:
@@ -240,7 +253,7 @@ class Sweep:
             result = run_pipeline(job, self.forge)
         row = self._ended(result, issue)
         self.begun += row.fate in {SweepFate.DONE, SweepFate.FAILED}
-        self._add(row)  # before a signal can come in what follows
+        self._add(row)  # before a signal can interrupt what follows
         archive(result, self.settings)
         self.ended(result)
 
@@ -254,7 +267,7 @@ class Sweep:
 
 
 def _fate(result: RunResult) -> tuple[SweepFate, str]:
-    """What became of it, and why. A refusal is no failure: nothing was begun."""
+    """Return the fate of an issue and its reason. A refusal is no failure: nothing was started."""
     if result.publication.repeated and result.failure is None:
         return SweepFate.DONE_BEFORE, ""
     if result.failure is not None:
@@ -268,7 +281,7 @@ def _fate(result: RunResult) -> tuple[SweepFate, str]:
 
 
 def _page(publication: Publication) -> str:
-    """Where a person looks: the pull request, else the comment."""
+    """Return the URL for a person: of the pull request, otherwise of the comment."""
     pull = publication.pull_request
     return (pull.url if pull else None) or publication.comment_url or ""
 
@@ -278,7 +291,7 @@ def _not_begun(issue: LabelledIssue, why: str) -> SweepRow:
 
 
 def render_sweep(sweep: Sweep, template: str, server: str) -> str:
-    """The sweep in words. template: of prompts/run."""
+    """Return the sweep as text. template: name of a template in prompts/run."""
     return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_counts(sweep))
 
 

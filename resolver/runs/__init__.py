@@ -1,1 +1,1 @@
-"""The stages of one run, from a request to its result, and the wiring of its parts."""
+"""The stages of one run, from its request to its result, and the construction of its parts."""

@@ -1,4 +1,5 @@
-"""What all doors have in common: the machine, a run's id and trigger, the forge, the signals."""
+"""Functions that all entry points share: the host, the id and trigger of a run, access to GitHub,
+logging and signals."""
 
 import getpass
 import hashlib
@@ -31,14 +32,14 @@ from resolver.trace.plain import for_terminal
 logger = logging.getLogger("resolver.runs.common")
 
 SHORTEST_SECRET = 12
-"""Characters a value of the environment needs to count as a secret."""
+"""Minimum length in characters of an environment variable's value that counts as a secret."""
 
 _SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
 
 def open_host(environment: Mapping[str, str]) -> RunHost:
-    """This machine, with the toolbox in the person's cache folder."""
+    """Return this machine, with the toolbox in the user's cache folder."""
     home = environment.get("HOME", "/")
     cache = environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
     return RunHost(
@@ -50,8 +51,9 @@ def open_host(environment: Mapping[str, str]) -> RunHost:
 
 
 def default_output(environment: Mapping[str, str], run: str) -> Path:
-    """Where a run's output goes unless told otherwise: the person's state folder, so that no
-    checkout gets files it did not ask for.
+    """Return the default output folder of a run, below the user's state folder.
+
+    It is outside of the current directory, so that no checkout gets files that nobody asked for.
 
     Source: https://specifications.freedesktop.org/basedir-spec/latest/
     """
@@ -61,12 +63,12 @@ def default_output(environment: Mapping[str, str], run: str) -> Path:
 
 
 def run_id(key: str, now: datetime) -> str:
-    """A run's id: sortable by time, told apart by the key."""
+    """Return the id of a run: its time, which makes ids sortable, and a digest of its key."""
     return f"{now:%Y%m%d-%H%M%S}-{hashlib.sha256(key.encode()).hexdigest()[:6]}"
 
 
 def read_login() -> str:
-    """Who is at the terminal; "" where the machine does not know."""
+    """Return the login of the user at the terminal; "" if the machine does not know it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -74,9 +76,11 @@ def read_login() -> str:
 
 
 def parse_target(target: str, server_url: str) -> tuple[str, int] | None:
-    """OWNER/NAME and number of `OWNER/NAME#N` or of the URL of an issue on the GitHub at
-    `server_url`; None for anything else. Raises UsageError for a URL of another host: its path
-    would name something else here."""
+    """Return OWNER/NAME and number for `OWNER/NAME#N` or for the URL of an issue or a pull request
+    on the GitHub at `server_url`; None for anything else.
+
+    Raises UsageError for a URL of another host, because its path would name something else here.
+    """
     short = _SHORT.fullmatch(target)
     if short:
         return short[1], int(short[2])
@@ -96,7 +100,8 @@ def parse_target(target: str, server_url: str) -> tuple[str, int] | None:
 def command_line_trigger(
     repository: str, number: int, now: datetime, command: Command = Command.FIX
 ) -> Trigger:
-    """A person with a token asks something of issue or pull request `number` of OWNER/NAME, now."""
+    """Return the trigger of a request from the command line, about issue or pull request `number`
+    of OWNER/NAME."""
     return Trigger(
         key=f"command_line:{repository.lower()}#{number}:{now:%Y%m%d%H%M%S%f}",
         kind=TriggerKind.COMMAND_LINE,
@@ -109,9 +114,9 @@ def command_line_trigger(
 
 
 def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubForge:
-    """The GitHub that the settings name, as the App or with the token that they have.
+    """Return the client for the GitHub of the settings, authenticated as the App or with the token.
 
-    host: its redactors know each token that is made. Raises UsageError with neither.
+    host: its redactors learn every token that is issued. Raises UsageError if there is no token.
     """
     source = host.tokens.source(settings, repository)
     if source is None:
@@ -123,16 +128,18 @@ def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubFo
 
 
 def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
-    """As whom the settings' App writes, as the setting that says so; {} without an App.
+    """Return the login that the settings' App writes as, in the form of a settings dictionary; {}
+    without an App.
 
-    Raises ForgeError when GitHub does not take its key, and UsageError for half an App.
+    Raises ForgeError if GitHub does not accept the App's key, and UsageError if only one of its id
+    and key is set.
     """
     if settings.bot_login or not settings.has_app:
         return {}
     try:
         return {"bot_login": host.tokens.app(settings).page().login}
     except ServerTrouble as error:
-        logger.warning("%s", error.what)  # each run asks again
+        logger.warning("%s", error.what)  # an outage: each run asks again
         return {}
 
 
@@ -143,9 +150,9 @@ def trigger_for_target(
     own: str = "",
     arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
-    """What a GitHub event asks for, by the settings' mention, label and lists.
+    """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 
-    own: our login where the settings don't say it; arrival: as in `parse_event`.
+    own: Resolver's login, used if the settings do not have it. arrival: see `parse_github_event`.
     """
     return parse_github_event(
         event,
@@ -162,8 +169,10 @@ def trigger_for_target(
 
 
 def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
-    """Our login, asked of the forge where the event can't be understood without; else, and when
-    it does not say, what the settings have."""
+    """Return Resolver's login, asked from GitHub if the event can't be understood without it.
+
+    Returns the login of the settings otherwise, and "" if GitHub does not answer.
+    """
     if settings.bot_login or not needs_own_login(event, payload):
         return settings.bot_login
     repository = payload.get("repository")
@@ -177,8 +186,11 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
 
 @contextmanager
 def filtered_log(settings: Settings, host: RunHost) -> Iterator[None]:
-    """Warnings of all packages go to stderr without secrets and without control of a terminal or
-    of the Action's runner."""
+    """Write the warnings of all packages to stderr while the block runs.
+
+    Secrets are redacted and control sequences removed, so that no text from outside controls a
+    terminal or the Action's runner.
+    """
     redactor = host.redactor(settings)
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
@@ -193,7 +205,7 @@ def filtered_log(settings: Settings, host: RunHost) -> Iterator[None]:
 
 
 def require_model(settings: Settings) -> None:
-    """Raise UsageError when no model is set, before anything is cloned or started."""
+    """Raise UsageError if no model is set, before anything is cloned or started."""
     if not settings.model:
         raise UsageError(
             "no model is set",
@@ -204,16 +216,19 @@ def require_model(settings: Settings) -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Turn SIGTERM, SIGINT and SIGHUP into Stopped, so that a run ends with its log and a word.
+    """Turn SIGTERM, SIGINT and SIGHUP into RunStopped, so that a run ends with its log and a final
+    comment.
 
-    Only the first one: a second SIGINT ends the process as usual. The event is set by it, for
-    those who come after somebody has caught the Stopped.
+    Only the first signal does so: a second SIGINT ends the process as usual. The yielded event is
+    set by the first signal, for code that runs after RunStopped was caught.
     """
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
         stopping.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        # When a workflow is cancelled, GitHub's runner sends SIGINT and a few seconds later
+        # SIGTERM. The second signal must not interrupt the final comment.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise RunStopped(
             f"the run was stopped by {signal.Signals(number).name}",
@@ -230,10 +245,11 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 
 def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of the environment's variables that look like secrets by their names.
+    """Return the values of environment variables whose names look like those of secrets.
 
-    litellm reads keys like ANTHROPIC_API_KEY by itself; they have to be known to the redactor.
-    Short ones are left out: PGPASSWORD=postgres is no secret, and a word that changes may hold.
+    litellm reads keys such as ANTHROPIC_API_KEY from the environment itself, so the redactor has to
+    know them. Short values are left out: PGPASSWORD=postgres is no secret, and redacting that word
+    would damage ordinary text.
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
     return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= SHORTEST_SECRET)

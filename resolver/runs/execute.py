@@ -1,4 +1,4 @@
-"""The middle of the straight line: sandbox started, agent run, change taken out."""
+"""The execute stage: start the sandbox, run the agent and take its change out."""
 
 import time
 from collections import Counter
@@ -67,17 +67,20 @@ from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
 
 BUNDLE_FACTOR = 4
-"""A bundle may be this much larger than the largest patch that would be published."""
+"""Maximum size of a bundle, as a multiple of the largest patch that would be published."""
 
 
 @dataclass(frozen=True)
 class ExecutionRequest:
-    """What the middle of the line needs of its beginning.
+    """Input of the execute stage.
 
-    control: where people's requests to the run at work arrive. most: what they can extend the
-    limits to. agents: the repository's own. knowledge: what its agents are told beside the task.
-    waiting: how a person is asked about an action.
-    change: what an earlier attempt has taken out of the sandbox; with it the work is over.
+    recording: events of the log that is replayed; empty for a live model.
+    control: queue of people's requests to the running run.
+    most: totals up to which such requests can extend the limits.
+    agents: the agents that the repository defines.
+    knowledge: skills, instructions and notes for the agents, in addition to the task.
+    waiting: how a person is asked to approve an action.
+    change: the change that an earlier attempt exported; with it the work is done.
     """
 
     run: str
@@ -97,30 +100,30 @@ class ExecutionRequest:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What came of it."""
+    """Outcome of the execute stage, with the change and the commands that were run."""
 
     outcome: Outcome
     patch: Patch
     commands: tuple[CheckedCommand, ...]
     change: ExportedChange
     warnings: tuple[str, ...] = ()
-    """What a person should know of the environment the agent worked in."""
+    """Problems of the environment that the agent worked in, for a person."""
 
 
 @dataclass(frozen=True)
 class OpenedSandbox:
-    """A sandbox that is ready for the agent, and what a person should know of it."""
+    """A sandbox that is ready for the agent, with the warnings of its set-up for a person."""
 
     runtime: Runtime
     warnings: tuple[str, ...]
 
 
 def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
-    """Run the agent on a checkout of the workspace's base. The sandbox is gone when it returns.
+    """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
-    A log that has events already is gone on with: what it says was done in the sandbox is done
-    again first, and one whose work has ended only gives its change once more: without a sandbox
-    where the change was kept.
+    If the log has events already, the run is resumed: the actions in the log are first executed
+    again in the new sandbox. If the work in the log has ended, only its change is exported once
+    more. If that change was kept, no sandbox is started at all.
     """
     if job.change is not None:
         patch = workspace.receive(job.change.bundle, job.change.commit, job.change.tree)
@@ -135,6 +138,10 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
     with open_sandbox(job, kind, workspace, log) as opened:
         runtime = opened.runtime
         job.control.interrupt_with(runtime.interrupt)
+        # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
+        # it. Its state is a function of the base commit and of the logged actions, so executing
+        # them again in order in a fresh checkout restores it. The controller then continues at the
+        # end of the log.
         executor = rebuild(earlier, runtime, log) if earlier else runtime
         redact = job.host.redactor(job.settings).redact_text
         environment = job.host.environment
@@ -144,9 +151,11 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
         ):
             job.control.interrupt_with(partial(_interrupt, mcp, index, runtime))
             outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
+        # A stop may leave a command running, which would change files while they are exported.
         if outcome.state is RunState.STOPPED:
             runtime.interrupt()
         patch, change = _take_change(job, workspace, runtime, log)
+        # Notes are written into the sandbox only once the change is known, so it is exported again.
         if _proposes_notes(job, outcome, patch, workspace, runtime, log):
             patch, change = _take_change(job, workspace, runtime, log)
     warnings = (*opened.warnings, *mcp.warnings)
@@ -154,6 +163,7 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
 
 
 def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
+    """Log the first event, which holds everything that a later resume needs to know."""
     return log.stream.add(
         RunStarted(
             run=job.run,
@@ -174,8 +184,10 @@ def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) 
 def open_sandbox(
     job: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
 ) -> Iterator[OpenedSandbox]:
-    """A sandbox with the workspace's base checked out and the project's environment set up. It is
-    gone when the context is left."""
+    """Yield a sandbox with the workspace's base checked out and the project's environment set up.
+
+    It is removed when the context is left.
+    """
     started = time.monotonic()
     environment = open_environment(job.settings, kind, workspace, job.host)
     sandbox = open_runtime(job.settings, kind, job.run, job.host, environment.image)
@@ -190,8 +202,11 @@ def open_sandbox(
 
 
 def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> RelocatedExecutor:
-    """Do again what the log says was done; the executor to go on with. Differences are told in
-    the log, which gets no second copy of anything else."""
+    """Execute the actions of the log again and return the executor to continue with.
+
+    Differences from the recorded results are added to the log. Nothing else is: the log already
+    contains the actions and their observations.
+    """
     started = time.monotonic()
     reported = 0
 
@@ -223,6 +238,7 @@ def _run_agent(
     mcp: McpOfRun,
     index: CodeIndex,
 ) -> Outcome:
+    """Assemble the agent and its controller, and run them until the agent ends."""
     settings, recording = _as_begun(job, opening, log.state)
     redactor = job.host.redactor(settings)
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
@@ -261,6 +277,8 @@ def _run_agent(
             (*roots_of(log.state.events), runtime.root), log.stream, job.recording
         ),
     )
+    # `_as_begun` returns the recording itself only for a log without a system prompt, that is for a
+    # replay that starts at the beginning. Only then can both logs be compared event by event.
     if job.recording and recording is job.recording:
         check = ReplayCheck(job.recording, opening, log.stream, runtime.root)
         log.stream.subscribe("replay", check)
@@ -273,8 +291,10 @@ def _run_agent(
 
 
 def _answered_apart(job: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
-    """Names of the conversations on lines that the agent answers one by one. A question in one of
-    them is answered by its closing words."""
+    """Return the labels of the review threads that the agent answers one by one.
+
+    A question that was asked in a single thread is answered by the agent's final message.
+    """
     if len(job.task.asked) == 1 and is_answering_agent(settings.agent, job.agents):
         return ()
     return tuple(each.label for each in job.task.asked)
@@ -283,6 +303,7 @@ def _answered_apart(job: ExecutionRequest, settings: Settings) -> tuple[str, ...
 def _task_words(
     job: ExecutionRequest, settings: Settings, workspace: Workspace, root: str, state: State
 ) -> str:
+    """Return the prompt with the task."""
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     return render_task(
         job.task,
@@ -301,8 +322,8 @@ def _task_words(
 def _as_begun(
     job: ExecutionRequest, opening: RunStarted, state: State
 ) -> tuple[Settings, Sequence[Event]]:
-    """The settings with the agent and the dialect that the log was begun with, and the recording
-    without the replies that the log has already."""
+    """Return the settings with the agent and the dialect that the log was started with, and the
+    recording without the replies that the log already contains."""
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     given = Counter(reply[0] for event in state.events if (reply := reply_in(event)) is not None)
     if prompt is None:
@@ -319,6 +340,7 @@ def _as_begun(
 
 
 def _interrupt(mcp: McpOfRun, index: CodeIndex, runtime: Runtime) -> None:
+    """Interrupt whatever is running: an MCP call, the indexer or a command in the sandbox."""
     mcp.interrupt()
     index.interrupt()
     runtime.interrupt()
@@ -332,8 +354,10 @@ def _proposes_notes(
     runtime: Runtime,
     log: RunLog,
 ) -> bool:
-    """Whether the run's notes were added to what it changed. They go along with a change and are
-    none by themselves."""
+    """Return True if the run's notes were added to the changed files.
+
+    Notes are only added to an existing change; they are no change by themselves.
+    """
     notes = notes_of(log.state.events)
     finished = outcome.state is RunState.FINISHED and not patch.is_empty
     settings = job.settings
@@ -348,7 +372,8 @@ def _proposes_notes(
 def _take_change(
     job: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
-    """The change as git objects, checked; kept whatever the agent's end was."""
+    """Export the change as git objects and check it. This is done for every outcome of the
+    agent."""
     started = time.monotonic()
     limit = BUNDLE_FACTOR * job.settings.max_patch_bytes
     change = runtime.export_change(workspace.base, limit)
@@ -357,6 +382,8 @@ def _take_change(
         bundle = job.folder / f"{change['tree']}.bundle"
         bundle.unlink(missing_ok=True)
         runtime.fetch(change["bundle"], bundle, limit)
+    # The bundle comes out of the sandbox and is not trusted: `receive` checks its objects and
+    # compares the tree with the one that was announced.
     patch = workspace.receive(bundle, change["commit"], change["tree"])
     files = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"
     left_out, generated = tuple(change["left_out"]), tuple(change["generated"])

@@ -1,4 +1,4 @@
-"""outcome.json: the result of a run for programs. Field names are stable."""
+"""The format of outcome.json: the result of a run for programs. Field names are stable."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ _STATES = {
 
 
 class EarlierPublication(FrozenModel):
-    """What was public already of the work that the run continued."""
+    """The part of the work that was already public when the run continued it."""
 
     branch: str | None = None
     commit: str | None = None
@@ -42,9 +42,9 @@ class EarlierPublication(FrozenModel):
 
 
 class ModelCosts(FrozenModel):
-    """What one model or one service was asked, and what it cost.
+    """The calls of one model or one service, and their cost in US dollars.
 
-    cost: null when the price of one of the replies is not known. priced: the sum of the others.
+    cost: null if the price of one of the replies is unknown. priced: sum of the known prices.
     """
 
     calls: int
@@ -55,7 +55,7 @@ class ModelCosts(FrozenModel):
 
 
 class RecordedDifference(FrozenModel):
-    """Where a replay differed from its recording."""
+    """A difference between a replay and its recording."""
 
     recorded_id: int
     field: str
@@ -64,8 +64,8 @@ class RecordedDifference(FrozenModel):
 
 
 class OutcomeFile(FrozenModel):
-    """The content of outcome.json. Every field is always there; null or empty where a run did not
-    come so far."""
+    """The content of outcome.json. Every field is always present; null or empty if the run did not
+    get that far."""
 
     format: int = FORMAT
     run: str
@@ -120,8 +120,8 @@ def build_outcome_file(
 ) -> OutcomeFile:
     """Return the content of outcome.json.
 
-    earlier: what was public already of the work that the run continued. spent: the state that says
-    what each model and each service cost.
+    earlier: what was already public of the work that the run continued. spent: state of the log,
+    with the cost of each model and service.
     """
     state, reason = _state(outcome, failure, publication)
     told = outcome or Outcome(state=state, cost=0.0)
@@ -191,7 +191,7 @@ def _costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
 def _state(
     outcome: Outcome | None, failure: RunFailure | None, publication: Publication
 ) -> tuple[RunState, str]:
-    """Return state and reason; a failure outweighs how the agent ended."""
+    """Return state and reason. A failure takes precedence over the outcome of the agent."""
     if failure is not None:
         return _STATES.get(failure.kind, RunState.ERROR), failure.what
     if outcome is None:

@@ -1,5 +1,5 @@
-"""The folder that a run leaves behind: what was asked, event log, outcome, patch, pull request
-text and traces."""
+"""The output folder of a run: its request, event log, outcome, patch, pull request text and
+traces."""
 
 import fcntl
 import json
@@ -25,7 +25,7 @@ REQUEST = "request.json"
 CHANGE = "change.json"
 BUNDLE = "change.bundle"
 MOST_CHANGE = 16_000_000
-"""Bytes of a change that a comment can still have published."""
+"""Maximum size in bytes of a change that a later comment can still have published."""
 
 _FILES = (
     EVENTS, REQUEST, OUTCOME, CHANGE, BUNDLE,
@@ -34,7 +34,7 @@ _FILES = (
 
 
 class StoredRequest(FrozenModel):
-    """What a run was asked to do, kept before it begins, so that it can go on even when it was
+    """The request of a run, stored before it begins, so that it can be resumed even if it was
     killed before its first event."""
 
     run: str
@@ -47,11 +47,11 @@ class StoredRequest(FrozenModel):
 
 
 class Output:
-    """Names and writes the files below one folder. It is this run's until `close`: another
-    process that wants it is refused, also when this one was killed without a word.
+    """Names and writes the files in the output folder of a run.
 
-    resume: a run that the folder holds goes on. Without it the earlier files move to
-    `earlier-N/`. Raises UsageError.
+    The folder is locked until `close`, or until the process ends in any way. resume: True keeps the
+    files of the run in the folder; otherwise earlier files are moved to `earlier-N/`. Raises
+    UsageError if another process holds the lock or the folder can't be written.
     """
 
     def __init__(self, folder: Path, resume: bool = False) -> None:
@@ -59,7 +59,7 @@ class Output:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            # Closed by `close`, and where nobody calls that, with the object.
+            # Closed by `close`, or when this object is collected if nobody calls it.
             self._unlock = weakref.finalize(self, os.close, descriptor)
             _lock(descriptor, folder)
             if not resume:
@@ -71,17 +71,17 @@ class Output:
             ) from error
 
     def close(self) -> None:
-        """Let others have the folder. May be called again."""
+        """Release the folder for other processes. May be called more than once."""
         self._unlock()
 
     @property
     def log(self) -> Path:
-        """events.jsonl"""
+        """The path of events.jsonl."""
         return self.folder / EVENTS
 
     @property
     def has_events(self) -> bool:
-        """Whether there is a log with something in it."""
+        """True if there is a log with at least one complete line."""
         try:
             with open(self.log, "rb") as file:
                 return file.readline().endswith(b"\n")
@@ -90,7 +90,7 @@ class Output:
 
     @property
     def request(self) -> StoredRequest | None:
-        """What the run was asked to do; None when the folder does not say, or can't be read."""
+        """The stored request; None if it is missing or can't be read."""
         try:
             return StoredRequest.model_validate_json((self.folder / REQUEST).read_bytes())
         except (OSError, ValidationError):
@@ -98,7 +98,7 @@ class Output:
 
     @property
     def outcome(self) -> dict[str, Any] | None:
-        """outcome.json; None while the run is not over."""
+        """The content of outcome.json; None while the run is not over."""
         try:
             data = json.loads((self.folder / OUTCOME).read_bytes())
         except (OSError, ValueError):
@@ -107,7 +107,7 @@ class Output:
 
     @property
     def change(self) -> ExportedChange | None:
-        """The change that `keep_change` kept; None when there is none, or it can't be read."""
+        """The change stored by `keep_change`; None if there is none or it can't be read."""
         try:
             change = ExportedChange.model_validate_json((self.folder / CHANGE).read_bytes())
         except (OSError, ValidationError):
@@ -130,15 +130,15 @@ class Output:
         return self.folder / "patch.diff"
 
     def write_request(self, request: StoredRequest) -> None:
-        """request.json, in one piece."""
+        """Write request.json atomically."""
         self._write(REQUEST, request.model_dump_json(indent=2))
 
     def write_patch(self, diff: bytes) -> None:
-        """patch.diff, as `git apply` takes it; empty when nothing was changed."""
+        """Write patch.diff in the format of `git apply`; empty if nothing was changed."""
         self.patch.write_bytes(diff)
 
     def keep_change(self, change: ExportedChange) -> None:
-        """The change as git objects, so that it can be published without the sandbox."""
+        """Store the change as git objects, so that it can be published without the sandbox."""
         kept = self.folder / BUNDLE
         if change.bundle is not None and change.bundle != kept:
             temporary = self.folder / f".{BUNDLE}.new"
@@ -148,39 +148,39 @@ class Output:
         self._write(CHANGE, change.model_copy(update={"bundle": name}).model_dump_json(indent=2))
 
     def withdraw_change(self) -> None:
-        """The work goes on: what it has changed so far is not the change."""
+        """Remove the stored change, because the work continues and the change is not final."""
         for name in (CHANGE, BUNDLE):
             (self.folder / name).unlink(missing_ok=True)
 
     def write_pull_request(self, pull_request: PullRequest) -> None:
-        """The pull request's text for a person; outcome.json has it for programs."""
+        """Write the text of the pull request for a person. Programs read it from outcome.json."""
         self.pull_request.write_text(f"# {pull_request.title}\n\n{pull_request.body}")
 
     def write_review(self, text: str) -> None:
-        """review.md: the review for a person, with its comments."""
+        """Write review.md: the review and its comments, for a person."""
         (self.folder / "review.md").write_text(text)
 
     def write_traces(self, events: Iterable[Event]) -> None:
-        """trace.md and trace.html."""
+        """Write trace.md and trace.html."""
         events = list(events)
         (self.folder / "trace.md").write_text(render_markdown(events))
         self.trace_html.write_text(render_html(events))
 
     def write_outcome(self, outcome: OutcomeFile) -> None:
-        """outcome.json, last and in one piece: where it is, the run is over."""
+        """Write outcome.json, atomically and as the last file: if it exists, the run is over."""
         text = json.dumps(outcome.model_dump(mode="json"), indent=2, ensure_ascii=False)
         self._write(OUTCOME, text)
 
     def begin_with(self, events: Iterable[Event]) -> None:
-        """Let the log begin with the events of another one."""
+        """Start the log with the events of another log."""
         self._write(EVENTS, "\n".join(stored_line(event) for event in events))
 
     def withdraw_outcome(self) -> None:
-        """The run is not over after all."""
+        """Remove outcome.json, because the run is resumed."""
         (self.folder / OUTCOME).unlink(missing_ok=True)
 
     def set_earlier_aside(self) -> None:
-        """Move what an earlier run has left to `earlier-N/`."""
+        """Move the files of an earlier run to `earlier-N/`."""
         earlier = [self.folder / n for n in _FILES if (self.folder / n).exists()]
         if not earlier:
             return
@@ -193,12 +193,19 @@ class Output:
             path.rename(target / path.name)
 
     def _write(self, name: str, text: str) -> None:
+        """Write a file by renaming a complete temporary file, so that a crash leaves the old or the
+        new one."""
         temporary = self.folder / f".{name}.new"
         temporary.write_text(text + "\n")
         temporary.replace(self.folder / name)
 
 
 def _lock(descriptor: int, folder: Path) -> None:
+    """Lock the folder, without waiting. Raise UsageError if another process holds the lock.
+
+    The lock is bound to the open descriptor, see flock(2): the kernel releases it when the process
+    ends, also by SIGKILL, so there is no stale lock file to remove.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -207,4 +214,4 @@ def _lock(descriptor: int, folder: Path) -> None:
             "wait until it has ended, or choose another --output",
         ) from None
     except OSError:
-        return  # a file system without locks
+        return  # a file system without locks, such as some network mounts

@@ -2,9 +2,9 @@
 
     request -> accept -> read -> clone -> configure -> execute -> verify -> publish -> conclude
 
-Each stage is a function of the values before it and returns a frozen value, one of those in
-`resolver.runs.stages`. No stage calls back into an earlier one. A stage that fails leaves the
-values of those before it, from which the final comment is written. `run_pipeline` never raises.
+Each stage is a function of the values before it and returns one of the frozen values of
+`resolver.runs.stages`. No stage calls an earlier one. If a stage fails, the values of the stages
+before it remain and the final comment is written from them. `run_pipeline` never raises.
 """
 
 import logging
@@ -90,17 +90,22 @@ logger = logging.getLogger("resolver.runs.pipeline")
 
 
 Preload = Callable[[Settings], None]
-"""Starts to load what the settings' model needs."""
+"""Starts to load, without blocking, whatever the model of the settings needs."""
 
 
 def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
-    """Do one delivery from end to end. Never raises; the result says how it ended.
+    """Process one delivery from start to end and return its result. Never raises.
 
-    preload: called once it is known that the run may start; it must not wait.
+    preload: called after the requester was authorized, so that an unauthorized request costs
+    nothing. It must return at once.
     """
     values = StageValues(request, request.load({}))
     conclusion = Conclusion()
     try:
+        # `_stages` is a generator, so that this function keeps the newest values when a stage
+        # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
+        # failing stage is what the final comment is written from. A plain function would lose its
+        # local values with the exception.
         for reached in _stages(values, forge, preload):
             values = reached
         conclusion = Conclusion(exit_code=_exit_code(values))
@@ -114,14 +119,17 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         logger.exception("run %s failed", request.run)
         what = f"a fault of Resolver itself: {error!r}"
         conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
+    # The work stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
     return conclude(values, conclusion, forge)
 
 
 def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
-    """Run the stages. Yield what is known after each, so that nothing of it is lost when the next
-    one fails."""
+    """Run the stages in order and yield all values that are known after each one.
+
+    The caller keeps the last yielded snapshot if the next stage raises.
+    """
     request, settings = values.request, values.settings
     if finished := find_finished_work(request, forge):
         yield (values := values.with_value(finished))
@@ -154,12 +162,14 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
 
 
 def _show(values: StageValues, **known: object) -> None:
-    """Show in the run's comment what is known of it now; fields of Progress."""
+    """Update the run's progress comment. `known` holds fields of `RunProgress`."""
     if values.progress is not None:
         values.progress.show(**known)
 
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
+    """Write request.json, redacted, so that the run can be resumed even if it is killed before its
+    first event."""
     asked = StoredRequest(
         run=request.run,
         trigger=request.trigger,
@@ -172,7 +182,8 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
 
 
 def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
-    """Raise NotAllowed, which is silent where the operator wants it so."""
+    """Raise NotAllowed if the requester may not start work. The error is marked silent if the
+    operator has set `refusals` to "silent"."""
     try:
         authorize(request.trigger, forge, settings.who_may)
     except NotAllowed as refused:
@@ -183,7 +194,8 @@ def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
 
 
 def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterator[StageValues]:
-    """Bring a pull request up to date that needs no agent for it."""
+    """Bring a pull request up to date in the cases that need no agent: it is up to date already, or
+    git merges the base branch without conflicts."""
     workspace = prepared.workspace
     assert workspace.pull is not None  # plan_update says "agent" without one
     publishes = prepared.request.publish and prepared.update == "clean_merge"
@@ -198,6 +210,7 @@ def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterato
         return
     started = time.monotonic()
     pushed = publish_clean_merge(making)
+    # The branch may have been brought up to date while this run was cloning.
     if pushed.publication.how == "unchanged":
         outcome = update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
@@ -208,6 +221,8 @@ def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterato
 def _work_and_publish(
     values: StageValues, prepared: PreparedRun, forge: Forge, folder: Path
 ) -> Iterator[StageValues]:
+    """Let the agent work, and publish its result."""
+    # Fail before the agent costs anything if the merge could not be pushed anywhere.
     if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
         empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
         require_update_way(_making(values, prepared, empty, forge))
@@ -222,13 +237,19 @@ def _work_and_publish(
 def _execute(
     values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge, folder: Path
 ) -> ExecutedRun:
-    """Let the agent work, and take its change out of the sandbox."""
+    """Run the agent and take its change out of the sandbox.
+
+    A resumed log is first brought up to date: new limits, the person's message and approvals are
+    added to it.
+    """
     request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
     recording, ceiling = recording_of(settings), extension_ceiling(prepared)
     if values.read is not None and values.read.log is not None:
         change_limits(log, _bounds(prepared, log))
         continue_run(log, request.run, request.continuation, ceiling)
         apply_approvals(log, request.run, request.continuation, request.control)
+    # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
+    # agent continues, and a later export replaces it.
     kept = request.output.change if log.is_done else None
     if kept is None:
         request.output.withdraw_change()
@@ -259,6 +280,8 @@ def _execute(
     patch, leaking = withhold_secrets(
         workspace, change, prepared.redactor, settings.max_patch_bytes
     )
+    # A change with secrets is never written to the output folder, from where it could be published
+    # by a later command.
     if not (is_answer or leaking):
         request.output.keep_change(worked.change)
     executed = ExecutedRun(outcome, patch, worked.commands, worked.change, leaking)
@@ -269,7 +292,8 @@ def _execute(
 def _execution_warnings(
     prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
 ) -> Iterator[str]:
-    """What people should know of the work: notes, what was left out, agents, replay."""
+    """Yield the warnings about the agent's work: its notes, files that were left out, agents
+    without their model, and differences found by a replay."""
     settings = prepared.settings
     yield from _left_for_later(prepared, executed.patch, log, is_answer)
     if executed.change is not None and not is_answer:
@@ -282,7 +306,7 @@ def _execution_warnings(
 
 
 def _left_out(change: ExportedChange) -> Iterator[str]:
-    """What a person is told of files that are not part of the change."""
+    """Yield the warnings about files of the working tree that are not part of the change."""
     if change.left_out:
         yield render("run/left_out.md.j2", paths=change.left_out).strip()
     if change.generated:
@@ -292,7 +316,7 @@ def _left_out(change: ExportedChange) -> Iterator[str]:
 def _left_for_later(
     prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
 ) -> Iterator[str]:
-    """What a person is told of the run's notes, and of a change to what agents are told."""
+    """Yield the warnings about the run's notes and about changed instructions for agents."""
     request, settings = prepared.request, prepared.settings
     notes = notes_of(log.state.events)
     proposable = not is_protected(NOTES_FILE, settings.protected_paths)
@@ -306,7 +330,8 @@ def _left_for_later(
 
 
 def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
-    """The bounds that are set anew for a resumed run."""
+    """Return the limits that a person has set for a resumed run, with the budget cut to what is
+    left."""
     bounds, most = prepared.request.bounds, prepared.max_cost
     budget = bounds.get("max_budget", log.state.limits.max_budget)
     cut = {"max_budget": most} if budget > most else {}
@@ -314,7 +339,8 @@ def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
 
 
 def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
-    """The answer with links to the lines it names, where the forge has pages for them."""
+    """Return the outcome of an answer, with links to the lines that it names if the repository has
+    web pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
     told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
     link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
@@ -322,7 +348,7 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
 
 
 def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
-    """What is known about the change, from the run's log."""
+    """Return the evidence for the change that the run's log contains."""
     if executed.patch.is_empty and executed.outcome.declined != "":
         return attempted_checks(executed.commands, roots_of(log.state.events))
     return evidence_from_log(check_history_of(log.state.events))
@@ -331,7 +357,7 @@ def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
 def _publish(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, log: RunLog, forge: Forge
 ) -> Iterator[StageValues]:
-    """Publish what the work is: a review, an answer, a change."""
+    """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
@@ -345,6 +371,7 @@ def _publish(
 def _publish_review(
     values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
 ) -> PublishedRun:
+    """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
     noted = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
     before = values.published or PublishedRun(values.publication)
@@ -361,6 +388,8 @@ def _publish_review(
 def _publish_change(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
 ) -> Iterator[PublishedRun]:
+    """Commit and push the change and open or update the pull request. Yield what is public after
+    each step."""
     making = _making(values, prepared, executed, forge)
     if not prepared.request.publish:
         yield PublishedRun(describe_unpublished(making.request))
@@ -376,6 +405,7 @@ def _publish_change(
 def _answer_threads(
     values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
 ) -> RepliesPosted:
+    """Reply in the review threads that the request asks about."""
     if not prepared.request.publish:
         return RepliesPosted()
     resolve_threads = prepared.settings.resolve_threads == "addressed"
@@ -384,13 +414,15 @@ def _answer_threads(
 
 
 def _published(publication: Publication, making: CommitBuilder) -> PublishedRun:
+    """Return the publication with the notices that were collected while it was made."""
     return PublishedRun(publication, tuple(making.request.notices))
 
 
 def _making(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
 ) -> CommitBuilder:
-    """What the run's commits are made of, and where they are published."""
+    """Return the builder of the run's commits, which knows their content and where they are
+    published."""
     request, log = prepared.request, values.log
     return CommitBuilder(
         PublishRequest(
@@ -411,7 +443,8 @@ def _making(
 
 
 def _exit_code(values: StageValues) -> int:
-    """What the end of the work means for the command line."""
+    """Return the exit code for the run's values: 0 done, 1 failed, 3 nothing changed, 4 a limit was
+    reached or a person has to answer."""
     prepared, executed = values.prepared, values.executed
     if prepared is None or executed is None:
         return 0  # an earlier run did it
@@ -430,7 +463,10 @@ def _exit_code(values: StageValues) -> int:
 
 
 def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
-    """The deterministic gate before anything is made public. Raises PolicyViolation."""
+    """Raise PolicyViolation if the change must not be made public.
+
+    This gate is deterministic and the last one before anything is pushed.
+    """
     if executed.leaking:
         raise PolicyViolation(
             f"the change holds a secret of this run, in {', '.join(executed.leaking[:10])}, "

@@ -1,6 +1,5 @@
-"""The stage between an accepted request and the agent's work: the task, the host's clone, what the
-repository configures on its default branch, and the budget that is left.
-"""
+"""The prepare stage, between an accepted request and the agent's work: read the task, clone, read
+the repository's configuration from its default branch, and apply the remaining budget."""
 
 import logging
 import time
@@ -44,7 +43,7 @@ logger = logging.getLogger("resolver.runs.pipeline")
 def open_run_log(
     request: RunRequest, settings: Settings, progress: ProgressReporter | None
 ) -> RunLog:
-    """Open the run's event log and subscribe whoever shows its progress."""
+    """Open the run's event log and subscribe the reporters of its progress."""
     log = RunLog(request.output.log, request.redactor(settings), request.now)
     if request.progress:
         log.stream.subscribe("progress", request.progress)
@@ -56,7 +55,8 @@ def open_run_log(
 def load_task(
     request: RunRequest, settings: Settings, forge: Forge, progress: ProgressReporter | None
 ) -> RunTask:
-    """Read what is to be done: from the log of a resumed run, else from the forge."""
+    """Return the task: from the log of a resumed run, otherwise from GitHub or the local issue
+    file."""
     if request.has_log:
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
@@ -65,8 +65,10 @@ def load_task(
 
 
 def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
+    """Return the task of the log, and log that the run is resumed."""
     opening = log.opening
-    assert opening is not None  # has_log says that there is an event, and the first one is this
+    # `has_log` implies an event, and the first event of every log is RunStarted
+    assert opening is not None
     ended = request.output.outcome is not None
     resume_run(log, request.run, request.continuation, ended=ended)
     request.output.withdraw_outcome()
@@ -78,8 +80,11 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
 
 
 def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[RunRequest, Task]:
-    """A submitted review comes as several events in any order: the trigger becomes the one that
-    stands for all of it, and the task gets the review threads that it asks about."""
+    """Return the request and the task for all of a submitted review.
+
+    GitHub sends a submitted review as several events, in any order. The trigger is replaced with
+    the one that stands for all of them, and the task gets the review threads that it asks about.
+    """
     trigger, mention = request.trigger, settings.mention
     if task.pull is None or trigger.review_id is None:
         return request, task
@@ -113,12 +118,14 @@ def clone(read: RunTask, settings: Settings, folder: Path) -> ClonedRepository:
 
 
 def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
+    """Return the workspace of a pull request, or of the branch and commit that the task starts
+    from."""
     task, depth = read.task, settings.clone_depth
     credential = read.request.credential(settings)
     clones = read.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
     if task.trigger.command is Command.UPDATE:
-        depth = 0  # where two histories met last is only seen in all of both
+        depth = 0  # the merge base of two branches may be older than any shallow clone
     if task.pull is not None:
         return Workspace.clone_pull(
             task.source, folder, task.pull, depth=depth, credential=credential, cache=cache
@@ -139,10 +146,10 @@ def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
 def configure(
     accepted: AcceptedRun, read: RunTask, cloned: ClonedRepository, forge: Forge, folder: Path
 ) -> PreparedRun:
-    """Read what the repository configures on its default branch, choose the commit to start from,
-    and bound the run by the money that is left.
+    """Read the repository's configuration from its default branch, choose the commit to start from
+    and limit the run to the remaining budget.
 
-    folder: for what is fetched beside the clone.
+    folder: for repositories that are cloned in addition to the target, such as shared skills.
     """
     request, workspace = read.request, cloned.workspace
     settings = request.load(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
@@ -178,13 +185,15 @@ def configure(
 
 
 def _with_update(prepared: PreparedRun) -> PreparedRun:
-    """Plan how a pull request is brought up to date; conflicts are put into the workspace."""
+    """Plan how a pull request is brought up to date. Conflicts of the merge become part of the
+    workspace."""
     update = plan_update(prepared.task, prepared.workspace)
     return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
 
 
 def _with_form(task: Task, workspace: Workspace) -> Task:
-    """The task with the form that its issue was written with; a pull request has none."""
+    """Return the task with the issue form that the issue was written with. A pull request has
+    none."""
     if task.trigger.is_pull_request or not task.body:
         return task
     form = find_form(read_issue_templates(workspace), task.title, task.body)
@@ -192,9 +201,12 @@ def _with_form(task: Task, workspace: Workspace) -> Task:
 
 
 def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
-    """An issue's work starts at our open pull request for it, to which it then adds, else at the
-    branch that the settings name. What the repository configures is the default branch's all the
-    same. A resumed log has its own base."""
+    """Return the run at the branch where work on an issue starts.
+
+    That is the branch of Resolver's open pull request for the issue, to which the run then adds
+    commits, or else the branch that the settings name. The configuration always comes from the
+    default branch. A resumed log keeps its own base and does not get here.
+    """
     workspace, settings, task = prepared.workspace, prepared.settings, prepared.task
     depth, credential = settings.clone_depth, prepared.credential()
     follows = _open_pull(prepared, forge) if _changes_issue(prepared) else None
@@ -223,13 +235,14 @@ def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
 
 def _changes_issue(prepared: PreparedRun) -> bool:
     """Return True if the run is to change something for an issue. A failed check of a branch is
-    about that branch."""
+    about that branch instead."""
     changes = not is_answering_agent(prepared.settings.agent, prepared.agents.agents)
     return changes and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
 
 
 def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
-    """Ours for the issue, unless it comes from a branch that is never pushed to."""
+    """Return Resolver's open pull request for the issue; None if its branch is one that is never
+    pushed to."""
     trigger = prepared.request.trigger
     found = forge.heads().of_issue(trigger, branches_of_issue(trigger.subject or 0))
     if found is None or found.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
@@ -238,11 +251,15 @@ def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
 
 
 def _without_kept_setup(settings: Settings) -> Settings:
-    """What setup runs is somebody's unmerged code: no later run starts with what it left."""
+    """Return the settings without reuse of the set-up's result.
+
+    The set-up executes unmerged code here, and no later run may start with files that it left.
+    """
     return settings.model_copy(update={"keep_setup": False})
 
 
 def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:
+    """Return the run with its budget cut to what the operator's budget and the quotas leave."""
     request, settings = prepared.request, prepared.settings
     left = min(request.budget(settings), accepted.quota_left)
     max_cost = (log.spent_before(request.run) if log else 0.0) + left

@@ -1,4 +1,4 @@
-"""The report of a run: built from the values of the stages that it has reached."""
+"""Builds the report of a run from the values of the stages that it has reached."""
 
 from typing import Literal
 
@@ -24,37 +24,39 @@ from resolver.verification.readiness import missing_verification
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
 )
-"""Why a push was refused, where any other push to the repository is refused as well."""
+"""Causes of a refused push that also refuse every other push to the repository."""
 
 
 def is_answer_run(values: StageValues) -> bool:
-    """Return True if the run answers a question: nothing of its working tree is made public."""
+    """Return True if the run answers a question, so that its working tree is not published."""
     opening = values.log.opening if values.log else None
     agents = values.prepared.agents.agents if values.prepared else ()
     return opening is not None and is_answering_agent(opening.agent, agents)
 
 
 def is_review_run(log: RunLog | None) -> bool:
-    """Return True if the run's agent reviews a pull request: what it noted becomes a review."""
+    """Return True if the run's agent reviews a pull request, so that its remarks become a
+    review."""
     opening = log.opening if log else None
     return opening is not None and opening.agent == REVIEWER and opening.task.pull is not None
 
 
 def is_merge(prepared: PreparedRun) -> bool:
-    """Return True if the work is a merge: it is one also where nothing else is changed."""
+    """Return True if the work is a merge with conflicts. It is published even if nothing else
+    changed."""
     pull = prepared.task.pull
     return pull is not None and bool(pull.conflicts)
 
 
 def extension_ceiling(prepared: PreparedRun) -> RunLimits:
-    """Return the totals that comments can extend the limits of the run to."""
+    """Return the totals up to which comments can extend the limits of the run."""
     ceiling = prepared.settings.ceiling
     cost = min(ceiling.max_budget, prepared.max_cost)
     return ceiling.model_copy(update={"max_budget": cost})
 
 
 def displayed_model(values: StageValues) -> str:
-    """Return the model that the run's agent asks, as a person is shown it."""
+    """Return the name of the model that the run's agent uses, for a person."""
     settings = values.current_settings
     agents = values.prepared.agents.agents if values.prepared else ()
     opening = values.log.opening if values.log else None
@@ -63,10 +65,14 @@ def displayed_model(values: StageValues) -> str:
 
 
 def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Cause = "") -> Cause:
-    """Return the outage that has ended the run, or has kept its end from being told.
+    """Return the cause of the outage that ended the run or prevented its final comment; "" for
+    none.
 
-    comment_cause: why the conversation could not be told.
+    comment_cause: why the final comment could not be written.
     """
+    # An outage (GitHub or the model provider is down, or a rate limit is reached) passes without
+    # anybody changing anything, so the entry points repeat the run later. Every other error needs a
+    # person, and a repetition would only cost money and fail again.
     outcome = values.outcome
     because: Cause = outcome.because if outcome and outcome.state is RunState.ERROR else ""
     cause = failure.cause if failure is not None else because
@@ -77,8 +83,8 @@ def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     """Return True if the output folder holds a finished change that is not public."""
     log, publication = values.log, values.publication
     finished = log is not None and log.state.run_state is RunState.FINISHED
-    done = finished and not is_answer_run(values)  # what the agent rejects is never published
-    # A branch without its pull request is half of a publication.
+    done = finished and not is_answer_run(values)  # a rejected task is not FINISHED
+    # A pushed branch without its pull request is only half of a publication.
     half = failure is not None and publication.pull_request is None
     public = publication.branch is not None and not half
     change = values.request.output.change if done and not public else None
@@ -86,23 +92,24 @@ def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
 
 
 def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
-    """Return what the change lacks to be ready for review, "" for nothing."""
+    """Return the verification that the change lacks to be ready for review; "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
     return missing_verification(values.outcome, course)
 
 
 def is_draft(setting: str, missing: Unverified) -> bool:
-    """Return True if the pull request is to be a draft: by the setting, else unless it is ready."""
+    """Return True if the pull request is to be a draft: as the setting says, or for "auto" if
+    something is missing."""
     return setting == "always" if setting != "auto" else missing != ""
 
 
 def build_report(
     values: StageValues, failure: RunFailure | None = None, wanted: PendingApproval | None = None
 ) -> Report:
-    """Return everything that people are told about the run.
+    """Return the report with everything that people are told about the run.
 
-    wanted: an action that waits for a person now; the log's own is used where none is given.
+    wanted: an action that waits for approval now; by default the one that the log ends with.
     """
     request, settings, log = values.current_request, values.current_settings, values.log
     events = log.state.events if log else ()
@@ -149,13 +156,15 @@ def build_report(
 def publishable(
     values: StageValues, failure: RunFailure | None
 ) -> Literal["", "comment", "folder"]:
-    """Return by what the kept change can be made public; "" where it would be refused again."""
+    """Return how the kept change can still be made public: by a comment, from its folder, or not at
+    all ("") if the push would be refused again."""
     request = values.request
     refused = failure is not None and failure.is_lasting
     change = request.output.change if can_be_published(values, failure) and not refused else None
     if change is None or change.bundle is None:
         return ""
-    # A job of GitHub Actions keeps it in the repository only, which takes nothing then.
+    # A GitHub Actions job has no disk that outlives it: the change could be kept only in the
+    # repository, which accepts no push in these cases.
     lost = failure is not None and failure.cause in PERMANENT_REFUSALS
     fits = change.bundle.stat().st_size <= MOST_CHANGE
     kept = request.continues and fits and not (lost and request.actions_run)

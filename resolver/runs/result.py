@@ -1,4 +1,4 @@
-"""The last lines of a run on the terminal: what came of it and where everything is."""
+"""Prints the result of a run and the location of its files on the terminal."""
 
 from rich.console import Console
 from rich.text import Text
@@ -9,9 +9,9 @@ from resolver.trace.plain import for_terminal
 
 
 def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
-    """Print how the run ended. Text from outside can't control the terminal.
+    """Print how the run ended. Control sequences in text from outside are removed.
 
-    resume_command: what a person types to resume the run, "" where there is nothing to type.
+    resume_command: the command line that resumes the run; "" if it can't be resumed.
     """
     output = result.request.output
     text = render(

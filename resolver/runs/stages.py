@@ -41,12 +41,13 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
 BudgetProvider = Callable[[Settings], float]
-"""US dollars that a run with these settings may cost of what its operator has left for it, from
-which its own earlier cost is not taken off. Raises OverBudget when too little is left."""
+"""Returns how many US dollars of the operator's budget a run with these settings may spend. The
+cost of the run's own earlier attempts is not subtracted. Raises OverBudget if too little is left.
+"""
 
 
 def unlimited_budget(_: Settings) -> float:
-    """Return infinity: nothing but the run's own limits bounds it."""
+    """Return infinity: only the run's own limits apply."""
     return float("inf")
 
 
@@ -54,21 +55,24 @@ def unlimited_budget(_: Settings) -> float:
 class RunRequest:
     """One delivery to work on.
 
-    load: settings, given the parsed `.github/resolver.yml` of the target's default branch.
-    publish: False does everything but push, open and comment.
-    resume: the output folder holds the log of this very run, which was cut off and is resumed.
-        Without an event in it the run starts.
-    bounds: fields of Limits that a person has set anew for a resumed run.
+    load: returns the settings, given the parsed `.github/resolver.yml` of the target's default
+        branch.
+    publish: False for a dry run, which does everything except push, open pull requests and comment.
+    resume: True if the output folder holds the log of this same run, which was interrupted. Without
+        an event in the log the run starts from the beginning.
+    bounds: fields of `RunLimits` that a person has changed for a resumed run.
     issue: path of the issue's file, for a local checkout.
-    source: cloned from there instead of from where the log says.
-    continuation: the earlier run whose log the output folder begins with, and which is continued.
-    control: where people's requests to the running run arrive.
-    continues: the log is kept where a later comment finds it, so that the run can be continued.
-    notices: what people should know of how it was started, shown as warnings.
-    page: where the run can be looked at while it runs and afterwards; it has no files.
-    actions_run: the run of GitHub Actions that this is part of, as `AtWork.job` has it.
-    retry_until: a run that an outage ends is done again until then; None: it is not.
-    budget: asked once, when the settings of the repository are known.
+    source: clone URL or path that replaces the one in the log.
+    continuation: the earlier run that this one continues. The output folder begins with its log.
+    control: queue of people's requests to the running run.
+    continues: True if the log is kept where a later comment can find it to continue the run.
+    notices: facts about how the run was started, shown as warnings.
+    retry_until: time until which a run that ends with an outage is repeated; None if it is not.
+    budget: called once, when the settings of the repository are known.
+    log_url: page of the log, for links in comments.
+    page: page that shows the run while it is active and afterwards, without its files.
+    actions_run: the GitHub Actions run that this run is part of, in the form of
+        `ActiveRunMarker.job`.
     """
 
     trigger: Trigger
@@ -100,17 +104,17 @@ class RunRequest:
 
     @property
     def has_log(self) -> bool:
-        """True when the output folder holds a log that the run is to be resumed from."""
+        """True if the output folder holds a log that the run is resumed from."""
         return (self.resume or self.continuation is not None) and self.output.has_events
 
     def redactor(self, settings: Settings) -> Redactor:
-        """Return a redactor of every secret of the settings and of the machine's environment."""
+        """Return a redactor of all secrets in the settings and in the machine's environment."""
         return self.host.redactor(settings)
 
     def credential(self, settings: Settings) -> Credential | None:
-        """Return what git on the host shows the forge now; None for a local checkout.
+        """Return the credential for git on the host; None for a local checkout.
 
-        Not to be stored: its token may expire. Raises ForgeError.
+        Do not store it: its token may expire. Raises ForgeError.
         """
         if self.is_local:
             return None
@@ -119,10 +123,11 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class AcceptedRun:
-    """A request that may start work: its requester is authorized and its quotas have room.
+    """A request that may start work: its requester is authorized and its quotas are not exhausted.
 
-    reservation: its entry in the quota ledger, where it has one. quota_left: US dollars that the
-    quotas of the day leave it. ledger: with the reservation, as this run has written it.
+    reservation: the run's entry in the quota ledger; None if it has none.
+    quota_left: US dollars that the daily quotas leave to the run.
+    ledger: the ledger with the reservation, as this run wrote it.
     """
 
     reservation: LedgerRun | None = None
@@ -132,9 +137,9 @@ class AcceptedRun:
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """The conversation is told that the run has started.
+    """Says that the conversation was notified of the start of the run.
 
-    progress: keeps the run's comment up to date; None where nobody may see one.
+    progress: keeps the progress comment up to date; None if the run has none.
     """
 
     progress: ProgressReporter | None = None
@@ -142,10 +147,11 @@ class ReportedRun:
 
 @dataclass(frozen=True)
 class RunTask:
-    """What is to be done, as the requester saw it or as the resumed log says.
+    """The task, as the requester saw it or as the resumed log states it.
 
-    request: with a trigger that stands for the whole request. log: of a resumed run. base: the
-    commit that the log started from.
+    request: the request, with the trigger that stands for all events of a submitted review.
+    log: the log of a resumed run; None for a new run.
+    base: the commit that the resumed log started from.
     """
 
     request: RunRequest
@@ -156,9 +162,9 @@ class RunTask:
 
 @dataclass(frozen=True)
 class ClonedRepository:
-    """The host's clone, and the task with what only the clone shows.
+    """The host's clone, and the task completed with facts that only the clone shows.
 
-    base_made: when the base commit was made; None where it is the one that the requester saw.
+    base_made: commit date of the base; None for a pull request, whose head the requester saw.
     """
 
     task: Task
@@ -169,11 +175,12 @@ class ClonedRepository:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """Everything that the work needs.
+    """Everything that the agent's work needs.
 
-    settings: with those of the repository, and the agent that does the work. agents: the
-    repository's own. max_cost: US dollars that the log as a whole may cost, whatever people grant.
-    update: how a request to bring a pull request up to date is done; "agent" for any other work.
+    settings: the operator's and the repository's, with the name of the agent that does the work.
+    agents: the agents that the repository defines.
+    max_cost: US dollars that all attempts in the log may cost together; no comment can raise it.
+    update: how a pull request is brought up to date; "agent" for every other kind of work.
     """
 
     request: RunRequest
@@ -194,23 +201,23 @@ class PreparedRun:
         return self.request.redactor(self.settings)
 
     def credential(self) -> Credential | None:
-        """Return what git on the host shows the forge now. Raises ForgeError."""
+        """Return the current credential for git on the host. Raises ForgeError."""
         return self.request.credential(self.settings)
 
 
 @dataclass(frozen=True)
 class OpenedLog:
-    """The event log that the agent's work is written to."""
+    """Holds the event log that the agent's work is written to."""
 
     log: RunLog
 
 
 @dataclass(frozen=True)
 class ExecutedRun:
-    """The end of the agent's work, and the change that was taken out of the sandbox.
+    """The result of the agent's work, and the change that was taken out of the sandbox.
 
-    leaking: files of the change that hold a secret of ours. change: as it was exported; None where
-    no sandbox was needed.
+    change: the exported git objects; None if no sandbox was needed.
+    leaking: files of the change that contain a secret known to the run.
     """
 
     outcome: Outcome
@@ -223,9 +230,9 @@ class ExecutedRun:
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """What is public of the run's work so far. A later one replaces an earlier one.
+    """The part of the run's work that is public so far. A later value replaces an earlier one.
 
-    is_earlier: an earlier run of the same request had published it.
+    is_earlier: True if an earlier run of the same request published it.
     """
 
     publication: Publication
@@ -251,7 +258,7 @@ StageValue = (
 class StageValues:
     """The values of the stages that a run has reached; None for those that it has not.
 
-    settings: the operator's. interrupted: how the agent's work stood when the run failed.
+    settings: the operator's. interrupted: state of the agent's work when the run failed.
     """
 
     request: RunRequest
@@ -269,20 +276,20 @@ class StageValues:
     interrupted: Outcome | None = None
 
     def with_value(self, value: StageValue) -> "StageValues":
-        """Return these values with the one of the stage that was reached now."""
+        """Return a copy with the value of the stage that was just reached."""
         reached: dict[str, Any] = {_FIELDS[type(value)]: value}
         return replace(self, **reached)
 
     @property
     def current_request(self) -> RunRequest:
-        """The request, with the trigger that stands for all of it once that is known."""
+        """The request, with the trigger that stands for all of it as soon as that is known."""
         if self.prepared is not None:
             return self.prepared.request
         return self.read.request if self.read else self.request
 
     @property
     def current_settings(self) -> Settings:
-        """The repository's settings once they are known, else the operator's."""
+        """The repository's settings as soon as they are known, until then the operator's."""
         return self.prepared.settings if self.prepared else self.settings
 
     @property
@@ -301,30 +308,30 @@ class StageValues:
 
     @property
     def base_made(self) -> datetime | None:
-        """When that commit was made; None where it is the one that the requester saw."""
+        """Commit date of the base; None if it is unknown or the base is what the requester saw."""
         newest = self.prepared or self.cloned
         return newest.base_made if newest else None
 
     @property
     def log(self) -> RunLog | None:
-        """The run's event log, once it is open."""
+        """The run's event log; None before it is open."""
         if self.opened is not None:
             return self.opened.log
         return self.read.log if self.read else None
 
     @property
     def progress(self) -> ProgressReporter | None:
-        """What keeps the run's comment up to date."""
+        """The reporter that keeps the progress comment up to date."""
         return self.reported.progress if self.reported else None
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the agent's work ended."""
+        """The outcome of the agent's work."""
         return self.executed.outcome if self.executed else self.interrupted
 
     @property
     def publication(self) -> Publication:
-        """What is public of the run's work."""
+        """The part of the run's work that is public."""
         publication = self.published.publication if self.published else Publication()
         if self.replied is not None and self.replied.comment_url:
             return publication.model_copy(update={"comment_url": self.replied.comment_url})
@@ -332,7 +339,7 @@ class StageValues:
 
     @property
     def patch(self) -> Patch | None:
-        """The change, with the commit that it was published as."""
+        """The change, with the id of the commit that it was published as."""
         if self.executed is None:
             return None
         commit = self.publication.commit
@@ -341,12 +348,13 @@ class StageValues:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader should know, in the order in which it was found out."""
+        """The warnings of all stages for the reader, in the order of the stages."""
         parts = (self.cloned, self.prepared, self.executed, self.published, self.replied)
         return tuple(warning for part in parts if part is not None for warning in part.warnings)
 
     def redact(self, failure: RunFailure) -> RunFailure:
-        """Return the failure without secrets: its text may quote anything."""
+        """Return the failure without secrets. Its text may quote anything, for example a remote's
+        reply."""
         clean = self.current_request.redactor(self.current_settings).redact_text
         what, next_step = clean(failure.what), clean(failure.next_step)
         return failure.model_copy(update={"what": what, "next_step": next_step})
@@ -368,11 +376,13 @@ _FIELDS: Mapping[type[StageValue], str] = {
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: what the command line, the Action, the server and outcome.json read.
+    """The result of a run, as read by the command line, the Action, the server and outcome.json.
 
-    report: as the conversation was told it. log: closed; its state stays readable. comment_failed:
-    the conversation was to be told how it ended, and could not be. outage: the outage that has
-    ended the run, or has kept its end from being told; "" for none.
+    report: the report that the final comment was rendered from.
+    log: closed, its state remains readable.
+    publishable: True if an unpublished change is kept that can still be published.
+    comment_failed: True if the final comment should have been written and could not be.
+    outage: cause of the outage that ended the run or prevented its final comment; "" for none.
     """
 
     request: RunRequest
@@ -390,5 +400,5 @@ class RunResult:
 
     @property
     def is_answer(self) -> bool:
-        """True when the run answered a question."""
+        """True if the run answered a question."""
         return self.report.answers

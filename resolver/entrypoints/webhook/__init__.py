@@ -1,1 +1,1 @@
-"""Webhook server of the GitHub App: durable deliveries and the worker that runs them."""
+"""The webhook server of the GitHub App: stores deliveries durably and runs what they ask for."""

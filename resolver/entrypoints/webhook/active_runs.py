@@ -1,4 +1,4 @@
-"""The runs at work in this process, by thread: how a comment reaches one."""
+"""The active runs of this process by conversation, so that comments reach them."""
 
 import threading
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ from resolver.runs.conversation.control import control_requests
 
 @dataclass
 class ActiveRun:
-    """One run at work. trigger: what started it. asked: what was asked of it since."""
+    """One active run. trigger: started it. asked: the commands that were sent to it, with their
+    requests."""
 
     trigger: Trigger
     control: Control
@@ -18,20 +19,21 @@ class ActiveRun:
 
 
 class ActiveRuns:
-    """At most one run a thread, because there is one a repository; safe to use from several
-    threads."""
+    """The active runs, at most one for each conversation, because there is only one for each
+    repository. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[tuple[str, int | None], ActiveRun] = {}
 
     def enter(self, trigger: Trigger, control: Control) -> None:
-        """From now on comments reach the run."""
+        """Register the run, so that comments reach it."""
         with self._lock:
             self._running[_key(trigger)] = ActiveRun(trigger, control)
 
     def leave(self, trigger: Trigger) -> list[Trigger]:
-        """The run has ended. What asked for more work and came too late for it, to be done now."""
+        """Remove the run. Return the commands that asked for more work and came too late for it:
+        they are to be executed as new runs."""
         with self._lock:
             running = self._running.pop(_key(trigger), None)
         if running is None:
@@ -43,18 +45,21 @@ class ActiveRuns:
             asking
             for asking, sent in running.asked
             if asking.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
+            # Identity, not equality: two people may have sent equal requests. "continue" ends with
+            # a Resume, which does not count on its own.
             and any(s is r for s in (sent[:-1] or sent) for r in late)
         ]
 
     def started_by(self, asking: Trigger) -> Trigger | None:
-        """What started the run at work that a comment can be meant for: it is older."""
+        """Return the trigger of the active run that a comment can be addressed to, which is older
+        than the comment; None if there is none."""
         with self._lock:
             running = self._running.get(_key(asking))
         found = running.trigger if running else None
         return found if found is not None and asking.came_after(found) else None
 
     def steer(self, asking: Trigger) -> bool:
-        """Ask it of the run at work; False when there is none (any more)."""
+        """Send the command to the active run. Return False if there is none (any more)."""
         with self._lock:
             running = self._running.get(_key(asking))
             if running is None or not asking.came_after(running.trigger):

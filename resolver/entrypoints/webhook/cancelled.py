@@ -1,6 +1,5 @@
-"""The outcome of a run that ends without having been begun again: somebody has said stop while the
-server was down, or it was cut off too often. Its page waits for that.
-"""
+"""Writes the outcome of a run that ends without being started again, because it was stopped while
+the server was down or was interrupted too often. The run's page shows it as active until then."""
 
 import logging
 from pathlib import Path
@@ -19,9 +18,9 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
 def write_cancelled_outcome(folder: Path, report: Report) -> None:
-    """Write it into the run's folder, where the run has one and is not over. What fails is logged.
+    """Write outcome.json into the run's folder, if there is one and the run is not over.
 
-    report: with the failure that ends the run.
+    report: with the failure that ends the run. Errors are logged.
     """
     if not folder.is_dir():
         return

@@ -1,6 +1,5 @@
-"""What is done with a comment that is a command: it goes to the run at work at once, past the
-queue; where none is, it is remembered, becomes a run of its own, or is answered.
-"""
+"""Handles comment commands: they are sent to an active run at once, past the queue. Without an
+active run, a command is stored, becomes a run of its own, or is answered."""
 
 import logging
 from collections.abc import Collection
@@ -34,33 +33,33 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
 class ConfiguredRepository(Protocol):
-    """Where the settings come from, and what is known of earlier runs."""
+    """Provides the settings and the knowledge about earlier runs."""
 
     def settings(self) -> Settings:
-        """As they are now."""
+        """Return the current settings."""
         ...
 
     def host(self) -> RunHost:
-        """This machine, with tokens for one request."""
+        """Return the description of this machine, with tokens for one request."""
         ...
 
     def is_meant(self, trigger: Trigger) -> bool:
-        """Whether the thread's last run has left what the command is about."""
+        """Return True if the conversation's last run left what the command is about."""
         ...
 
 
 @dataclass(frozen=True)
 class CommentCommands:
-    """Obeys stored commands, in any thread."""
+    """Executes stored commands. Thread-safe."""
 
     configured: ConfiguredRepository
     at_work: ActiveRuns
     threads: IssueHistories
 
     def obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
-        """Do what a comment asks of a run. The trigger of a new run, where it asks for one.
+        """Execute the command. Return the trigger of a new run if it asks for one.
 
-        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
+        Raises ResolverError with a cause in `OUTAGES` if the command is to be executed again later.
         """
         what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         try:
@@ -86,7 +85,7 @@ class CommentCommands:
         if refused is not None:
             logger.info("%s: %s", what, refused.what)
             if trigger.command in GOES_ON:
-                return trigger  # as any request for a run, it is refused on the way
+                return trigger  # refused by the run, like any other request for one
             report_refused_command(
                 trigger, run_id(trigger.key, trigger.at), refused, forge, settings
             )
@@ -98,10 +97,12 @@ class CommentCommands:
             logger.info("%s was done before", what)
             return None
         if trigger.command is Command.STOP:
+            # Stored before the active run is looked up, so that a run that starts at this moment
+            # finds it.
             self.threads.stopped(trigger)
         publishes = trigger.command is Command.PUBLISH
         if publishes and self._older(trigger, unfinished) is not None:
-            return trigger  # once what is at work has ended
+            return trigger  # queued behind the active run
         steered = not publishes and self.at_work.steer(trigger)
         if steered or self._stops_waiting(trigger, unfinished):
             logger.info("%s has reached its run", what)
@@ -117,7 +118,7 @@ class CommentCommands:
         return None
 
     def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:
-        """A box of the dashboard: the trigger of a run, where it asks for one."""
+        """Handle a ticked box of the dashboard. Return the trigger of a run if it asks for one."""
         run = run_id(trigger.key, trigger.at)
         keep = ledger_for_trigger(trigger, settings, self.configured.host())
         said = apply_dashboard_tick(trigger, run, forge, settings, keep)
@@ -125,8 +126,11 @@ class CommentCommands:
         return None if said else trigger
 
     def _older(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
-        """What asked for the run that is at work, or waits. Another person's, where there is one: a
-        stop is for all of them, so that whoever has only asked for the last may not say it."""
+        """Return the trigger of a run that is active or waits.
+
+        If another person asked for one of them, that trigger is returned: a stop applies to all of
+        these runs, so having asked for one of them is not enough to stop them all.
+        """
         at_work = self.at_work.started_by(trigger)
         waiting = [each for each in unfinished if _precedes(each, trigger)]
         older = [*([at_work] if at_work else []), *waiting]
@@ -136,6 +140,7 @@ class CommentCommands:
 
     @staticmethod
     def _stops_waiting(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:
+        """Return True if the command stops a run that has not started."""
         stops = trigger.command is Command.STOP
         return stops and any(_precedes(each, trigger) for each in unfinished)
 

@@ -1,7 +1,8 @@
-"""What runs have cost, by repository and month, in the server's database: one row a run.
+"""Stores what runs have cost, by repository and month, in the server's database: one row for each
+run.
 
-Money is set aside when a run begins and given back when it ends, so that runs at the same time
-don't pass a bound together. Days and months are those of UTC, in which the run began.
+Budget is reserved when a run starts and released when it ends, so that runs at the same time can't
+exceed a limit together. Days and months are those in UTC in which the run started.
 """
 
 from dataclasses import dataclass
@@ -40,16 +41,17 @@ SPENDING = Table(
     Column("reserved", Float, nullable=False),
     Column("until", Float, nullable=False),
 )
-"""cost: US dollars of the replies whose price is known, unpriced: how many have none. reserved: set
-aside for the run until the time `until` (seconds since 1970); 0 when it has ended."""
+"""cost: US dollars of the replies with a known price; unpriced: number of replies without one.
+reserved: US dollars reserved for the run until the time `until` (seconds since 1970); 0 when it has
+ended."""
 
 LEAST = 0.01
-"""US dollars without which a run is not begun: it could ask nothing."""
+"""Minimum US dollars to start a run; with less it could not call the model."""
 
 
 @dataclass(frozen=True)
 class SpendingBounds:
-    """US dollars that may be spent; None is no bound. monthly: by each repository. daily: by all
+    """Limits in US dollars; None for no limit. monthly: for each repository. daily: for all
     together."""
 
     monthly: float | None = None
@@ -58,10 +60,10 @@ class SpendingBounds:
 
 @dataclass(frozen=True)
 class SpendingTotal:
-    """What the runs of a repository cost in a month (YYYY-MM).
+    """Cost of the runs of a repository in a month (YYYY-MM).
 
-    cost: US dollars of the replies whose price is known; unpriced: how many replies have none.
-    reserved: set aside for the runs at work, which are `at_work` of the runs.
+    cost: US dollars of the replies with a known price; unpriced: number of replies without one.
+    reserved: US dollars reserved for active runs; at_work: the number of active runs.
     """
 
     repository: str
@@ -75,21 +77,24 @@ class SpendingTotal:
 
 @dataclass(frozen=True)
 class _Use:
-    """What counts against a bound."""
+    """The use of a limit: US dollars spent and reserved, and the number of replies of unknown
+    price."""
 
     spent: float
     aside: float
     unpriced: int
 
     def left(self, bound: float | None) -> float:
+        """Return how many US dollars of the limit are left."""
         return float("inf") if bound is None else bound - self.spent - self.aside
 
 
 class SpendingLedger:
-    """The table, made when it is not there. Safe to use from several threads and processes.
+    """The table of costs, created if it does not exist. Safe to use from several threads and
+    processes.
 
-    url: of SQLite or PostgreSQL, as `server.worker.database` gives it. Raises UsageError when it
-    can't be used; ResolverError when that is so later. Its password is in no error.
+    url: of SQLite or PostgreSQL, as returned by `database.database`. Raises UsageError if it can't
+    be used, and DatabaseError if that happens later. No error contains the password.
     """
 
     def __init__(self, url: URL) -> None:
@@ -104,10 +109,10 @@ class SpendingLedger:
         now: datetime,
         hours: float,
     ) -> float:
-        """Set `wanted` dollars aside for the run, or what is left; gives all that is left, from
-        which the run's own earlier cost is not taken off. Doing it again replaces it.
+        """Reserve `wanted` dollars for the run, or what is left. Return everything that is left,
+        without subtracting the run's own earlier cost. A second call replaces the first.
 
-        hours: after which it is forgotten, should the run never end. Raises OverBudget.
+        hours: after which the reservation expires if the run never ends. Raises OverBudget.
         """
         repository = repository.lower()
         day = f"{now:%Y-%m-%d}"
@@ -131,7 +136,7 @@ class SpendingLedger:
         return left
 
     def settle(self, run: str, repository: str, cost: float, unpriced: int, now: datetime) -> None:
-        """Note what the run has cost in all. Nothing is set aside for it any more."""
+        """Record the total cost of the run and release its reservation."""
         values = {
             "repository": repository.lower(),
             "cost": cost,
@@ -143,13 +148,16 @@ class SpendingLedger:
             _lock(connection)
             known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
             if known is None and not cost and not unpriced:
-                return  # it was refused before it could begin
+                return  # it was refused before it started
             _write(connection, run, known is not None, {"day": f"{now:%Y-%m-%d}"} | values)
 
     def totals(
         self, now: datetime, repository: str = "", month: str = ""
     ) -> tuple[SpendingTotal, ...]:
-        """By month, the newest first, and by repository. repository, month: only these."""
+        """Return the totals by month, newest first, and by repository.
+
+        repository, month: restrict the result to these.
+        """
         table = SPENDING.c
         months = func.substr(table.day, 1, 7).label("month")
         at_work = table.until > now.timestamp()
@@ -179,17 +187,19 @@ class SpendingLedger:
 
 
 def is_cost_recorded(url: URL) -> bool:
-    """Whether the database is there: a file of SQLite that is not is not made by looking."""
+    """Return True if the database exists. A missing SQLite file is not created by this."""
     return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
 
 
 def _lock(connection: Connection) -> None:
-    """Nobody else writes until the transaction ends. SQLite's own transactions do that."""
+    """Prevent other writes until the transaction ends. SQLite's write transactions do that by
+    themselves."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"LOCK TABLE {SPENDING.name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _used(connection: Connection, now: datetime, *which: Any) -> _Use:
+    """Return the use by the rows that match `which`."""
     table = SPENDING.c
     more = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
     aside = case((table.until > now.timestamp(), more), else_=0.0)
@@ -210,7 +220,7 @@ def _write(connection: Connection, run: str, known: bool, values: dict[str, Any]
 def _over(
     repository: str, used: _Use, today: _Use, bounds: SpendingBounds, now: datetime
 ) -> OverBudget:
-    """What is used up, and when it is free again."""
+    """Return the error that says which limit is used up, and when there is budget again."""
     if today.left(bounds.daily) < used.left(bounds.monthly):
         use, bound, knob = today, bounds.daily, "max_daily_budget"
         whose, span = "today's runs on this server", "a day"

@@ -1,6 +1,5 @@
-"""The server's folder on disk: one folder a run, scratch space, and a lock that keeps a second
-server out.
-"""
+"""The server's data folder: one folder for each run, temporary files, and a lock that prevents a
+second server from using it."""
 
 import fcntl
 import os
@@ -16,10 +15,10 @@ _STOPPED: Final = ".stopped"
 
 
 class DataFolder:
-    """The folder, made when it is missing and readable by its owner alone.
+    """The data folder, created if it does not exist and readable only by its owner.
 
-    It is this server's until its process ends: nothing has to be called for that, so that a kill
-    leaves no stale lock. Raises UsageError when it can't be written or another server has it.
+    It is locked until the process ends, however it ends, so that no stale lock remains. Raises
+    UsageError if the folder can't be written or another server holds the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,12 +30,13 @@ class DataFolder:
         self._lock = lock(self.path / ".lock")
 
     def note_stop(self) -> None:
-        """Note that the server was told to end. A crash or a kill leaves no such note."""
+        """Record that the server was told to end. After a crash or a kill there is no such
+        record."""
         with suppress(OSError):
             (self.path / _STOPPED).touch(mode=0o600)
 
     def take_stop_note(self) -> bool:
-        """Return whether the server before this one was told to end, and remove the note."""
+        """Return True if the previous server was told to end, and remove the record."""
         try:
             (self.path / _STOPPED).unlink()
         except OSError:
@@ -44,7 +44,8 @@ class DataFolder:
         return True
 
     def empty_scratch(self) -> Path:
-        """Folder for clones and local sandboxes, without what a killed server left in it."""
+        """Return an empty folder for clones and local sandboxes. Files of a killed server are
+        removed."""
         scratch = self.path / _SCRATCH
         try:
             if scratch.exists():
@@ -56,9 +57,9 @@ class DataFolder:
 
 
 def lock(file: Path) -> int:
-    """Lock `file`, made when missing, until this process ends; its descriptor.
+    """Lock `file`, created if it does not exist, until this process ends. Return its descriptor.
 
-    Raises UsageError when another process holds it.
+    Raises UsageError if another process holds the lock.
     """
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

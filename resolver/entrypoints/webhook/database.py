@@ -1,4 +1,4 @@
-"""The server's database, SQLite or PostgreSQL: its connections, and its errors in words."""
+"""The server's database, SQLite or PostgreSQL: its connections, and readable error messages."""
 
 import os
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from resolver.errors import ResolverError, UsageError
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 BUSY_SECONDS = 30
-"""How long connecting to PostgreSQL may take, and how long SQLite waits for another writer."""
+"""Timeout in seconds for connecting to PostgreSQL, and for waiting for another writer in SQLite."""
 
 READS = {"resolver_reads": True}
-"""Execution options of a transaction that only reads: on SQLite it waits for no writer."""
+"""Execution options of a read-only transaction, which waits for no writer in SQLite."""
 
 
 def database(url: str, to_write: bool = True) -> URL:
-    """The address of the database; a SQLite file's is made absolute.
+    """Return the URL of the database; the path of a SQLite file is made absolute.
 
-    to_write: make the file, and its folder, where they are missing. Raises UsageError when it is
-    no address, or the file can't be written.
+    to_write: create the file and its folder if they do not exist. Raises UsageError if `url` is no
+    valid address or the file can't be written.
     """
     advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
     try:
@@ -44,7 +44,7 @@ def database(url: str, to_write: bool = True) -> URL:
         return parsed.set(database=str(file))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # What people wrote in private repositories is in there.
+        # The file contains text from private repositories, so only its owner may read it.
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise UsageError(
@@ -54,14 +54,14 @@ def database(url: str, to_write: bool = True) -> URL:
 
 
 class DatabaseError(ResolverError):
-    """The database can't be used now: it is gone, full, or refuses what is asked of it."""
+    """The database is unavailable, full, or rejects a statement."""
 
 
 class ServerDatabase:
-    """Transactions on one database. Safe to use from several threads.
+    """Runs transactions on one database. Thread-safe.
 
-    url: as `database` gives it. Raises UsageError when it can't be used; DatabaseError
-    when that is so later. Its password is in no error.
+    url: as returned by `database`. Raises UsageError if the database can't be used, and
+    DatabaseError if that happens later. No error contains the password.
     """
 
     def __init__(self, url: URL, table: Table) -> None:
@@ -76,13 +76,14 @@ class ServerDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One transaction, committed at the end. On SQLite no other writes meanwhile."""
+        """Open a transaction that is committed at the end. In SQLite there is no other writer
+        meanwhile."""
         with self._told(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One transaction that only reads."""
+        """Open a read-only transaction."""
         with self._told(), self._reading.begin() as connection:
             yield connection
 
@@ -90,7 +91,7 @@ class ServerDatabase:
         """Raise DatabaseError unless the table can be read."""
         file = self._url.database
         if self._url.get_backend_name() == "sqlite" and not Path(str(file)).is_file():
-            # An open connection would go on with the file that was removed.
+            # An open connection would continue to use the file that was removed.
             raise self._error("its file is gone")
         with self.reading() as connection:
             connection.execute(table.select().limit(1)).first()
@@ -101,6 +102,7 @@ class ServerDatabase:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
+        """Turn errors of SQLAlchemy into DatabaseError."""
         try:
             yield
         except SQLAlchemyError as error:
@@ -131,14 +133,18 @@ def _open(url: URL) -> Engine:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
-    # Readers and the writer don't wait for each other. The file keeps the mode, so that it holds
-    # for the connections of DBOS as well. Source: https://www.sqlite.org/wal.html
+    # With a write-ahead log readers and the writer do not wait for each other. The mode is stored
+    # in the file, so it also applies to the connections of DBOS. Source:
+    # https://www.sqlite.org/wal.html
     connection.execute("PRAGMA journal_mode=WAL").close()
     connection.execute("PRAGMA synchronous=FULL").close()
 
 
 def _begin(connection: Connection) -> None:
     reads = connection.get_execution_options().get("resolver_reads", False)
+    # IMMEDIATE takes the write lock at the beginning: a transaction that reads first and writes
+    # later could fail with SQLITE_BUSY without waiting. Source:
+    # https://www.sqlite.org/lang_transaction.html
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
@@ -147,6 +153,6 @@ def _make_table(connection: Connection, table: Table) -> None:
         with connection.begin_nested():
             table.metadata.create_all(connection)
     except DBAPIError:
-        # Two processes that make it at the same time: one of them fails, and the table is there.
+        # If two processes create it at the same time, one of them fails and the table exists.
         if not inspect(connection).has_table(table.name):
             raise

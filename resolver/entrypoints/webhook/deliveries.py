@@ -1,6 +1,4 @@
-"""What is done with a delivery: read it for what it asks, and later run it down the same pipeline
-as every other door does.
-"""
+"""Runs the requests of stored deliveries, through the same pipeline as every other entry point."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -58,14 +56,15 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 @dataclass(frozen=True)
 class DeliveryRunner:
-    """Does the work of stored deliveries.
+    """Executes stored requests.
 
-    environment, options: the settings of each run are loaded from them.
-    folder: below it each run has its own, which is named like the run.
-    at_work: where comments find a run while it is at work.
-    ledger: what runs have cost; None keeps no totals, and the money of a month is not bounded.
-    minted: learns the tokens that runs are given, for the server's log.
-    outage_retry: for how long a run is tried again in an outage.
+    environment, options: sources of the settings, which are loaded again for each run.
+    folder: the server's data folder; each run has its own folder in it, named by the run's id.
+    at_work: the active runs, where comments find them.
+    ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
+    minted: learns the tokens that are issued for runs, so that the server's log is redacted.
+    waiting: writes the comments of runs that wait in the queue.
+    outage_retry: how long a run is repeated during an outage.
     """
 
     environment: Mapping[str, str]
@@ -80,15 +79,16 @@ class DeliveryRunner:
 
     @property
     def threads(self) -> IssueHistories:
-        """What is remembered of each thread."""
+        """The stored history of each conversation."""
         return IssueHistories(self.folder)
 
     def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
-        """Say on its thread that a run waits. Never raises."""
+        """Tell the conversation that its run waits in the queue. Never raises."""
         self.waiting.announce(trigger, ahead, self.settings(), self.host(), self.now())
 
     def is_for_us(self, trigger: Trigger, login: str) -> bool:
-        """Whether what is asked of this account is asked of us; may take hours to know."""
+        """Return True if `login` is Resolver's own account. May block for hours while GitHub does
+        not answer."""
 
         def ask() -> str:
             return github_forge(self.settings(), trigger.repository, self.host()).whoami()
@@ -96,24 +96,25 @@ class DeliveryRunner:
         return is_own_login(login, ask)
 
     def settings(self) -> Settings:
-        """The operator's."""
+        """Return the operator's settings."""
         return self._load({})
 
     def host(self) -> RunHost:
-        """This machine, for one run: with tokens of its own."""
+        """Return the description of this machine for one run, which gets tokens of its own."""
         tokens = ForgeTokens(self.minted, self.now)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
 
     def work_on(self, started: StartedRequest) -> dict[str, Any]:
-        """Do one request; the result, as JSON. Doing it again finds what was done before.
+        """Execute one request and return its result for the queue. Executing it again returns what
+        was done before.
 
-        Raises ResolverError with one of the causes `OUTAGES` where it is to be done again later.
+        Raises ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
 
-        The run's id and folder are derived from the event, so that a run which was cut off goes on
-        under its own name and from its own log. A log that is damaged is kept beside, and the run
-        starts anew.
+        The run's id and folder are derived from the event, so that an interrupted run is resumed
+        under the same id and from its own log. A damaged log is moved to `earlier-N/` and the run
+        starts from the beginning.
         """
         trigger = started.request.trigger
         self.waiting.begins(trigger)
@@ -139,7 +140,9 @@ class DeliveryRunner:
         control = Control()
         self.at_work.enter(trigger, control)
         try:
-            # A stop is noted before it looks for the run at work: one of the two finds the other.
+            # A stop is stored before `CommentCommands` looks for an active run, and this run
+            # becomes active before it looks for a stop. Whatever the order of the two threads, one
+            # of them sees the other.
             by = self.threads.stop_after(trigger)
             if by is not None:
                 return self._cancel(report, by, forge, started.outages > 0)
@@ -158,7 +161,7 @@ class DeliveryRunner:
         control: Control,
         host: RunHost,
     ) -> dict[str, Any]:
-        """Do the run, from where an earlier attempt was cut off or an earlier run has ended."""
+        """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
             what = (
@@ -184,6 +187,9 @@ class DeliveryRunner:
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
+        # An outage is raised instead of returned, so that the worker defers the request and repeats
+        # it. Any other failure is a result: it was reported in the conversation, and the request is
+        # done.
         if result.outage and request.retry_until is not None:
             what = result.failure.what if result.failure else "the model's provider did not answer"
             raise ResolverError(f"run {run}: {what}", cause=result.outage)
@@ -193,7 +199,8 @@ class DeliveryRunner:
     def _job(
         self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
     ) -> RunRequest:
-        """The job: cut off and to go on, or new, or to go on from the thread's last run."""
+        """Return the request for the pipeline: resumed, new, or continuing the conversation's last
+        run."""
 
         def purse(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
@@ -201,7 +208,8 @@ class DeliveryRunner:
         page = _page_of(settings, run)
         job = RunRequest(trigger, run, output, self._load, host, budget=purse, page=page)
         begun, goes_on = output.request, trigger.command in TAKES_UP
-        # The earlier log is copied first, so a copy alone is not yet a run that was cut off.
+        # The log of an earlier run is copied before request.json is written, so a log without
+        # request.json can be such a copy. It is not yet an interrupted run.
         if is_resumable(output.log) and (begun is not None or not goes_on):
             return replace(job, resume=True, continuation=begun.continuation if begun else None)
         output.set_earlier_aside()
@@ -213,18 +221,18 @@ class DeliveryRunner:
         return replace(job, trigger=about, continuation=continuation, notices=notices)
 
     def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
-        """Whether it is about something that an earlier run has left, and that is not there any
-        more: an action that waits, a change that is not public."""
+        """Return True if the request is about something that an earlier run left (an action that
+        waits for approval, an unpublished change) and that is no longer there."""
         if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
             return False
         return not self.is_meant(trigger)
 
     def is_meant(self, trigger: Trigger) -> bool:
-        """Whether a run of the thread has left what such a command is about."""
+        """Return True if a run of the conversation left what such a command is about."""
         return is_meant(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
-        """Set money aside for the run; what is left for it. Raises OverBudget."""
+        """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
         if self.ledger is None:
             return unlimited_budget(settings)
         bounds = SpendingBounds(settings.max_monthly_budget, settings.max_daily_budget)
@@ -238,7 +246,8 @@ class DeliveryRunner:
         )
 
     def _settle(self, trigger: Trigger, run: str) -> None:
-        """Note what the run has cost so far, however it ended. What fails here fails no run."""
+        """Record what the run has cost so far, whatever its outcome. An error here never fails a
+        run."""
         if self.ledger is None:
             return
         log = self.folder / run / EVENTS
@@ -250,20 +259,22 @@ class DeliveryRunner:
             logger.error("what run %s has cost is not noted: %s", run, error)
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
-        """As `newest_of` has it, of the runs before this one."""
+        """Return the result of `newest_of` for the runs before this one."""
         return newest_of(trigger, lambda asked: self._runs_before(asked, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
-        """Those that a run can go on from, newest first."""
+        """Yield the earlier runs that can be continued, newest first."""
         for each in reversed(self.threads.runs(trigger)):
             folder = self.folder / each
             if each < run and is_resumable(folder / EVENTS):
                 yield EarlierRun(each, folder / EVENTS, folder / OUTCOME)
 
     def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
-        """Somebody has said stop before the run could begin, or go on after a crash.
+        """End a run because somebody stopped it before it started, or before it was resumed after a
+        crash.
 
-        deferred: an outage had ended it, so that its comment says that it is tried again.
+        deferred: True if an outage interrupted the run, so that its comment announces a retry that
+        has to be withdrawn.
         """
         logger.info("run %s is not begun: %s said stop", report.run, by)
         folder = self.folder / report.run
@@ -276,20 +287,22 @@ class DeliveryRunner:
         return {"run": report.run, "exit_code": 1, "state": "stopped"}
 
     def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
-        """Whether the run has ended here and on the forge: then its folder stays as it is."""
+        """Return True if the run has ended here and its final comment exists: then its folder stays
+        as it is."""
         if not (self.folder / run / OUTCOME).exists():
             return False
         try:
             found = forge.find_publication(trigger)
         except ResolverError:
-            return False  # the run meets the same trouble, and tells of it
+            return False  # the run will meet the same error and report it
         return found is not None and found.comment_url is not None
 
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
 
     def _give_up(self, report: Report, what: str, forge: Forge) -> dict[str, Any]:
-        """Tell the issue that there will be no run, unless an earlier attempt has published."""
+        """Report in the conversation that there will be no run, unless an earlier attempt has
+        published."""
         logger.error("run %s is given up: %s", report.run, what)
         failure = RunFailure(
             kind="error", what=what, next_step="the operator's log says more; then ask again"
@@ -311,8 +324,11 @@ class DeliveryRunner:
 def _with_place(
     trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
 ) -> Trigger | IgnoredEvent:
-    """With its place; what can't be placed is not begun, and nobody waits for it. Raises
-    ResolverError in an outage."""
+    """Return the trigger with its conversation, or the reason why there is nothing to do.
+
+    A trigger whose conversation can't be determined is ignored, since nobody waits for it. Raises
+    ResolverError in an outage.
+    """
     try:
         return locate_dispatch(trigger, forge, settings, again=attempt > 1)
     except ResolverError as error:
@@ -327,7 +343,10 @@ def _page_of(settings: Settings, run: str) -> str:
 
 
 def measure_progress(folder: Path, trigger: Trigger) -> int:
-    """Return how many actions of the request's run have ended, by its log. folder: of all runs."""
+    """Return how many actions of the request's run have ended, according to its log.
+
+    folder: the server's data folder.
+    """
     try:
         events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
     except ResolverError:

@@ -1,6 +1,5 @@
-"""What the server remembers of each thread: which runs worked on it, which pull request came of
-them, and when somebody said stop. One small file a thread, so that a comment finds the last run.
-"""
+"""Stores the history of each conversation: its runs, the pull requests they opened, and requests to
+stop. There is one small file for each conversation, so that a comment finds the last run."""
 
 import json
 import os
@@ -17,9 +16,10 @@ FOLDER = "threads"
 
 
 class IssueHistory(FrozenModel):
-    """One line: a run that started, a pull request that belongs to an issue, or a stop.
+    """One line of a history: a run that started, the issue that a pull request belongs to, or a
+    stop.
 
-    number: the pull request's issue. stop: the request that said so.
+    number: the pull request's issue. stop: the request to stop.
     """
 
     kind: Literal["run", "issue", "stop"]
@@ -29,9 +29,9 @@ class IssueHistory(FrozenModel):
 
 
 class IssueHistories:
-    """The files below the server's data folder; safe to use from several threads.
+    """The history files in the server's data folder. Thread-safe.
 
-    A line is on disk before the call returns. One that a kill has torn is passed over.
+    A line is on disk when the call returns. A line that a crash left incomplete is skipped.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,34 +39,34 @@ class IssueHistories:
         self._lock = threading.Lock()
 
     def started(self, trigger: Trigger, run: str) -> None:
-        """Note that `run` works on the thread. Again is a no-op."""
+        """Record that `run` works for the conversation. Repeated calls have no effect."""
         if run not in self.runs(trigger):
             self._append(trigger.repository, trigger.subject, IssueHistory(kind="run", run=run))
 
     def opened(self, trigger: Trigger, pull_request: int) -> None:
-        """Note that a pull request came of it."""
+        """Record the pull request that a run of the conversation opened."""
         if self.issue_of(trigger.repository, pull_request) != trigger.subject:
             entry = IssueHistory(kind="issue", number=trigger.subject)
             self._append(trigger.repository, pull_request, entry)
 
     def stopped(self, trigger: Trigger) -> None:
-        """Note that everything asked for before this request is to stop."""
+        """Record that everything that was asked for before this request is to stop."""
         stop = trigger.model_copy(update={"snapshot": None})
         self._append(trigger.repository, trigger.subject, IssueHistory(kind="stop", stop=stop))
 
     def runs(self, trigger: Trigger) -> list[str]:
-        """Ids of the thread's runs, oldest first."""
+        """Return the ids of the conversation's runs, oldest first."""
         entries = self._read(trigger.repository, trigger.subject)
         return [entry.run for entry in entries if entry.kind == "run"]
 
     def issue_of(self, repository: str, pull_request: int) -> int | None:
-        """The issue that a pull request of ours came from."""
+        """Return the issue that a pull request of Resolver's came from; None if it is unknown."""
         entries = self._read(repository, pull_request)
         found = [entry.number for entry in entries if entry.kind == "issue"]
         return found[-1] if found else None
 
     def stop_after(self, trigger: Trigger) -> str | None:
-        """Login of who said stop after this request was made, None when nobody did."""
+        """Return the login of a person who sent a stop after this request; None if nobody did."""
         for entry in self._read(trigger.repository, trigger.subject):
             if entry.stop is not None and entry.stop.came_after(trigger):
                 return entry.stop.actor.login
@@ -82,7 +82,7 @@ class IssueHistories:
         with self._lock:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(file, "ab", buffering=0) as opened:
-                # a torn line before it must not take this one along
+                # the leading line break separates this line from an incomplete one before it
                 opened.write(b"\n" + data + b"\n")
                 os.fsync(opened.fileno())
 

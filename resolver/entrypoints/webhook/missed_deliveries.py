@@ -1,7 +1,8 @@
-"""Takes in the deliveries that did not reach the server: GitHub sends none again by itself.
+"""Processes deliveries that did not reach the server. GitHub does not repeat a failed delivery.
 
-At the start and every few minutes the webhook's attempts since the last look are listed. Where all
-attempts of a delivery failed, its payload is read by GitHub's API and taken in as any other.
+At the start and every few minutes the delivery attempts since the last poll are listed. If all
+attempts of a delivery failed, its payload is read through GitHub's API and processed as usual. See
+https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
 """
 
 import logging
@@ -23,16 +24,16 @@ from resolver.models.known_failures import OUTAGES
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 LOOK_SECONDS = 300.0
-"""Between two looks."""
+"""Interval between two polls in seconds."""
 
 LOOK_BACK = timedelta(days=3)
-"""For so long GitHub keeps deliveries."""
+"""How long GitHub keeps deliveries."""
 
 OVERLAP = timedelta(minutes=15)
-"""How far a look goes back before the one before it: an attempt is listed when it has ended."""
+"""Overlap of two polls: an attempt is listed only once it has ended."""
 
 MAX_PAGES = 50
-"""Pages of 100 attempts in one look."""
+"""Maximum number of pages, of 100 attempts each, in one poll."""
 
 LOOKS = Table(
     "resolver_looks",
@@ -40,32 +41,32 @@ LOOKS = Table(
     Column("webhook", String(400), primary_key=True),
     Column("until", Float, nullable=False),
 )
-"""Of each webhook: up to when its deliveries are known to be taken in (seconds since 1970)."""
+"""Time up to which the deliveries of each webhook have been processed (seconds since 1970)."""
 
 
 class DeliverySource(Protocol):
-    """The deliveries of one webhook, as `HookDeliveries` reads them."""
+    """The deliveries of one webhook, as read by `HookDeliveries`."""
 
     @property
     def path(self) -> str:
-        """Tells the webhook from others."""
+        """The path that identifies the webhook."""
         ...
 
     def attempts(self, since: datetime, max_pages: int) -> Iterable[HookDelivery]:
-        """Attempts from that moment on, the newest first. Raises ForgeError."""
+        """Return the attempts since that time, newest first. Raises ForgeError."""
         ...
 
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
-        """What was to be delivered. Raises ForgeError."""
+        """Return the payload of the delivery. Raises ForgeError."""
         ...
 
 
 FindSources = Callable[[], Iterable[DeliverySource]]
-"""The webhooks that deliver to this server. Raises ForgeError."""
+"""Returns the webhooks that deliver to this server. Raises ForgeError."""
 
 
 class MissedDeliveries:
-    """Looks for them. accept: takes a delivery in, as the webhook does."""
+    """Polls for missed deliveries. accept: processes a delivery, as the webhook does."""
 
     def __init__(
         self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
@@ -74,7 +75,7 @@ class MissedDeliveries:
         self._sources, self._accept, self._now = sources, accept, now
 
     def start(self) -> None:
-        """Look in the background from now on."""
+        """Start to poll in the background."""
         threading.Thread(target=self._watch, name="missed-deliveries", daemon=True).start()
 
     def _watch(self) -> None:
@@ -90,8 +91,10 @@ class MissedDeliveries:
             time.sleep(LOOK_SECONDS)
 
     def look(self) -> int:
-        """Take in what was missed; how many deliveries. Raises ForgeError and DatabaseError, and
-        then looks there again the next time."""
+        """Process the missed deliveries and return their number.
+
+        Raises ForgeError and DatabaseError; the next poll then starts from the same time again.
+        """
         return sum(self._look_at(source) for source in self._sources())
 
     def _look_at(self, source: DeliverySource) -> int:
@@ -102,7 +105,7 @@ class MissedDeliveries:
             logger.warning("deliveries before %s are not looked at", attempts[-1].delivered_at)
         received = {each.guid for each in attempts if each.is_received}
         missed = {each.guid: each for each in attempts if each.guid not in received}
-        # the oldest first, as they would have come
+        # oldest first, the order in which they would have arrived
         for attempt in sorted(missed.values(), key=lambda each: each.delivered_at):
             self._take_in(source, attempt)
         self._note(source, now)
@@ -114,6 +117,7 @@ class MissedDeliveries:
         try:
             payload = source.payload(attempt)
         except ForgeError as error:
+            # These errors pass or can be repaired, so the delivery is tried again at the next poll.
             if error.cause in OUTAGES or error.cause == "token":
                 raise
             logger.warning("missed delivery %s is lost: %s", attempt.guid, error.what)

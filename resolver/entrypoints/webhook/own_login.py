@@ -1,5 +1,7 @@
-"""Our own login, where no setting says it: asked of GitHub once, remembered, and never waited for
-so long that a delivery could not be answered in time.
+"""Finds out Resolver's own login if no setting has it.
+
+GitHub is asked once and the answer is cached. A delivery never waits so long for it that it could
+not be answered in time.
 """
 
 import logging
@@ -13,20 +15,21 @@ from resolver.errors import ResolverError
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 WAITS = 5.0
-"""Seconds that a delivery waits for the answer; GitHub waits 10 for ours."""
+"""Seconds that a delivery waits for the login; GitHub waits 10 seconds for the delivery's
+answer."""
 
 ASKED_AGAIN = 60.0
-"""Seconds after an answer that did not come, in which nobody asks."""
+"""Seconds after a failed request in which no other request is made."""
 
 KEPT_ASKING = 6 * 3600.0
-"""Seconds in which a stored request is kept whose asking is whether it is for us at all."""
+"""Seconds for which a stored request is kept while it is unknown if it is for Resolver at all."""
 
 Ask = Callable[[], str]
-"""Asks for the login; "" when it can't be had. Never raises."""
+"""Asks GitHub for the login and returns it; "" if it is unknown. Never raises."""
 
 
 class OwnLogin:
-    """One server's. Safe to use from several threads."""
+    """The cached login of one server. Thread-safe."""
 
     def __init__(self, waits: float = WAITS, again: float = ASKED_AGAIN) -> None:
         self._waits, self._again = waits, again
@@ -37,8 +40,11 @@ class OwnLogin:
         self._login = ""
 
     def get(self, ask: Ask) -> str:
-        """The login, "" while it is not known. `ask` is called in a thread of its own, and never
-        twice at a time; once an answer was late nobody waits for it any more."""
+        """Return the login, "" while it is unknown.
+
+        `ask` is called in its own thread and never twice at a time. Once an answer was late, no
+        other call waits for it.
+        """
         with self._lock:
             if self._login:
                 return self._login
@@ -65,7 +71,8 @@ class OwnLogin:
 
 
 def login_from_github(payload: Mapping[str, Any]) -> str:
-    """Login of the account that was assigned, or asked for a review; "" where there is none."""
+    """Return the login of the account that was assigned or asked for a review; "" if there is
+    none."""
     field = "assignee" if payload.get("action") == "assigned" else "requested_reviewer"
     account = payload.get(field)
     login = account.get("login") if isinstance(account, Mapping) else None
@@ -75,8 +82,11 @@ def login_from_github(payload: Mapping[str, Any]) -> str:
 def is_own_login(
     login: str, ask: Ask, again: float = ASKED_AGAIN / 4, most: float = KEPT_ASKING
 ) -> bool:
-    """Whether the login is ours, asked every `again` seconds while that can't be had. After `most`
-    it counts as somebody else's. ask: here it raises ResolverError when it does not know."""
+    """Return True if the login is Resolver's own.
+
+    While GitHub does not answer, it is asked every `again` seconds. After `most` seconds the login
+    counts as somebody else's. ask: unlike elsewhere, raises ResolverError if the login is unknown.
+    """
     end = time.monotonic() + most
     while True:
         try:

@@ -1,7 +1,7 @@
-"""`GET /runs/RUN?key=...`: a run's log as a page, while the run goes on and after it.
+"""`GET /runs/RUN?key=...`: shows a run's log as a page, while the run is active and afterwards.
 
-Whoever has the link may read it; the key in it is made from the webhook's secret and the run's id,
-so nothing is stored, and no other run's link follows from it.
+Anybody with the link may read it. The key is derived from the webhook's secret and the run's id, so
+nothing is stored, and the link of one run does not reveal that of another.
 """
 
 import hashlib
@@ -28,41 +28,44 @@ from resolver.runs.output import EVENTS, OUTCOME
 from resolver.trace.html import content_policy, render_html
 
 REFRESH = 10
-"""Seconds after which a browser asks again for the page of a run at work."""
+"""Interval in seconds at which a browser reloads the page of an active run."""
 
 MOST_BYTES = 1_000_000
-"""Bytes of a log that are shown: the newest, and the event that it begins with."""
+"""Maximum number of bytes of a log that are shown: its end, in addition to its first event."""
 
 LONGEST_FIRST = 500_000
-"""Bytes of the first event of a long log; it is left out where it has more."""
+"""Maximum size in bytes of the first event of a long log; a larger one is left out."""
 
 AT_A_TIME = 2
-"""Pages that are made at a time, in threads of their own: deliveries come first."""
+"""Pages that are rendered at a time. They have their own threads, so that deliveries are not
+delayed."""
 
 MOST_WAITING = 20
-"""Requests that wait for one; what comes beyond is told to come later."""
+"""Maximum number of requests that wait for a page; further ones are answered with 503."""
 
 MOST_KEPT = 4
-"""Pages that are kept in memory for those who look at the same."""
+"""Number of rendered pages that are cached in memory."""
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 _KEY_OF = b"resolver: pages of runs"
 
 
 def page_key(secret: str, run: str) -> str:
-    """What lets its bearer read the page of `run`: 64 hexadecimal digits. secret: the webhook's."""
+    """Return the key to the page of `run`: 64 hexadecimal digits. secret: that of the webhook."""
+    # A separate key is derived first, so that a page's key is never a signature that the webhook
+    # accepts.
     own = hmac.digest(secret.encode(), _KEY_OF, hashlib.sha256)
     return hmac.new(own, run.encode(errors="replace"), hashlib.sha256).hexdigest()
 
 
 def page_url(public_url: str, secret: str, run: str) -> str:
-    """Address of the page of `run`; "" without a public URL."""
+    """Return the URL of the page of `run`; "" without a public URL."""
     return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
 
 
 @dataclass(frozen=True)
 class _Stamp:
-    """Of what a page was made: with the same there is nothing new to show."""
+    """Identifies the state of a log: a page with the same stamp is up to date."""
 
     size: int
     changed: int
@@ -70,7 +73,7 @@ class _Stamp:
 
 
 class Pages:
-    """The pages of the runs whose folders are below `folder`."""
+    """Renders and caches the pages of the runs whose folders are below `folder`."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
@@ -79,12 +82,12 @@ class Pages:
         self._lock = Lock()
 
     def opens(self, run: str, key: str) -> bool:
-        """Whether `run` has the form of a run's id, and `key` is the one of its page."""
+        """Return True if `run` has the form of a run's id and `key` is the key to its page."""
         given, right = key.encode(errors="replace"), page_key(self._secret, run).encode()
         return hmac.compare_digest(given, right) and _RUN.fullmatch(run) is not None
 
     def page(self, run: str) -> str | None:
-        """The page as it is now; None where there is no such run. run: one that `opens`."""
+        """Return the current page; None if there is no such run. run: must have passed `opens`."""
         folder = self._folder / run
         try:
             if not stat.S_ISDIR(folder.lstat().st_mode):
@@ -115,7 +118,7 @@ class Pages:
 
 
 def add_pages(app: FastAPI, pages: Pages) -> None:
-    """Have `app` answer for them. A wrong key, none, and a run that is not there are the same."""
+    """Add the route to `app`. A wrong key, a missing key and an unknown run get the same answer."""
     limiter = CapacityLimiter(AT_A_TIME)
     headers = {
         "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'",
@@ -162,14 +165,17 @@ def _render(log: Path, stamp: _Stamp) -> str:
 
 
 class _Lines:
-    """Reads a log as far as it is shown. skipped: bytes, and unread: lines that are left out."""
+    """Reads the part of a log that is shown.
+
+    skipped: number of bytes that are left out. unread: number of lines that can't be parsed.
+    """
 
     def __init__(self) -> None:
         self.skipped = 0
         self.unread = 0
 
     def events(self, log: Path) -> Iterator[Event]:
-        """Its events. Raises LogError where it is no file that can be read, and OSError."""
+        """Yield the events. Raises LogError if the file can't be read as a log, and OSError."""
         with open_log_file(log) as file:
             end = file.seek(0, 2)
             file.seek(0)
@@ -178,7 +184,7 @@ class _Lines:
                 yield from self._parsed([first])
                 begin = len(first) if first.endswith(b"\n") else 0
                 file.seek(max(begin, end - MOST_BYTES) - 1)
-                # the rest of a line that is cut here
+                # skip the rest of the line that is cut here
                 file.readline(MOST_BYTES)
                 self.skipped = file.tell() - begin
             yield from self._parsed(_up_to(file, end))
@@ -186,7 +192,7 @@ class _Lines:
     def _parsed(self, lines: Iterable[bytes]) -> Iterator[Event]:
         for line in lines:
             if not line.endswith(b"\n"):
-                continue  # it is being written
+                continue  # the line is being written
             try:
                 yield parse_line(line)
             except LogError:
@@ -194,6 +200,6 @@ class _Lines:
 
 
 def _up_to(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """The lines that begin before `end`: what is written meanwhile is for the next time."""
+    """Yield the lines that begin before `end`. What is appended meanwhile is shown next time."""
     while (left := end - file.tell()) > 0 and (line := file.readline(left)):
         yield line

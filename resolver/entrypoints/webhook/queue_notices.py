@@ -1,4 +1,4 @@
-"""What is told of a run that waits behind another one: its comment, before it can begin."""
+"""Writes the comment of a run that waits behind another one, before it can start."""
 
 import logging
 import threading
@@ -17,16 +17,16 @@ from resolver.runs.wiring.sandbox import RunHost
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 LONGEST = timedelta(days=2)
-"""A run that has waited so long was lost with the server that knew of it."""
+"""Age after which a waiting run counts as lost, together with the server that knew of it."""
 
 MOST_BEGUN = 10_000
-"""Runs that are remembered as begun; what was announced so long ago has been said."""
+"""Number of started runs that are remembered. Announcements that are older have been written."""
 
 
 class QueueNotices:
-    """Says of each request that waits that it does. Safe to use from several threads.
+    """Notifies conversations of their waiting runs. Thread-safe.
 
-    A run that has begun is never spoken of: from then on its comment is its own.
+    No notice is written for a run that has started: from then on the run writes its own comment.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class QueueNotices:
         self._written: set[str] = set()
 
     def begins(self, trigger: Trigger) -> None:
-        """From now on nothing is written for it here. Returns when nothing is being written."""
+        """Record that the run starts. Waits until no notice for it is being written."""
         with self._changed:
             self._begun[trigger.key] = None
             while len(self._begun) > MOST_BEGUN:
@@ -50,8 +50,11 @@ class QueueNotices:
         host: RunHost,
         now: datetime,
     ) -> None:
-        """Say that it waits for the runs before it, of its repository or of others: by a comment,
-        and where the settings want none, by the reaction alone. Never raises."""
+        """Notify the conversation that its run waits for runs of its repository or of others.
+
+        This is a comment, or only the reaction if the settings want no progress comments. Never
+        raises.
+        """
         if trigger.number is None:
             return
         with self._changed:
@@ -81,11 +84,11 @@ def _announce(
         forge = github_forge(settings, trigger.repository, host)
         authorize(trigger, forge, settings.who_may)
         forge.acknowledge(trigger)
-        # a question in a conversation on lines is answered there, and in no second place
+        # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
             forge.apart().begin(progress)
     except Refused:
-        return  # the run is refused, and says so
+        return  # the run will be refused and report it
     except ResolverError as error:
         logger.warning("that a run waits could not be told: %s", error.what)
 

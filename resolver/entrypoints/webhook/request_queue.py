@@ -1,7 +1,7 @@
-"""The queue of requests: what the server keeps of each, and what it asks of the store behind it.
+"""The interface of the request queue and its values.
 
-One sequence, the position in the queue, orders everything: which request is next, and which ones
-a person is told are before theirs.
+Requests are ordered by one sequence, the position in the queue. It decides which request is next
+and which ones a person is told are ahead of theirs.
 """
 
 from collections.abc import Callable, Collection
@@ -13,19 +13,24 @@ from typing import Protocol
 from resolver.models.run import Trigger
 
 MAX_LISTED = 100
-"""Requests that are looked at to say how many are ahead of one: the cost of a look is bounded."""
+"""Maximum number of requests that are counted as ahead of one, which bounds the cost of the
+query."""
 
 ISOLATED_AFTER = 2
-"""Server crashes after which a run that was at work in each of them has the server to itself: the
-next crash then is the fault of this run, or of none."""
+"""Number of server crashes after which a run that was active in each of them is executed alone. If
+the server crashes again, this run is the cause, or no run is."""
 
 MAX_CRASHES = 5
-"""Server crashes, in a row and without progress of the run, after which the run is given up."""
+"""Number of consecutive server crashes without progress of a run after which the run is given
+up."""
 
 
 class RequestKind(StrEnum):
-    """RUN starts work. COMMAND is a comment for a run at work, which does not wait behind it.
-    UNDECIDED starts work if it turns out to be addressed to this server's own account."""
+    """The kind of a request.
+
+    RUN starts work. COMMAND is a comment for an active run and does not wait behind it. UNDECIDED
+    starts work if it turns out to be addressed to this server's own account.
+    """
 
     RUN = "run"
     COMMAND = "command"
@@ -33,8 +38,11 @@ class RequestKind(StrEnum):
 
 
 class RequestState(StrEnum):
-    """WAITING can be started. DEFERRED can be started from a given time on. WORKING was claimed by
-    a worker. DONE has ended, however that went, and is kept so that a redelivery finds it."""
+    """The state of a request.
+
+    WAITING can be started. DEFERRED can be started from a given time on. WORKING was claimed by a
+    worker. DONE has ended with any result; it is kept so that a redelivery finds it.
+    """
 
     WAITING = "waiting"
     DEFERRED = "deferred"
@@ -46,7 +54,8 @@ class RequestState(StrEnum):
 class NewRequest:
     """A request to be stored.
 
-    id: the same for every delivery of one request. login: of UNDECIDED, the account that was asked.
+    id: the same for every delivery of one request. login: for UNDECIDED, the account that was
+    asked.
     """
 
     id: str
@@ -57,9 +66,9 @@ class NewRequest:
 
 @dataclass(frozen=True)
 class QueuedRequest:
-    """A stored request that a worker has claimed.
+    """A stored request.
 
-    position: in the queue. claim: how often it was claimed; a claim ends the ones before it.
+    position: in the queue. claim: how often it was claimed; each claim revokes the ones before it.
     """
 
     id: str
@@ -72,10 +81,12 @@ class QueuedRequest:
 
 @dataclass(frozen=True)
 class StartedRequest:
-    """A claimed request whose work begins now.
+    """A claimed request whose work starts now.
 
-    attempt: from 1. crashes: of the server in a row, which this run is likely to have caused.
-    outages: how often it was deferred for one. outage_began: the first of them.
+    attempt: counted from 1.
+    crashes: consecutive crashes of the server that this run has probably caused.
+    outages: how often it was deferred because of an outage.
+    outage_began: time of the first of these outages.
     """
 
     request: QueuedRequest
@@ -87,10 +98,10 @@ class StartedRequest:
 
 @dataclass(frozen=True)
 class RequestsAhead:
-    """What comes before a waiting run.
+    """The requests that come before a waiting run.
 
     numbers: issues and pull requests of the same repository whose runs come first, in order.
-    count: how many requests that are; more than MAX_LISTED are not counted.
+    count: number of these requests, at most MAX_LISTED.
     """
 
     numbers: tuple[int, ...] = ()
@@ -98,57 +109,68 @@ class RequestsAhead:
 
 
 MeasureProgress = Callable[[Trigger], int]
-"""How far the run of a request has come, by its log: a number that grows with each result."""
+"""Returns the progress of a request's run according to its log: a number that grows with each
+result."""
 
 
 class RequestQueue(Protocol):
-    """A durable queue. Safe to use from several threads. Each call raises DatabaseError when the
-    store can't be used, and its cost does not depend on how many requests wait."""
+    """A durable queue. Thread-safe.
+
+    Every method raises DatabaseError if the database can't be used. The cost of a call does not
+    depend on how many requests wait.
+    """
 
     def add(self, request: NewRequest) -> bool:
-        """Store the request, durably when this returns; False when its id is known."""
+        """Store the request, durably when this returns. Return False if its id is known."""
         ...
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
-        """Claim the next requests, so that at most `limit` of the kind are claimed at a time. Runs:
-        never two of one repository."""
+        """Claim the next requests, so that at most `limit` of the kind are claimed at a time.
+
+        At most one run of each repository is claimed.
+        """
         ...
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
-        """Note that the work begins. None when the claim has ended."""
+        """Record that the work starts. Return None if the claim was revoked."""
         ...
 
     def finish(self, id: str, claim: int) -> None:
-        """The request needs no more work."""
+        """Record that the request is done."""
         ...
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
-        """Let the request wait until then, and be claimed again. outage: now, where one is why."""
+        """Let the request wait until then, to be claimed again. outage: the current time if an
+        outage is the reason."""
         ...
 
     def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
-        """Take back what an earlier process had claimed. stopped: it was told to end; otherwise it
-        crashed, and a run that was at work then may be why."""
+        """Revoke all claims of an earlier process.
+
+        stopped: True if that process was told to end. Otherwise it crashed, possibly because of a
+        run that was active then.
+        """
         ...
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
-        """What comes before a waiting run in its repository."""
+        """Return what comes before a waiting run in its repository."""
         ...
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
-        """The first waiting runs of which nobody was told yet that they wait."""
+        """Return the first waiting runs whose conversations have not been notified that they
+        wait."""
         ...
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
-        """Those were told, or need not be."""
+        """Record that the conversations were notified or need no notification."""
         ...
 
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
-        """What the runs of one issue or pull request are for that wait or are at work."""
+        """Return the triggers of the waiting and active runs of one issue or pull request."""
         ...
 
     def repositories(self) -> list[str]:
-        """Those of which something was asked, in small letters; the first MAX_LISTED."""
+        """Return the repositories that have requests, in lower case; at most MAX_LISTED."""
         ...
 
     def check(self) -> None:

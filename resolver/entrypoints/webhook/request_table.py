@@ -1,4 +1,4 @@
-"""The table behind the queue of requests, and the look-up of what can start next."""
+"""The table of the request queue, and the query for the runs that can start next."""
 
 from sqlalchemy import (
     BigInteger,
@@ -48,9 +48,9 @@ REQUESTS = Table(
     Index("resolver_requests_thread", "repository", "subject", "state"),
     sqlite_autoincrement=True,
 )
-"""key: of the trigger. begun: whether the work of the claim has begun. attempts: how often work has
-begun. progress: of the run at the last crash; crashes: of the server since it has made progress.
-Times are seconds since 1970. trigger: as JSON; "" once the request is done."""
+"""Columns: key: of the trigger. begun: True if the work of the claim has started. attempts: how
+often work has started. progress: of the run at the last crash; crashes: of the server since the run
+last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
 
 FIRST_OF_EACH_REPOSITORY = text(f"""
 WITH RECURSIVE lanes(repository) AS (
@@ -75,9 +75,12 @@ SELECT position FROM (
     )
 ) AS heads ORDER BY position LIMIT :limit
 """)  # noqa: S608 - the table's own name
-"""Positions of the runs that can start. It goes from one repository to the next in the index (a
-"loose index scan"), and so does not read the runs behind the first.
-Source: https://wiki.postgresql.org/wiki/Loose_indexscan"""
+"""Selects the positions of the runs that can start: the first one of each repository without an
+active run. It jumps from one repository to the next in the index (a "loose index scan") and so does
+not read the runs behind the first.
+
+Source: https://wiki.postgresql.org/wiki/Loose_indexscan
+"""
 
 ALL_REPOSITORIES = text(f"""
 WITH RECURSIVE known(repository) AS (

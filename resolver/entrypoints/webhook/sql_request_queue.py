@@ -1,4 +1,4 @@
-"""The queue of requests in SQLite or PostgreSQL: one table, with an index for each look-up."""
+"""The queue of requests in SQLite or PostgreSQL: one table, with an index for each query."""
 
 import threading
 from collections.abc import Collection
@@ -37,12 +37,15 @@ from resolver.entrypoints.webhook.request_table import (
 from resolver.models.run import Trigger
 
 FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
-"""For a run that has the server to itself because of crashes; twice as long after each more."""
+"""Delay before an isolated run is repeated after a crash; doubled after each further crash."""
 
 
 @dataclass
 class _Insertion:
-    """A request on its way into the table; done: whether it was stored. error: why it was not."""
+    """A request that is being inserted into the table.
+
+    done: True once its transaction has ended. error: why it could not be stored.
+    """
 
     values: dict[str, Any]
     done: bool = False
@@ -51,9 +54,9 @@ class _Insertion:
 
 
 class SqlRequestQueue:
-    """The table, made when it is not there.
+    """Implements `RequestQueue` with a table, which is created if it does not exist.
 
-    url: as `worker.database` gives it. Raises UsageError when it can't be used.
+    url: as returned by `database.database`. Raises UsageError if the database can't be used.
     """
 
     def __init__(self, url: URL) -> None:
@@ -65,11 +68,11 @@ class SqlRequestQueue:
         self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
 
     def add(self, request: NewRequest) -> bool:
-        """As the protocol has it.
+        """Implement `RequestQueue.add`.
 
-        Requests that come at the same time share one transaction: the thread that gets the lock
-        stores those of all that wait for it. A slow disk then bounds how long a request takes, but
-        not how many are stored in a second.
+        Requests that arrive at the same time share one transaction: the thread that gets the lock
+        inserts those of all threads that wait for it. A slow disk then limits how long one request
+        takes, but not how many are stored per second.
         """
         insertion = _Insertion(_values_of(request))
         with self._pending_lock:
@@ -97,16 +100,18 @@ class SqlRequestQueue:
                 each.done, each.error = True, error
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
-        """As the protocol has it."""
+        """Implement `RequestQueue.claim`."""
         table = REQUESTS.c
         is_kind = table.kind == kind
         of_working = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
-        with self._database.reading() as connection:  # most looks find nothing to claim
+        # without the write lock, since most polls find nothing
+        with self._database.reading() as connection:
             is_full = len(connection.execute(of_working).all()) >= limit
             if is_full or not connection.execute(_startable(kind, now)).first():
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
+            # Deferred requests that are due keep their position, so they come before newer ones.
             connection.execute(
                 update(REQUESTS)
                 .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
@@ -114,6 +119,7 @@ class SqlRequestQueue:
             )
             crashes_of_working = list(connection.scalars(of_working))
             free = limit - len(crashes_of_working)
+            # Nothing is claimed while an isolated run is active: it has the server to itself.
             if free <= 0 or any(each >= ISOLATED_AFTER for each in crashes_of_working):
                 return []
             if kind is RequestKind.RUN:
@@ -123,6 +129,8 @@ class SqlRequestQueue:
                 waits = select(table.position).where(table.state == RequestState.WAITING, is_kind)
                 positions = list(connection.scalars(waits.order_by(table.position).limit(free)))
             rows = _rows(connection, positions)
+            # The claim number is incremented, so that workflows of earlier claims can't change the
+            # row any more.
             chosen = _until_isolated(rows, bool(crashes_of_working))
             connection.execute(
                 update(REQUESTS)
@@ -132,7 +140,7 @@ class SqlRequestQueue:
             return [_queued(row, row.claim + 1) for row in chosen]
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
-        """As the protocol has it."""
+        """Implement `RequestQueue.start`."""
         with self._database.writing() as connection:
             begun = connection.execute(
                 _claimed(id, claim).values(begun=True, attempts=REQUESTS.c.attempts + 1)
@@ -144,12 +152,12 @@ class SqlRequestQueue:
         return StartedRequest(_queued(row, claim), row.attempts, row.crashes, row.outages, began)
 
     def finish(self, id: str, claim: int) -> None:
-        """As the protocol has it."""
+        """Implement `RequestQueue.finish`."""
         with self._database.writing() as connection:
             connection.execute(_claimed(id, claim).values(state=RequestState.DONE, trigger=""))
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
-        """As the protocol has it."""
+        """Implement `RequestQueue.defer`."""
         table = REQUESTS.c
         values: dict[str, Any] = {
             "state": RequestState.DEFERRED,
@@ -162,10 +170,11 @@ class SqlRequestQueue:
             connection.execute(_claimed(id, claim).values(**values))
 
     def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
-        """As the protocol has it.
+        """Implement `RequestQueue.recover`.
 
-        A crash counts against a run that has made no progress since it was started. Which one of
-        several caused it is not known at first; from the second crash on such a run is alone.
+        A crash counts against a run that has made no progress since it was started. If several runs
+        were active, it is not known which one caused the crash; after `ISOLATED_AFTER` crashes such
+        a run is executed alone.
         """
         table = REQUESTS.c
         with self._database.writing() as connection:
@@ -182,7 +191,7 @@ class SqlRequestQueue:
                 )
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
-        """As the protocol has it. Several events of one request count once."""
+        """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
         table = REQUESTS.c
         mine = (
             table.kind == RequestKind.RUN,
@@ -206,7 +215,7 @@ class SqlRequestQueue:
         return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
-        """As the protocol has it."""
+        """Implement `RequestQueue.unannounced`."""
         table = REQUESTS.c
         found = (
             select(REQUESTS)
@@ -219,7 +228,7 @@ class SqlRequestQueue:
             return [_queued(row, row.claim) for row in connection.execute(found).all()]
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
-        """As the protocol has it."""
+        """Implement `RequestQueue.mark_announced`."""
         positions = [each.position for each in requests]
         with self._database.writing() as connection:
             connection.execute(
@@ -227,7 +236,7 @@ class SqlRequestQueue:
             )
 
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
-        """As the protocol has it."""
+        """Implement `RequestQueue.unfinished_runs`."""
         table = REQUESTS.c
         thread = (
             select(REQUESTS)
@@ -241,12 +250,12 @@ class SqlRequestQueue:
             return [_trigger_of(row) for row in connection.execute(thread).all()]
 
     def repositories(self) -> list[str]:
-        """As the protocol has it."""
+        """Implement `RequestQueue.repositories`."""
         with self._database.reading() as connection:
             return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
 
     def check(self) -> None:
-        """As the protocol has it."""
+        """Implement `RequestQueue.check`."""
         self._database.check(REQUESTS)
 
     def close(self) -> None:
@@ -285,7 +294,7 @@ def _rows(connection: Connection, positions: list[int]) -> list[Any]:
 
 
 def _startable(kind: RequestKind, now: datetime) -> Any:
-    """Selects a row where there is anything to claim or to put back."""
+    """Return a query that selects a row if anything can be claimed or returned to the queue."""
     table = REQUESTS.c
     waiting = select(table.position).where(table.state == RequestState.WAITING, table.kind == kind)
     due = select(table.position).where(
@@ -296,7 +305,11 @@ def _startable(kind: RequestKind, now: datetime) -> Any:
 
 
 def _claimed(id: str, claim: int) -> Any:
-    """Updates the request while that claim holds."""
+    """Return an update of the request that has an effect only while that claim is valid.
+
+    The claim number fences off older workflows: one that DBOS recovers after a crash holds a number
+    that `claim` has since replaced, so its updates change nothing.
+    """
     table = REQUESTS.c
     return update(REQUESTS).where(
         table.id == id, table.claim == claim, table.state == RequestState.WORKING
@@ -304,7 +317,8 @@ def _claimed(id: str, claim: int) -> Any:
 
 
 def _until_isolated(rows: list[Any], others_work: bool) -> list[Any]:
-    """The first of them. One that must have the server to itself waits until nothing else works."""
+    """Return the first rows, up to one that must be executed alone. That one waits until no other
+    run is active."""
     chosen: list[Any] = []
     for row in rows:
         if row.crashes >= ISOLATED_AFTER:
@@ -314,7 +328,7 @@ def _until_isolated(rows: list[Any], others_work: bool) -> list[Any]:
 
 
 def _after_crash(row: Any, progress: int, alone: bool, now: datetime) -> dict[str, Any]:
-    """What becomes of a run that was at work when the server crashed."""
+    """Return the new column values for a run that was active when the server crashed."""
     if progress > row.progress:
         return {"progress": progress, "crashes": 0}
     crashes = row.crashes + (1 if alone or row.crashes < ISOLATED_AFTER else 0)
@@ -329,6 +343,11 @@ def _after_crash(row: Any, progress: int, alone: bool, now: datetime) -> dict[st
 
 
 def _lock_table(connection: Connection) -> None:
-    """Let nobody else claim until the transaction ends. SQLite's own transactions do that."""
+    """Prevent other claims until the transaction ends. SQLite's write transactions do that by
+    themselves.
+
+    SHARE ROW EXCLUSIVE conflicts with itself but not with readers, see
+    https://www.postgresql.org/docs/current/explicit-locking.html
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"LOCK TABLE {REQUESTS.name} IN SHARE ROW EXCLUSIVE MODE"))

@@ -1,4 +1,4 @@
-"""`POST /webhook`: checks the signature, hands the delivery on to be stored, answers; nothing else.
+"""`POST /webhook`: checks the signature, passes the delivery on to be stored, and answers.
 
 Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 """
@@ -25,16 +25,16 @@ from resolver.errors import ResolverError
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MAX_BODY = 25 * 1024 * 1024
-"""GitHub sends no payload above 25 MB."""
+"""Maximum size in bytes of a payload; GitHub sends none above 25 MB."""
 
 ANSWER_SECONDS = 9.0
-"""GitHub waits 10 seconds for an answer."""
+"""Timeout for reading and for storing a delivery. GitHub waits 10 seconds for an answer."""
 
 HEALTH_SECONDS = 5.0
-"""How long the database may take to answer when the server's health is asked for."""
+"""Timeout of the database for a health check, in seconds."""
 
 _IN_MEMORY = 128 * 1024
-"""What is longer and not yet known to be GitHub's waits in a file."""
+"""Bytes of an unverified body that are kept in memory; more goes to a temporary file."""
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -42,16 +42,17 @@ _EVENT = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
 _HANG_UP = {"Connection": "close"}
-"""Without it the server would go on reading, and throw away, whatever more is sent."""
+"""Header that ends the connection. Without it the server would read and discard the rest of the
+body."""
 
 Accept = Callable[[str, str, dict[str, Any]], str]
-"""(delivery id, event name, payload) -> what was done with it, for the answer."""
+"""Takes delivery id, event name and payload, and returns what was done, for the answer."""
 
 Check = Callable[[], None]
 
 
 def webhook_signature(secret: str, body: bytes) -> str:
-    """The `X-Hub-Signature-256` of `body`."""
+    """Return the value of the `X-Hub-Signature-256` header for `body`."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
@@ -62,12 +63,13 @@ def create_webhook_app(
     pages: Pages | None = None,
     check: Check | None = None,
 ) -> FastAPI:
-    """The web application.
+    """Return the web application.
 
-    accept: must be durable when it returns, and idempotent; called in a thread. Raises
-    ResolverError where the delivery can't be stored.
-    seconds: for reading a body, and again for storing a delivery. pages: of runs, where there are
-    any to look at. check: raises ResolverError where no delivery could be stored.
+    accept: stores a delivery; it must be durable when it returns, and idempotent. It is called in a
+        thread and raises ResolverError if the delivery can't be stored.
+    seconds: timeout for reading a body, and again for storing a delivery.
+    pages: the pages of runs, if they are served.
+    check: raises ResolverError if no delivery could be stored now.
     """
     app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -104,8 +106,11 @@ def create_webhook_app(
 
 
 def add_health(app: FastAPI, check: Check | None) -> None:
-    """Have `app` answer `GET /healthz`. check: raises ResolverError where no delivery could be
-    stored; one runs at a time."""
+    """Add `GET /healthz` to `app`.
+
+    check: raises ResolverError if no delivery could be stored now; only one call is active at a
+    time.
+    """
     checking = CapacityLimiter(1)
 
     @app.get("/healthz")
@@ -123,12 +128,12 @@ def add_health(app: FastAPI, check: Check | None) -> None:
 
 
 def is_identified(delivery: str, event: str) -> bool:
-    """Whether a delivery's id and the name of its event look like those of GitHub."""
+    """Return True if a delivery's id and its event name have the form of GitHub's."""
     return bool(_EVENT.fullmatch(event) and _DELIVERY.fullmatch(delivery))
 
 
 def parse_payload(body: bytes) -> dict[str, Any] | None:
-    """The payload, or None when the body is not a JSON object, or nested beyond all reason."""
+    """Return the payload; None if the body is not a JSON object or is nested too deeply."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -137,9 +142,10 @@ def parse_payload(body: bytes) -> dict[str, Any] | None:
 
 
 async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
-    """The body, once its signature is known to be right. Raises HTTPException.
+    """Return the body after its signature was verified. Raises HTTPException.
 
-    Until then it is hashed as it comes and never held in memory whole: anybody can send it.
+    Until then the body is hashed as it arrives and never held in memory completely, because anybody
+    can send one.
     """
     given = request.headers.get("x-hub-signature-256", "")
     if not _SIGNATURE.fullmatch(given):

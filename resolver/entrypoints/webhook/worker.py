@@ -1,8 +1,10 @@
-"""Works on the queue of requests: hands over what can start to DBOS, which runs it.
+"""The worker of the request queue: hands requests that can start to DBOS, which executes them.
 
-A dispatcher thread claims requests and enqueues a DBOS workflow for each; no more of them than can
-run at once, so that the cost of DBOS's own queue does not grow with what waits. After a crash all
-claims are taken back: the workflows that DBOS recovers find their claim ended and do nothing.
+A dispatcher thread claims requests and enqueues a DBOS workflow for each. It claims no more than
+can be executed at once, so that the cost of DBOS's own queue does not grow with the number of
+waiting requests. After a crash all claims are revoked: the workflows that DBOS recovers find that
+their claim has ended and do nothing, and the requests are claimed again.
+
 Source: https://docs.dbos.dev/python/reference/contexts
 """
 
@@ -43,54 +45,59 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 QUEUE = "requests"
 
 EARLIER_QUEUES = ("runs", "commands", "undecided")
-"""DBOS queues of earlier releases, which kept waiting requests there."""
+"""DBOS queues of earlier releases, in which waiting requests may still be stored."""
 
 AT_A_TIME: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
-"""How many are worked on at a time; of runs the operator says it. The undecided only wait for
-GitHub."""
+"""Maximum number of requests of a kind that are processed at the same time. For runs it is a
+setting. Undecided requests only wait for GitHub."""
 
 EXECUTOR = "resolver"
-"""One server process, one executor: what it left unfinished is its own to go on with."""
+"""Id of the DBOS executor. It is constant because there is one server process, which resumes what
+it left unfinished."""
 
 STORED_FORM = "1"
-"""What DBOS calls the application's version: it takes up stored work of the same one only. A new
-release must go on with the requests of the last, so this changes with their stored form alone."""
+"""Passed to DBOS as the application's version: DBOS recovers only workflows with the same version.
+A new release has to recover those of the last one, so this changes only with the stored format."""
 
 POLL_SECONDS = 0.25
-"""Between two looks at DBOS's queue: the person who asked waits for a sign."""
+"""Interval between two polls of DBOS's queue; short, because the person who asked waits for a
+sign."""
 
 EARLIER_POLL_SECONDS = 5.0
-"""Between two looks at the queues of earlier releases."""
+"""Interval between two polls of the queues of earlier releases."""
 
 DISPATCH_SECONDS = 1.0
-"""Between two looks for requests whose time has come; new ones are looked for at once."""
+"""Interval between two polls for deferred requests that are due. New requests are found at once."""
 
 PAUSE_SECONDS = 0.1
-"""Before a look for new requests: those that come close together are found by one."""
+"""Delay before new requests are claimed, so that requests that arrive together are claimed
+together."""
 
 RETRY_SECONDS = 5.0
-"""Before a database that could not be used is tried again."""
+"""Delay before a database that could not be used is tried again."""
 
 ANNOUNCED_AT_A_TIME = 4
 
 LEFT = "left"
-"""Field of a run's result: triggers, as JSON, that are to be done after it."""
+"""Key of a run's result with a list of triggers, as JSON, that are to be executed after it."""
 
 Work = Callable[[StartedRequest], dict[str, Any]]
-"""Does a run and returns its result, as JSON. Must be idempotent. An error with one of the causes
-`OUTAGES` lets the request wait, and be done again later."""
+"""Executes a run and returns its result, as JSON. Must be idempotent. If it raises an error with a
+cause in `OUTAGES`, the request is deferred and executed again later."""
 
 Unfinished = Callable[[Trigger], Collection[Trigger]]
-"""Returns what the runs are for that wait or are at work on the same issue or pull request."""
+"""Returns the triggers of runs that are waiting or active for the same issue or pull request."""
 
 Announce = Callable[[Trigger, RequestsAhead], None]
-"""Says that a run waits. Must be idempotent and never raise."""
+"""Tells the conversation that its run waits. Must be idempotent and never raise."""
 
 Obey = Callable[[Trigger, Unfinished], Trigger | None]
-"""Obeys a command; returns the run that it asks for, if any. Errors are as those of `Work`."""
+"""Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
+same meaning as those of `Work`."""
 
 Ours = Callable[[Trigger, str], bool]
-"""(request, login) -> whether that is our own login, however long it takes to know."""
+"""Takes a request and a login, and returns True if the login is Resolver's own. May block until
+that is known."""
 
 
 _Stored = TypeVar("_Stored")
@@ -98,7 +105,8 @@ _Stored = TypeVar("_Stored")
 
 @dataclass(frozen=True)
 class Handlers:
-    """What the worker calls. outage_retry: for how long a request is tried again in an outage."""
+    """The functions that the worker calls. outage_retry: how long a request is repeated in an
+    outage."""
 
     work: Work
     obey: Obey
@@ -108,9 +116,10 @@ class Handlers:
 
 
 class Worker:
-    """Owns the DBOS instance of the process.
+    """Owns the DBOS instance of the process and the dispatcher thread.
 
-    url: as `database` gives it. concurrency: runs at a time over all repositories.
+    url: as returned by `database.database`. concurrency: number of runs at the same time, over all
+    repositories.
     """
 
     def __init__(
@@ -126,17 +135,21 @@ class Worker:
         self._wake = threading.Event()
         self._announcing: set[int] = set()
         self._announcers = ThreadPoolExecutor(ANNOUNCED_AT_A_TIME, "announce")
-        # DBOS adds a handler of its own where there is none, past the one that redacts.
+        # DBOS adds its own handler to a logger without one, and that handler would not redact
+        # secrets.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
         config: DBOSConfig = {
             "name": "resolver",
             "system_database_url": url.render_as_string(hide_password=False),
             "executor_id": EXECUTOR,
             "application_version": STORED_FORM,
-            "log_level": "CRITICAL",  # a failing launch is told by `start`
+            "log_level": "CRITICAL",  # a failed launch is reported by `start`
         }
         DBOS(config=config)
 
+        # The work is a DBOS step, so that its completion is recorded. Recovery of an interrupted
+        # workflow is harmless: `RequestQueue.start` returns None for a claim that was revoked.
+        # `None` disables DBOS's own limit of recoveries, since the queue counts crashes itself.
         @DBOS.step(name="process")
         def processed(id: str, claim: int) -> None:
             self._process(id, claim)
@@ -149,7 +162,8 @@ class Worker:
         self._register_earlier_workflows()
 
     def _register_earlier_workflows(self) -> None:
-        """Those of earlier releases: they move their request into the queue."""
+        """Register the workflows of earlier releases, which now only move their request to the
+        queue."""
 
         @DBOS.workflow(name="delivery", max_recovery_attempts=None)
         def deliver(trigger: str) -> None:
@@ -168,9 +182,10 @@ class Worker:
             self._add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)
 
     def start(self) -> None:
-        """Take what waits, and new requests. The queue's claims have been taken back before.
+        """Start to process the waiting requests and new ones. Earlier claims must have been revoked
+        before.
 
-        Raises UsageError when the database can't be used.
+        Raises UsageError if the database can't be used.
         """
         try:
             DBOS.launch()
@@ -188,14 +203,16 @@ class Worker:
         threading.Thread(target=self._dispatch, name="dispatcher", daemon=True).start()
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
-        """Store the delivery. Durable when it returns; a known delivery id changes nothing, and
-        neither does another event of what is one request by its nature. Raises DatabaseError."""
+        """Store the delivery durably. A delivery id that is known has no effect, and neither has
+        another event of the same request, such as a second comment of one review. Raises
+        DatabaseError."""
         kind = RequestKind.RUN if trigger.command in STARTS else RequestKind.COMMAND
         self._queue.add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
         self._wake.set()
 
     def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
-        """As `enqueue`, of a request to start work that is for us if the login is ours."""
+        """Store a request that starts work only if `login` turns out to be Resolver's own. See
+        `enqueue`."""
         kind = RequestKind.UNDECIDED
         self._queue.add(NewRequest(f"{delivery}.ours", kind, trigger, login))
         self._wake.set()
@@ -205,8 +222,12 @@ class Worker:
         self._wake.set()
 
     def _dispatch(self) -> None:
+        """Claim and start requests until the process ends. This is the loop of the dispatcher
+        thread."""
         failing = False
         while True:
+            # Set by `enqueue` and by every request that ends, because both may make a request
+            # startable. The timeout finds deferred requests that have become due.
             self._wake.wait(DISPATCH_SECONDS)
             time.sleep(PAUSE_SECONDS)
             self._wake.clear()
@@ -225,6 +246,8 @@ class Worker:
         for kind, limit in self._limits.items():
             for request in self._queue.claim(kind, limit, self._now()):
                 try:
+                    # The claim is part of the workflow's id: DBOS executes an id only once, and a
+                    # request that is claimed again must be executed again.
                     with SetWorkflowID(f"{request.id}#{request.claim}"):
                         DBOS.enqueue_workflow(QUEUE, self._request, request.id, request.claim)
                 except (SQLAlchemyError, dbos_error.DBOSException):
@@ -232,7 +255,7 @@ class Worker:
                     raise
 
     def _announce_waiting(self) -> None:
-        """Have those told that they wait whose run could not be started at once."""
+        """Notify the conversations of those runs that could not start at once."""
         free = 2 * ANNOUNCED_AT_A_TIME - len(self._announcing)
         if free <= 0:
             return
@@ -253,13 +276,14 @@ class Worker:
             self._wake.set()
 
     def _process(self, id: str, claim: int) -> None:
-        """Do what a claimed request asks for, unless the claim has ended."""
+        """Execute a claimed request, unless its claim was revoked."""
         started = self._persist(partial(self._queue.start, id, claim))
         if started is None:
             return
         request = started.request
         settle = partial(self._queue.finish, id, claim)
-        # By the moment of the start, as the run itself decides whether people are told of a retry.
+        # Computed before the work: the run announces a retry in its comment by the same rule and
+        # the same time, so both always agree.
         wait = next_try(started, self._handlers.outage_retry, self._now())
         try:
             self._do(started)
@@ -267,6 +291,8 @@ class Worker:
             what = f"{request.kind.value} {request.id}"
             if isinstance(error, DatabaseError):
                 settle = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
+            # An outage passes without anybody acting on it, so the request is repeated. Every other
+            # error would fail again and is final.
             elif error.cause in OUTAGES and wait is not None:
                 logger.warning("%s is tried again in %s: %s", what, wait, error.what)
                 settle = partial(self._defer, request, wait, True)
@@ -293,12 +319,14 @@ class Worker:
         return self._queue.unfinished_runs(trigger.repository, trigger.subject)
 
     def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
+        """Return the request to the queue, to be claimed again after `wait`."""
         now = self._now()
         self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
 
     @staticmethod
     def _persist(change: Callable[[], _Stored]) -> _Stored:
-        """Make the change, however long the database is gone: nobody else would."""
+        """Apply the change, with retries for as long as the database is unavailable: nothing else
+        would record it."""
         while True:
             try:
                 return change()
@@ -308,13 +336,17 @@ class Worker:
 
 
 def _said(error: Exception) -> str:
+    """Return the first line of the error's message."""
     said = error.what if isinstance(error, ResolverError) else str(error)
     return (said.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _id_of_request(trigger: Trigger) -> str:
-    """The same for all events of a submitted review, and of the checks of one commit; "" for what
-    has one event only. Whoever wants one of those done again asks again."""
+    """Return one id for all events of a submitted review, or of the checks of one commit; "" for
+    requests that consist of one event.
+
+    A person who wants such a request executed again has to ask again.
+    """
     if trigger.review_id is None and trigger.kind is not TriggerKind.CHECK_FAILED:
         return ""
     named = f"{trigger.repository.lower()} {trigger.key}"

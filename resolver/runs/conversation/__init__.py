@@ -1,1 +1,1 @@
-"""Conversation of a run with people: progress and final comments, commands and confirmations."""
+"""The conversation of a run with people: progress and final comments, commands and approvals."""

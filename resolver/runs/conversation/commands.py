@@ -1,6 +1,5 @@
-"""What a door does with a comment that is a command: whose thread it is about, whether a run at
-work has taken it, and the word to the person when there is nothing to steer.
-"""
+"""Handles comment commands in the entry points: finds the conversation that a command is about,
+determines if an active run has taken it, and answers if there is nothing that it applies to."""
 
 import heapq
 import logging
@@ -41,38 +40,43 @@ from resolver.runs.wiring.sandbox import RunHost
 logger = logging.getLogger("resolver.runs.conversation.commands")
 
 GOES_ON = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
-"""The commands that start a run where none is at work."""
+"""The commands that start a run if none is active."""
 
 TAKES_UP = GOES_ON | DECIDES
-"""The commands that go on from an earlier run's log."""
+"""The commands that continue from an earlier run's log."""
 
 LOOKS = 1.5
-"""How many times the watcher's interval a job waits for the run at work to take a command."""
+"""Multiple of the watch interval that a job waits for the active run to take a command."""
 
 
 def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
-    """The trigger, about its issue where it was asked on a pull request of ours.
+    """Return the trigger, about its issue if it was asked on a pull request of Resolver's.
 
-    issue: when it is known. What the event says of the pull request is not the issue's text.
+    issue: if it is known. The event's text of the pull request is dropped, because it is not the
+    text of the issue.
     """
     if not trigger.is_pull_request or trigger.number is None or trigger.ticked is not None:
-        return trigger  # a box says itself what it is about
+        return trigger  # a dashboard box names its run
     if issue is None:
         try:
             origin = forge.origin(trigger.number)
         except ForgeError as error:
-            logger.warning("%s", error.what)  # the run meets the same trouble, and tells of it
+            logger.warning("%s", error.what)  # the run will meet the same error and report it
             return trigger
         if origin is None:
             return trigger
         issue = origin[0]
     if issue == trigger.number:
-        return trigger  # the last work was on the pull request itself
+        return trigger  # the last run was about the pull request itself
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
 
 
 def taken_elsewhere(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
-    """Whether a run at work in another process takes the command, within about `seconds`."""
+    """Return True if an active run in another process takes the command within about `seconds`.
+
+    The processes share nothing, so the reaction that the other run adds to the comment is the
+    signal.
+    """
     end = time.monotonic() + LOOKS * seconds
     while not forge.is_confirmed(trigger):
         if time.monotonic() >= end:
@@ -84,7 +88,7 @@ def taken_elsewhere(trigger: Trigger, forge: GitHubForge, seconds: float) -> boo
 def refusal(
     trigger: Trigger, running: Trigger | None, forge: GitHubForge, settings: Settings
 ) -> Refused | None:
-    """Why the person may not ask this, None when they may."""
+    """Return why the person may not use this command; None if they may."""
     try:
         authorize_steering(trigger, running, forge, settings.who_may)
     except Refused as refused:
@@ -94,7 +98,7 @@ def refusal(
 
 @dataclass(frozen=True)
 class CommentCommandResult:
-    """A command that starts no run. said: for the job's log."""
+    """Result of a command that starts no run. said: message for the job's log."""
 
     said: str
     state: str
@@ -104,8 +108,11 @@ class CommentCommandResult:
 def answer_in_job(
     trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: RunHost
 ) -> CommentCommandResult | None:
-    """What comes of a command that has started a job of its own, where the run that it may be for
-    is at work in another job; None when this job is to do a run."""
+    """Handle a command in a GitHub Actions job that its comment has started.
+
+    The run that it is addressed to may be active in another job. Returns None if this job is to do
+    a run.
+    """
     if trigger.ticked is not None:
         said = apply_dashboard_tick(
             trigger, run, forge, settings, ledger_for_trigger(trigger, settings, host)
@@ -117,7 +124,7 @@ def answer_in_job(
         return CommentCommandResult("What can be asked is told in a comment.", "help")
     goes_on = trigger.command in GOES_ON
     if refused is not None and goes_on:
-        return None  # as any request for a run, it is refused on the way
+        return None  # refused by the pipeline, like any other request for a run
     steers = trigger.command not in {Command.HELP, Command.PUBLISH}
     if steers and taken_elsewhere(trigger, forge, settings.control_poll):
         return CommentCommandResult("The run at work has taken it.", "taken")
@@ -133,13 +140,13 @@ def answer_in_job(
 
 
 def about_kept(trigger: Trigger) -> bool:
-    """Whether it is about something that an earlier run has left: an action that waits, or a
-    change that is not public."""
+    """Return True if the command is about something that an earlier run left: an action that waits
+    for approval, or a change that is not public."""
     return trigger.command in DECIDES or trigger.command is Command.PUBLISH
 
 
 def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
-    """Whether the earlier run has left what such a command is about."""
+    """Return True if the earlier run left what such a command is about."""
     if earlier is None:
         return False
     return (
@@ -150,6 +157,7 @@ def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
 
 
 def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
+    """Return True if the newest archived run left what the command is about."""
     with temporary_directory() as folder:
         try:
             _, earlier = newest_work(trigger, run, settings, host, Path(folder))
@@ -162,8 +170,8 @@ def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: Run
 def report_refused_command(
     trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
 ) -> None:
-    """The refusal as for any other request: once for a person and a thread, or not at all where
-    the operator wants it so."""
+    """Report the refusal as for any other request: once for each person and conversation, or not at
+    all if the operator has set `refusals` to "silent"."""
     if isinstance(refused, NotAllowed) and settings.refusals == "silent":
         logger.warning("refused: %s", refused.what)
         return
@@ -175,7 +183,7 @@ def report_refused_command(
 
 
 def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
-    """One line, because the person waits for something to stop or to pause."""
+    """Answer with one line, because the person waits for something to stop or to pause."""
     forge.acknowledge(trigger)
     text = render(
         "comments/nothing_at_work.md.j2",
@@ -188,12 +196,12 @@ def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Setting
 
 
 def source_of(settings: Settings, repository: str) -> str:
-    """Where a repository is cloned from and pushed to."""
+    """Return the URL that a repository is cloned from and pushed to."""
     return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
 
 
 def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> LedgerRef:
-    """The ledger of the repository's runs."""
+    """Return the quota ledger of the trigger's repository."""
 
     def credential() -> Credential | None:
         return host.tokens.credential(settings, trigger.repository)
@@ -204,8 +212,10 @@ def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> L
 def archived(
     trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
 ) -> Iterator[EarlierRun]:
-    """The logs that the repository keeps for the request's issue, newest first, from before `run`;
-    each is fetched when it is asked for. Raises WorkspaceError, LogError or ForgeError."""
+    """Return the archived logs of the request's issue from before `run`, newest first.
+
+    Each is fetched when it is requested. Raises WorkspaceError, LogError or ForgeError.
+    """
     if trigger.subject is None:
         return iter(())
     url = source_of(settings, trigger.repository)
@@ -216,7 +226,7 @@ def archived(
 def newest_work(
     trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
 ) -> tuple[Trigger, EarlierRun | None]:
-    """`newest_of` what the repository keeps. Raises as `archived`."""
+    """Return the result of `newest_of` for the archived runs. Raises the errors of `archived`."""
 
     def runs(asked: Trigger) -> Iterator[EarlierRun]:
         return archived(asked, run, settings, host, folder / str(asked.subject))
@@ -227,11 +237,13 @@ def newest_work(
 def newest_of(
     trigger: Trigger, runs: Callable[[Trigger], Iterator[EarlierRun]]
 ) -> tuple[Trigger, EarlierRun | None]:
-    """What to go on from, with the request as it is about that: on a pull request of ours the last
-    work was on its issue, or on the pull request itself. To publish, it is the newest run of both
-    with a change that is not public, unless a later one of either has published.
+    """Return the earlier run to continue from, and the request as it applies to that run.
 
-    runs: a thread's earlier runs, newest first. Raises what that does.
+    For a pull request of Resolver's, the last work was either on its issue or on the pull request
+    itself, so both conversations are searched. To publish, it is the newest run of both with a
+    change that is not public, unless a later run of either has published.
+
+    runs: returns the earlier runs of a conversation, newest first. Raises what it raises.
     """
     here = without_log(trigger)
     publishes = trigger.command is Command.PUBLISH
@@ -239,7 +251,7 @@ def newest_of(
 
     def those_of(asked: Trigger) -> Iterator[EarlierRun]:
         for each in runs(asked):
-            # to go on on the pull request is to go on with work, not with a review of it
+            # "continue" on a pull request continues work on it, not a review of it
             if publishes or asked is trigger or is_running(each):
                 about[each.run] = asked
                 yield each
@@ -253,9 +265,12 @@ def newest_of(
 def continued(
     trigger: Trigger, earlier: EarlierRun | None, settings: Settings, log: Path
 ) -> tuple[Continuation | None, tuple[str, ...]]:
-    """How to go on from an earlier run, whose log `log` then begins with; without one, or with one
-    that can't be used, the notice that this is a new run. Raises Refused for a decision about
-    nothing, and for a change that is not there: they never start work."""
+    """Return how to continue an earlier run, and notices for the person. `log` then begins with
+    that run's log.
+
+    Without an earlier log, or with one that can't be used, the notice says that this is a new run.
+    Raises Refused if there is nothing to approve, deny or publish: those commands never start work.
+    """
     if earlier is None and trigger.command in DECIDES:
         raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
     if earlier is None and trigger.command is Command.PUBLISH:
@@ -274,13 +289,17 @@ def continued(
 
 
 def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
-    """The notice that the earlier log can't be used."""
+    """Return the notice that the earlier log can't be used."""
     return render("run/no_log.md.j2", why=error.what).strip()
 
 
 def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
-    """The job, going on from the last run's log where it was asked to and the repository keeps
-    one; where it keeps none it is told."""
+    """Return the request, continuing the last archived run if it asks for that.
+
+    If there is no archived run, the returned request has a notice about it. Raises WorkspaceError,
+    LogError or ForgeError if a change is to be published and can't be fetched, and Refused if there
+    is nothing to approve, deny or publish.
+    """
     if job.trigger.command not in TAKES_UP:
         return job
     with temporary_directory() as folder:
@@ -298,14 +317,20 @@ def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
 
 
 def without_log(trigger: Trigger) -> Trigger:
-    """The request where nothing can be gone on from: on a pull request it is work on that, and not
-    a new beginning on the issue that it came from."""
+    """Return the request for a run without an earlier log.
+
+    On a pull request it is then work on that pull request, and not a new start on the issue that
+    the pull request came from.
+    """
     return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
 
 
 def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
-    """The watch for comments that steer this job: on its issue, and where else it was asked.
-    Nobody watches a run that publishes nothing."""
+    """Return the watch for comments that steer this run, on its issue and on the pull request if it
+    was asked there.
+
+    A run that publishes nothing is not watched.
+    """
     trigger = job.trigger
     watched = job.publish and trigger.kind is not TriggerKind.LOCAL
     numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
@@ -320,7 +345,8 @@ def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
 
 
 def archive(result: RunResult, settings: Settings) -> None:
-    """Keep the run's log with the repository. Failing to is a warning, never a failed run."""
+    """Archive the run's log in the repository. An error is logged as a warning and never fails the
+    run."""
     job = result.request
     if result.log is None or not settings.keep_log or job.trigger.subject is None:
         return

@@ -1,4 +1,4 @@
-"""Asks the conversation about an action that waits for a person."""
+"""Asks the conversation to approve an action that waits for a person."""
 
 import logging
 from datetime import datetime
@@ -14,7 +14,8 @@ logger = logging.getLogger("resolver.runs.conversation.confirmation")
 
 
 def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
-    """Return how the run asks, and how long it waits. Where nobody can answer it does not wait."""
+    """Return how the run asks for approval and how long it waits. It does not wait if nobody can
+    answer."""
     request = values.current_request
     if not request.publish or request.is_local:
         return ApprovalRequester(seconds=0.0)

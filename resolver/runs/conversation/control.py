@@ -1,4 +1,4 @@
-"""What a comment asks of a run at work, as requests to it. Who may ask is decided here."""
+"""Translates comments to requests to an active run, and checks who may send them."""
 
 from resolver.config.access_policy import AccessPolicy
 from resolver.controller.control import (
@@ -20,19 +20,19 @@ from resolver.models.run import Command, Extension, Trigger
 STEERS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
 )
-"""The commands that are for a run at work, when there is one."""
+"""The commands that are addressed to an active run, if there is one."""
 
 STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
-"""The commands that ask for a run of their own."""
+"""The commands that start a run of their own."""
 
 
 def authorize_steering(
     asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: AccessPolicy
 ) -> None:
-    """Raise Refused unless the person may ask this of the run that `running` has started.
+    """Raise Refused unless the person may send this command to the run that `running` has started.
 
-    The same people as may start one; who has asked for a run may always stop it, and no bot
-    decides about an action that waits.
+    The same people may steer a run as may start one. In addition, the person who asked for a run
+    may always stop it. A bot never decides about an action that waits for approval.
     """
     own = running is not None and running.actor.login.casefold() == asking.actor.login.casefold()
     if asking.command is Command.STOP and own and asking.actor.login:
@@ -46,13 +46,13 @@ def authorize_steering(
 
 
 def send_control_requests(control: Control, asking: Trigger) -> None:
-    """Ask it of the run; returns at once."""
+    """Queue the requests of the comment for the run, without waiting for it."""
     for request in control_requests(asking):
         control.send(request)
 
 
 def control_requests(asking: Trigger) -> list[Request]:
-    """What a comment on a thread with a run at work means."""
+    """Return the requests that a comment in the conversation of an active run stands for."""
     by = asking.actor.login
     match asking.command:
         case Command.STOP:
@@ -63,7 +63,7 @@ def control_requests(asking: Trigger) -> list[Request]:
             return [Resume(by=by), *_said(asking.instruction, by)]
         case Command.CONTINUE:
             granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
-            # "continue" to a run that pauses is what "resume" says
+            # "continue" sent to a paused run means the same as "resume"
             return [*granted, *_said(asking.instruction, by), Resume(by=by)]
         case Command.APPROVE:
             number, words = named_number(asking.instruction)

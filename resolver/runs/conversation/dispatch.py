@@ -1,6 +1,5 @@
-"""Where a request is worked on and told whose event does not say it: a dispatch, which knows a
-number alone, and a check that has failed.
-"""
+"""Finds the conversation for requests whose event does not name it: a dispatch event, which has
+only a number, and a failed check."""
 
 import logging
 from datetime import timedelta
@@ -15,8 +14,8 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger, TriggerKind
 
 CLOSED_COUNTS = timedelta(days=14)
-"""How long the attempts of an issue that was closed count, unless a merged fix has closed it:
-whoever closes it, a program perhaps, does not buy the same attempts again."""
+"""How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
+the issue, which a program can do, would allow the same number of attempts again."""
 
 logger = logging.getLogger("resolver.runs.conversation.dispatch")
 
@@ -24,16 +23,18 @@ logger = logging.getLogger("resolver.runs.conversation.dispatch")
 def locate_dispatch(
     trigger: Trigger, forge: GitHubForge, settings: Settings, again: bool = False
 ) -> Trigger | IgnoredEvent:
-    """The trigger with its place, or why there is nothing to do. Others come back as they are.
+    """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
 
-    again: a run of it was cut off, which may have pushed to the branch.
-    Raises ForgeError for a check that can't be placed: nobody waits for its end.
+    A trigger that names its conversation is returned unchanged. again: True if an earlier run of
+    this trigger was interrupted; it may have pushed to the branch, so the conditions are not
+    checked again. Raises ForgeError if the conversation for a check can't be determined: nobody
+    waits for such a run, so it may fail without a comment.
     """
     if trigger.kind is TriggerKind.DISPATCHED and trigger.number is not None:
         try:
             pull = forge.is_pull_request(trigger.number)
         except ForgeError as error:
-            logger.warning("%s", error.what)  # the run meets the same trouble, and tells of it
+            logger.warning("%s", error.what)  # the run will meet the same error and report it
             return trigger
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
@@ -49,15 +50,15 @@ def locate_dispatch(
 
 
 def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | None:
-    """The pull request, or the open issue about this check; None where there is none (yet). Raises
-    ForgeError."""
+    """Return the number of the pull request, or of the open issue about this check; None if there
+    is none yet. Raises ForgeError."""
     if trigger.is_pull_request:
         return places.pull_of(trigger.branch)
     return places.issue_of(trigger.check)
 
 
 def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, most: int) -> str:
-    """Why no run is begun for the check, "" when one is."""
+    """Return why no run is started for the check, "" if one is."""
     if places.tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
     since = trigger.at - CLOSED_COUNTS

@@ -1,5 +1,6 @@
-"""The end of a run: its last word on the thread, and what it leaves in its folder. None of it
-raises: what goes wrong here is part of how the run ended.
+"""The report stage: writes the final comment of a run and its output folder.
+
+Nothing here raises: an error in this stage is part of how the run ended.
 """
 
 import errno
@@ -27,18 +28,18 @@ from resolver.runs.stages import RunRequest, RunResult, StageValues
 logger = logging.getLogger("resolver.runs.conversation.final_comment")
 
 NO_ROOM = frozenset({"locked", "issues_off"})
-"""Causes for which nobody can be told on the thread: the run is as good as it was, and its outcome
-and a job's summary say how it ended."""
+"""Causes for which the conversation accepts no comment. The exit code stays as it was, and the
+outcome and the job's summary say how the run ended."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """How a run ended, before anybody is told.
+    """How a run ended, before anybody is notified.
 
-    is_silent: its refusal is not told in the conversation: it was told today already, or the
-    operator wants it so.
+    is_silent: True if the refusal is not written to the conversation, because it was written there
+    today already or the operator has set `refusals` to "silent".
     """
 
     failure: RunFailure | None = None
@@ -46,14 +47,19 @@ class Conclusion:
     is_silent: bool = False
 
     def with_failure(self, failure: RunFailure, exit_code: int) -> "Conclusion":
-        """Return the conclusion with one more failure: the first one is what is told."""
+        """Return the conclusion with one more failure. The first failure is the one that is
+        reported."""
         return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
 
 
 @dataclass(frozen=True)
 class FinalComment:
-    """What the conversation was told. url: of the comment, None when there is none. failed: it was
-    to be told, and could not be, for this cause."""
+    """The result of writing the final comment.
+
+    url: of the comment; None if there is none.
+    failed: True if the comment should have been written and could not be.
+    cause: why it could not be.
+    """
 
     conclusion: Conclusion
     url: str | None = None
@@ -63,8 +69,11 @@ class FinalComment:
 
 
 def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
-    """Tell the conversation how the run ended, note its cost, write its output folder, and return
-    its result. Never raises: what goes wrong here is part of how the run ended."""
+    """Write the final comment, the cost in the quota ledger and the output folder, and return the
+    result.
+
+    Never raises: an error here is part of how the run ended.
+    """
     comment = publish_final_comment(values, conclusion, forge)
     report = build_report(values, comment.conclusion.failure)
     record_cost(values, report, forge)
@@ -99,13 +108,13 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
 def publish_final_comment(
     values: StageValues, conclusion: Conclusion, forge: Forge
 ) -> FinalComment:
-    """Write the one comment that says how the run ended. Failing to is itself a failure of the
-    run."""
+    """Write the comment that says how the run ended. If it can't be written, that is a failure of
+    the run."""
     try:
         try:
             return FinalComment(conclusion, _last_word(values, conclusion, forge))
         except RunStopped as stopped:
-            # A signal stops once, and this comment is what it leaves room for.
+            # `stop_on_signals` raises once, so that the process has time left for this comment.
             failure = values.redact(failure_from_error(stopped))
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
             return FinalComment(conclusion, _last_word(values, conclusion, forge))
@@ -119,25 +128,25 @@ def publish_final_comment(
         if publication.pull_request is None and publication.review is None:
             failed = conclusion.with_failure(failure, error.exit_code)
             return FinalComment(failed, failed=True, cause=failure.cause)
-        # What was made public stays so, and is what the job's page has to name.
+        # The published work remains, and the job's page is where its link is shown.
         code = conclusion.exit_code or error.exit_code
         conclusion = replace(conclusion, exit_code=code)
         return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(told,))
 
 
 def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
-    """Return the URL of the comment, None where there is nothing to tell."""
+    """Write the final comment. Return its URL; None if no comment is to be written."""
     progress, request = values.progress, values.current_request
     if progress is not None:
         progress.close()
     if not request.publish or values.publication.comment_url is not None:
         return None
     if conclusion.is_silent and not forge.has_begun(request.trigger):
-        return None  # it was told today, or nothing is to be told
+        return None  # refused today already, or refusals are silent
     untold = progress is None or progress.told is None
     at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if at_terminal and untold and conclusion.exit_code in {2, 5}:
-        return None  # the person at the terminal is told there, and nobody else asked
+        return None  # the person at the terminal sees it there, and nobody else asked
     report = build_report(values, conclusion.failure)
     return forge.comment(report, values.current_settings.last_word_time)
 
@@ -145,10 +154,10 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
 def abandon_run(
     request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
 ) -> RunResult:
-    """Return the result of a run that could not start, for its settings or its folder. Who may
-    start work is told in the conversation; others learn nothing of what is wrong here.
+    """Return the result of a run that could not start because of its settings or its folder.
 
-    settings: as far as they can be read.
+    Only people who may start work see the error in the conversation: others learn nothing about the
+    configuration of this machine. settings: as far as they can be read.
     """
     silent = False
     try:
@@ -163,7 +172,7 @@ def abandon_run(
 
 
 def failure_of_machine(error: OSError) -> RunFailure:
-    """What the machine would not do, in words for a person."""
+    """Return the failure for an error of the operating system, in words for a person."""
     where = f": {error.filename}" if error.filename else ""
     if error.errno in _FULL:
         what = f"the disk of the machine that I work on is full{where}"
@@ -177,8 +186,11 @@ def failure_of_machine(error: OSError) -> RunFailure:
 def _write_artifacts(
     values: StageValues, publication: Publication, conclusion: Conclusion
 ) -> Conclusion:
-    """Write the output folder except outcome.json. A part that can't be written leaves out no
-    other; the conclusion says so."""
+    """Write the output folder except outcome.json.
+
+    A file that can't be written does not prevent the others; the returned conclusion has the
+    failure.
+    """
     output, log, patch = values.request.output, values.log, values.patch
     opened = publication.pull_request
     parts: list[Callable[[], None]] = []

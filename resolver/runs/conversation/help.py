@@ -1,4 +1,4 @@
-"""The answer to `@agent help`: what can be asked here. No run, no clone, no model."""
+"""Answers `@agent help` with the list of commands, without a run, a clone or a model."""
 
 import logging
 import re
@@ -24,16 +24,16 @@ from resolver.runs.wiring.knowledge import Knowledge
 logger = logging.getLogger("resolver.runs.conversation.help")
 
 _CELL_END = re.compile(r"(?<!\\)\|")
-"""Ends a cell of a table, in code as well."""
+"""Ends a cell of a Markdown table, even inside of code."""
 
 MOST_SKILLS = 12
-"""Files of a folder of skills that are read for a word of help, one request each."""
+"""Maximum number of files that are read from a folder of skills; each costs one request."""
 
 
 def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
-    """What can be asked, in one comment: the commands, and what the repository brings.
+    """Post one comment that lists the commands and the agents and skills of the repository.
 
-    Once for each request. Raises ForgeError when it can't be said.
+    A request is answered only once. Raises ForgeError if the comment can't be written.
     """
     forge.acknowledge(trigger)
     text = render(
@@ -63,7 +63,10 @@ def _skills(forge: GitHubForge) -> list[Callee]:
 
 
 def _files(forge: GitHubForge, where: str, most: int) -> dict[str, bytes]:
-    """What can't be read is not spoken of: the rest of the help is worth having."""
+    """Return the Markdown files of a folder, by path.
+
+    If the folder can't be read, it is left out: the rest of the help is still useful.
+    """
     try:
         return forge.markdown_files(where, most)
     except ForgeError as error:

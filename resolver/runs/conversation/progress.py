@@ -1,5 +1,7 @@
-"""Says on the thread that a run has begun: the reaction, and the comment that is edited from then
-on. Only of a run that may begin and that publishes.
+"""Starts the progress comment: the reaction to the request and the comment that is edited from then
+on.
+
+It is only written for a run that may start and that publishes its work.
 """
 
 from resolver.config.settings import Settings
@@ -14,14 +16,15 @@ from resolver.verification.check_tracker import CheckTracker
 def start_progress_comment(
     request: RunRequest, settings: Settings, publication: Publication, forge: Forge
 ) -> ProgressReporter | None:
-    """React to the request and start the run's comment. Returns at once; never raises.
+    """React to the request and start the progress comment. Returns at once; never raises.
 
-    publication: what an earlier attempt of this run has made public.
+    publication: what an earlier attempt of this run has published. Returns None if the run gets no
+    progress comment.
     """
     if not request.publish:
         return None
     forge.acknowledge(request.trigger)
-    # A question in a review thread is answered there, and in no second place.
+    # A question in a review thread is answered in that thread and nowhere else.
     told = publication.comment_url is not None or request.trigger.in_thread
     if told or not settings.progress_comments or request.is_local:
         return None

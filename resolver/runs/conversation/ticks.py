@@ -1,6 +1,7 @@
-"""What a ticked box of the dashboard comes to: a stop goes into the ledger, where its run finds it;
-going on is a run of its own. A box that means nothing, or was ticked by somebody who may not, is
-unticked without a word on any thread.
+"""Handles ticked boxes of the dashboard.
+
+A stop is written to the quota ledger, where the run finds it. A retry is a new run. A box that is
+unknown, or that was ticked by somebody who may not do so, is unticked without a comment.
 """
 
 import logging
@@ -21,9 +22,10 @@ logger = logging.getLogger("resolver.runs.conversation.ticks")
 def apply_dashboard_tick(
     trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, keep: LedgerRef
 ) -> str:
-    """What is said of it in the log; "" when it asks for a run, which is to be done now.
+    """Return the message for the job's log; "" if the box asks for a run, which the caller then
+    starts.
 
-    run: id of what would do it. Raises ForgeError or WorkspaceError.
+    run: id of the run that handles the tick. Raises ForgeError or WorkspaceError.
     """
     if not settings.dashboard:
         return "There is no dashboard: the setting is off."
@@ -41,10 +43,11 @@ def apply_dashboard_tick(
 def _why_not(
     trigger: Trigger, ledger: QuotaLedger, forge: GitHubForge, settings: Settings, keep: LedgerRef
 ) -> str:
-    """Why it is not obeyed, "" when it is."""
+    """Return why the tick has no effect; "" if it has one."""
     run, now = has_box(ledger, trigger), keep.now()
     if run is None:
         return "The box is none of the dashboard's."
+    # Whoever asked for a run may stop it, also without the right to start another one.
     own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
     if not own:
         try:
@@ -60,6 +63,7 @@ def _why_not(
 def _with_stop(
     ledger: QuotaLedger, trigger: Trigger
 ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, str]]:
+    """Return the ledger with the stop in the run's entry."""
     run: LedgerRun | None = has_box(ledger, trigger)
     if run is None or run.ending:
         return None, (ledger, "The run has ended.")

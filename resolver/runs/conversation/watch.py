@@ -1,6 +1,5 @@
-"""Looks for comments that steer a run at work, where no webhook brings them: in an Action's job,
-and on the command line.
-"""
+"""Polls for comments that steer an active run where no webhook delivers them: in a job of GitHub
+Actions and on the command line."""
 
 import logging
 import threading
@@ -21,15 +20,16 @@ from resolver.runs.conversation.control import STEERS, authorize_steering, send_
 logger = logging.getLogger("resolver.runs.conversation.watch")
 
 MOST_REQUESTS = 100
-"""Requests that one run takes; a thread is no place for more."""
+"""Maximum number of requests that one run accepts from comments."""
 
 
 @dataclass(frozen=True)
 class CommentWatch:
-    """One run's watch.
+    """Watches the conversations of one run.
 
-    forge: makes the client of the watching thread, which shares none. numbers: the threads.
-    seconds: between two looks.
+    forge: creates a client for the watching thread; clients are not shared between threads.
+    numbers: the issues and pull requests that are watched.
+    seconds: between two polls.
     """
 
     trigger: Trigger
@@ -40,7 +40,7 @@ class CommentWatch:
     seconds: float
 
     def run(self, ended: threading.Event) -> None:
-        """Look again and again until `ended`. Errors are logged, and tried again with the next."""
+        """Poll until `ended` is set. Errors are logged, and the next poll tries again."""
         forge = self.forge()
         news = {number: forge.news(number, self.trigger.at) for number in self.numbers}
         taken, waiting = 0, list[Trigger]()
@@ -52,13 +52,16 @@ class CommentWatch:
                 taken += len(sent)
                 waiting += sent
             if self.control.is_empty:
-                # Words that come too late are the next run's: the job they started finds no mark.
+                # The reaction that confirms a command is set only once the controller has taken the
+                # request. A command that arrives too late stays unconfirmed, so that the job that
+                # its comment started handles it as a new run.
                 for asked in waiting:
                     forge.confirm(asked)
                 waiting = []
 
     def _look(self, forge: GitHubForge, number: int, news: ThreadNews) -> list[Trigger]:
-        """Pass on what is new in a thread; what was sent and is not yet confirmed."""
+        """Send the new commands of a conversation to the run. Return those that are not confirmed
+        yet."""
         try:
             found = [self._asked(number, comment) for comment in news.read()]
             return [each for each in found if each is not None and self._sent(forge, each)]
@@ -67,7 +70,7 @@ class CommentWatch:
             return []
 
     def _asked(self, number: int, comment: NewComment) -> Trigger | None:
-        """What a comment asks of the run; None when it is nothing for a run at work."""
+        """Return the trigger for a comment; None if it is not addressed to an active run."""
         asked_here = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         first = self.trigger.comment_id or 0 if asked_here else 0
         if comment.id <= first or comment.created_at < self.trigger.at:
@@ -102,15 +105,16 @@ class CommentWatch:
         )
 
     def _sent(self, forge: GitHubForge, asked: Trigger) -> bool:
+        """Send the command to the run. Return True if it is to be confirmed later."""
         try:
             authorize_steering(asked, self.trigger, forge, self.settings.who_may)
         except Refused as refused:
-            # whoever reads the comment as an event answers it; here it is only not followed
+            # the job that this comment started answers it; here it is only ignored
             logger.warning("%s", refused.what)
             return False
         logger.info("%s says %s", asked.actor.login, asked.command.value)
         if asked.command is Command.STOP:
-            forge.confirm(asked)  # before what it does ends this process
+            forge.confirm(asked)  # first, because the stop may end this process
             send_control_requests(self.control, asked)
             return False
         send_control_requests(self.control, asked)
@@ -119,7 +123,7 @@ class CommentWatch:
 
 @contextmanager
 def watch_comments(watch: CommentWatch) -> Iterator[None]:
-    """Watch while the block runs; never when `seconds` is 0."""
+    """Watch while the block runs; do nothing if `seconds` is 0."""
     if watch.seconds <= 0:
         yield
         return

@@ -1,1 +1,1 @@
-"""Quotas of a repository: the quota ledger, its admission decision and the dashboard."""
+"""The quotas of a repository: the quota ledger, the admission decision and the dashboard."""

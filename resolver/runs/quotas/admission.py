@@ -1,5 +1,6 @@
-"""A run in the ledger: booked before its work where the ceilings leave room for it, settled when it
-has ended. The ledger never costs a run its life; what it can't do is said in the job's log.
+"""Reserves a run's quota in the ledger before its work, and records its cost when it has ended.
+
+An error of the ledger never fails a run; it is logged as a warning in the job's log.
 """
 
 import hashlib
@@ -37,16 +38,21 @@ from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 logger = logging.getLogger("resolver.runs.quotas")
 
 BOOKED = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE, Command.PUBLISH}
-"""What a model is asked for; the rest costs nothing and is never refused for what others cost."""
+"""The commands that use a model. The others cost nothing and are never refused because of a
+quota."""
 
 MOST_TIME = timedelta(days=7)
+"""Longest time that a reservation is held."""
 
 _TOLD_TODAY = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
+"""Marker of a comment that reports a reached quota."""
 
 
 def ceilings_of(settings: Settings) -> QuotaLimits:
-    """As the operator has set them. What a repository's own file says is not asked: they bound
-    what the repository's people may spend."""
+    """Return the limits that the operator has set.
+
+    The repository's own settings file is not used: these limits bound what its people may spend.
+    """
 
     def cost(given: float | None, times: int) -> float:
         return settings.max_budget * times if given is None else given
@@ -71,13 +77,15 @@ def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
 
 
 def rerun_digest(key: str) -> str:
-    """How a trigger's key is written in the ledger."""
+    """Return the digest of a trigger's key that identifies the request in the ledger."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
-    """Reserve the run's quota. Raises CeilingReached, which is silent where the conversation was
-    told today already."""
+    """Reserve the run's quota.
+
+    Raises QuotaReached, marked silent if the conversation was notified today already.
+    """
     board = forge.board() if _is_booked(request) else None
     ceilings = ceilings_of(settings)
     if board is None or (ceilings == QuotaLimits() and not settings.dashboard):
@@ -86,6 +94,9 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
     asked = _asked(request, settings, board)
     keep = ledger_for_run(request, settings)
 
+    # Deciding and writing happen in one compare-and-swap: if another run's push comes first, `book`
+    # is called again with that run's entry in the ledger, so two runs can't both take the last of a
+    # quota.
     def book(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _Decided]:
         decision = decide_quota(ledger, asked, ceilings, now)
         if isinstance(decision, QuotaGranted):
@@ -97,6 +108,9 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
         refused = ledger.with_refusal(_refusal(request, asked, decision, now))
         return refused, _Decided(refused, decision)
 
+    # If the ledger can't be written, there is no entry and no record of refusals. The decision is
+    # then made from what can be read, and the conversation's comments show if a refusal was posted
+    # today.
     told, kept = False, None
     try:
         decided, kept = keep.change_from(None, book)
@@ -110,7 +124,9 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = told or not decision.first
-        if not reached.is_silent and decided.ledger.readable:  # to show it is to write it
+        # Showing the dashboard may write its issue number to the ledger, so the ledger must be
+        # readable.
+        if not reached.is_silent and decided.ledger.readable:
             _show(request, settings, board, keep, decided.ledger)
         raise reached
     return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None)
@@ -118,7 +134,7 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
 
 @dataclass(frozen=True)
 class _Decided:
-    """The ledger with a decision. entry: the run's, where it is admitted and written."""
+    """The ledger with a decision. entry: that of the run, if it is admitted and written."""
 
     ledger: QuotaLedger
     decision: QuotaGranted | QuotaExceeded
@@ -128,7 +144,7 @@ class _Decided:
 def show_at_work(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> None:
-    """Show the dashboard with the run on it. What goes wrong is a warning."""
+    """Show the run on the dashboard. An error is logged as a warning."""
     board = forge.board() if settings.dashboard and accepted.reservation else None
     if board is not None:
         keep = ledger_for_run(request, settings)
@@ -138,10 +154,11 @@ def show_at_work(
 
 
 def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
-    """Write down what the run has cost and how it ended. Never raises."""
+    """Record the cost and the ending of the run in the ledger. Never raises."""
     request, settings = values.request, values.settings
     reserved = values.accepted.reservation if values.accepted else None
-    # A signal may have come between the writing of the reservation and its return.
+    # A signal may have interrupted `reserve_quota` after the reservation was pushed and before it
+    # was returned.
     interrupted = values.accepted is None and report.ending is Ending.STOPPED
     if reserved is None and not (interrupted and _is_booked(request)):
         return
@@ -193,6 +210,7 @@ def _show(
 
 
 def _is_booked(request: RunRequest) -> bool:
+    """Return True if quotas apply to the request."""
     trigger = request.trigger
     return request.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
 
@@ -214,7 +232,10 @@ def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> Qu
 
 
 def _chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
-    """When a person last spoke on the thread, and how often we did since. Raises ForgeError."""
+    """Return when a person last commented, and how many comments Resolver has written since.
+
+    Bots that answer each other would continue forever. Raises ForgeError.
+    """
     assert trigger.number is not None
     exchanges = 0
     for voice in board.voices(trigger.number):
@@ -232,10 +253,11 @@ def _entry(
     ledger: QuotaLedger,
     now: datetime,
 ) -> LedgerRun:
-    """The run's entry; begun again, it keeps what it has cost before."""
+    """Return the run's entry. A request that is started again keeps the cost of its earlier
+    attempts."""
     known = ledger.run_of(asked.key)
     again = known is not None and not (known.run == request.run and request.resume)
-    # A request that is begun again on another day counts for that day.
+    # A request that is started again on another day counts for that day.
     began = known.at if known and day_of(known.at) == day_of(now) else now
     return LedgerRun(
         key=asked.key,
@@ -269,7 +291,8 @@ def _refusal(
 
 
 def _as_read(keep: LedgerRef) -> QuotaLedger:
-    """What can be read where nothing can be written."""
+    """Return the ledger for a repository that can't be written; an unreadable one if it can't be
+    read."""
     try:
         return keep.read()
     except (WorkspaceError, ForgeError) as error:
@@ -278,7 +301,7 @@ def _as_read(keep: LedgerRef) -> QuotaLedger:
 
 
 def _told_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
-    """Whether the thread was told of a ceiling today, by its comments."""
+    """Return True if the conversation has a comment of today that reports a reached quota."""
     number = request.trigger.number
 
     def told(voice: LastSpeaker) -> bool:
@@ -289,4 +312,4 @@ def _told_today(request: RunRequest, board: DashboardForge, now: datetime) -> bo
         return number is not None and any(told(voice) for voice in board.voices(number))
     except ForgeError as error:
         logger.warning("%s", error.what)
-        return True  # better no word than one a request
+        return True  # rather no comment than one for every request

@@ -1,7 +1,7 @@
-"""The dashboard: one issue that shows what the ledger says, written anew after each run.
+"""The dashboard: one issue that shows the content of the ledger and is rewritten after each run.
 
-Nothing in it is anybody's text: numbers, times, logins and words of ours. It never costs a run its
-life: what goes wrong is said in the job's log.
+It contains no text from outside, only numbers, times, logins and Resolver's own templates. An error
+never fails a run; it is logged as a warning in the job's log.
 """
 
 import logging
@@ -31,18 +31,19 @@ logger = logging.getLogger("resolver.runs.quotas")
 TITLE = "Resolver's dashboard"
 
 MOST_SHOWN = 20
-"""Runs and refusals that are shown; the ledger has more."""
+"""Maximum number of runs and refusals that are shown; the ledger has more."""
 
 MOST_BOXES = 10
+"""Maximum number of unfinished runs that are shown with a box to retry them."""
 
 CLAIM = timedelta(minutes=2)
-"""For how long others leave the making of the issue to who has said that they do it."""
+"""How long other runs wait for the run that has claimed the creation of the issue."""
 
 ROUNDS = 3
-"""How often it is written when the ledger changes meanwhile."""
+"""Maximum number of times that the issue is rewritten because the ledger has changed meanwhile."""
 
 LOST = "lost"
-"""What stands for the ending of a run that never came back."""
+"""Ending of a run that never recorded one."""
 
 _ENDED = {
     "pull_request": ("✅", "pull request"),
@@ -62,7 +63,7 @@ _ENDED = {
     LOST: ("🔴", "never came back"),
 }
 _GOES_ON = frozenset({"limit", "stuck", "stopped", "over_budget", "error", LOST})
-"""Endings after which going on may help, without a word to the agent."""
+"""Endings after which a retry may succeed without another message to the agent."""
 
 _WHY = {
     "thread": "the thread's ceiling of the day",
@@ -75,7 +76,10 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Dashboard:
-    """The issue of one repository. run: which run shows it; mention: how a person asks."""
+    """The dashboard issue of one repository.
+
+    run: id of the run that updates it. mention: name by which people address Resolver.
+    """
 
     board: DashboardForge
     keep: LedgerRef
@@ -83,12 +87,15 @@ class Dashboard:
     mention: str
 
     def show(self, ledger: QuotaLedger) -> None:
-        """Write it, again where the ledger has changed while it was written: whoever is last to
-        write has looked last. Raises ForgeError or WorkspaceError."""
+        """Write the issue, and write it again if the ledger changed meanwhile.
+
+        The last run that writes has therefore read the newest ledger. Raises ForgeError or
+        WorkspaceError.
+        """
         for _ in range(ROUNDS):
             posted, ledger = self._posted(ledger)
             if posted is None:
-                return  # another run makes it, and shows what it knows
+                return  # another run creates it and shows what it knows
             now = self.keep.now()
             self.board.rewrite(posted.number, dashboard_body(ledger, self.mention, now))
             latest = self.keep.read()
@@ -97,12 +104,15 @@ class Dashboard:
             ledger = latest
 
     def _posted(self, ledger: QuotaLedger) -> tuple[DashboardIssue | None, QuotaLedger]:
-        """The issue, made where there is none, and the ledger that knows it."""
+        """Return the issue, created if there is none, and the ledger that contains its number."""
         number = ledger.place.number if ledger.place else 0
         known = self.board.dashboard(number) if number else None
         if known is not None:
             return known, ledger
         try:
+            # GitHub can't create an issue only if it does not exist, so the right to create it is
+            # claimed in the ledger first. Two runs that end at the same time would create two
+            # dashboards otherwise.
             ledger, mine = self.keep.change(lambda found: self._claimed(found, number))
         except WorkspaceError as error:
             logger.warning("%s", error.what)
@@ -119,7 +129,10 @@ class Dashboard:
     def _claimed(
         self, ledger: QuotaLedger, gone: int
     ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, bool]]:
-        """The ledger, and whether this run is to make the issue. gone: the number that is none."""
+        """Return the changed ledger, and (the ledger, True if this run is to create the issue).
+
+        gone: number of an issue that is not the dashboard any more; 0 if there was none.
+        """
         place, now = ledger.place, self.keep.now()
         if place is not None and place.number not in {0, gone}:
             return None, (ledger, False)
@@ -130,6 +143,8 @@ class Dashboard:
         return claimed, (claimed, True)
 
     def _placed(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
+        """Return the ledger with the number of the dashboard issue."""
+
         def place(found: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
             placed = replace(found, place=LedgerPlace(number=number, until=self.keep.now()))
             return placed, placed
@@ -142,7 +157,7 @@ class Dashboard:
 
 
 def update_dashboard(dashboard: Dashboard, ledger: QuotaLedger) -> None:
-    """Show it; what goes wrong is a warning."""
+    """Show the ledger on the dashboard. An error is logged as a warning."""
     try:
         dashboard.show(ledger)
     except ResolverError as error:
@@ -150,7 +165,7 @@ def update_dashboard(dashboard: Dashboard, ledger: QuotaLedger) -> None:
 
 
 def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
-    """The text of the issue, with its marker."""
+    """Return the text of the issue, with its marker."""
     runs = list(reversed(ledger.runs))
     today, month = ledger.sums(day_of(now)), ledger.sums(day_of(now)[:7])
     text = render(
@@ -178,7 +193,7 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
 
 
 def _unfinished(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
-    """The newest run of each thread, where going on may help. runs: newest first."""
+    """Yield the newest run of each conversation if a retry may help. runs: newest first."""
     seen = set()
     for run in runs:
         if run.thread and run.thread not in seen:
@@ -188,6 +203,7 @@ def _unfinished(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]
 
 
 def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
+    """Return the values of a run's row in the table."""
     ending = run.ending or (LOST if not run.is_at_work(now) else "")
     mark, ended = _ENDED.get(ending, ("⚪", "ended"))
     number = run.number or run.thread
@@ -207,7 +223,10 @@ def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
 
 
 def _thread(number: int, *, pull_request: bool = False) -> str:
-    """A link that leaves no note on the other issue, as one with its whole address does."""
+    """Return a relative link to the issue or pull request.
+
+    An absolute URL would add a cross-reference to the timeline of the other issue.
+    """
     kind = "pull" if pull_request else "issues"
     return f"[#{number}](../{kind}/{number})" if number else "no thread"
 
@@ -217,18 +236,20 @@ def _login(login: str) -> str:
 
 
 def _cost(cost: float, unpriced: int = 0) -> str:
-    """Cents where there are enough of them to be told apart."""
+    """Return the cost, in cents if it is large enough for them."""
     known = f"${cost:,.2f}" if cost >= 0.1 else money(cost)
     return f"{known} + unknown" if unpriced else known
 
 
 def _took(seconds: float) -> str:
-    """Whole seconds, and whole minutes where there are many."""
+    """Return the duration in whole seconds, or in whole minutes if it is longer than ten
+    minutes."""
     return duration(round(seconds / 60) * 60 if seconds > 600 else round(seconds))
 
 
 def _whole(text: str) -> str:
-    """On one line of a narrow cell."""
+    """Return the text with non-breaking spaces, so that it stays on one line of a narrow table
+    cell."""
     return text.replace(" ", "\u00a0")
 
 

@@ -1,8 +1,9 @@
-"""The ledger's place: a commit without parents under `refs/resolver/ledger` of the repository
-itself, which no branch leads to and no clone fetches.
+"""Stores the quota ledger in the repository itself, as a commit without parents under
+`refs/resolver/ledger`. No branch contains the commit and no ordinary clone fetches it.
 
-It is changed by compare-and-swap: a push takes effect only where the ref still is what was read, so
-that two runs on two machines never lose each other's entries.
+It is changed by compare-and-swap: a push takes effect only if the ref still has the value that was
+read, so that two runs on two machines never lose each other's entries. Jobs of GitHub Actions have
+no server and no storage in common except the repository, which is why the ledger is there.
 """
 
 import logging
@@ -38,21 +39,23 @@ logger = logging.getLogger("resolver.runs.quotas")
 
 REF = "refs/resolver/ledger"
 DAMAGED = "refs/resolver/ledger-damaged"
-"""Where a ledger is put that has lines which are no entries, before it is written anew."""
+"""Ref that keeps a ledger with invalid lines, before a valid one replaces it."""
 
 FILE = "ledger.jsonl"
 
 SECONDS = 30.0
-"""One git command may take so long."""
+"""Timeout of one git command in seconds."""
 
 PATIENCE = 120.0
-"""Seconds for which a change is tried while others keep coming first."""
+"""Seconds for which a change is retried while other runs keep pushing first."""
 
 TROUBLES = 3
-"""Attempts when the server fails."""
+"""Maximum number of attempts if the server fails."""
 
 _NOT_THERE = re.compile(r"(?:couldn't|could not) find remote ref", re.IGNORECASE)
 _WIDE = re.compile(r"mismatched algorithms|unsupported object format|sha256", re.IGNORECASE)
+# Messages of git and of servers for a push that lost the race, which is worth another attempt, and
+# for one that is not allowed, which is not.
 _OTHERS_FIRST = re.compile(
     r"\[rejected\]|stale info|fetch first|non-fast-forward|cannot lock ref|failed to update ref"
     r"|incorrect old value|already exists|failed to lock"
@@ -63,16 +66,16 @@ _REFUSED = re.compile(
 
 Answer = TypeVar("Answer")
 Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
-"""From the ledger to what it is to be (None: as it is), and what comes of it. May be asked again,
-with what the ledger has become in between."""
+"""Returns the new ledger (None to leave it unchanged) and an answer for the caller. It may be
+called more than once, with the newer ledger, if other runs have pushed first."""
 
 
 @dataclass(frozen=True)
 class LedgerRef:
-    """One repository's. Errors are WorkspaceError: it can't be reached, or not be written; and
-    ForgeError where there is no token.
+    """The quota ledger of one repository.
 
-    credential: asked for each time, because a token may end.
+    credential: called for each git command, because a token may expire. Methods raise
+    WorkspaceError if the ledger can't be reached or written, and ForgeError if there is no token.
     """
 
     url: str
@@ -83,13 +86,14 @@ class LedgerRef:
     clock: Callable[[], float] = time.monotonic
 
     def read(self) -> QuotaLedger:
-        """As it is now."""
+        """Return the current ledger."""
         with temporary_directory() as folder:
             _, kept = self._fetched(folder)
         return kept.ledger
 
     def tip(self) -> str:
-        """What the ref names now, "" for nothing: cheaper to ask than what is in it."""
+        """Return the object id of the ref, "" if there is none. This is cheaper than reading the
+        ledger."""
         args = ("ls-remote", "--", check_url(self.url), REF)
         done = HostGit().attempt(*args, credential=self.credential(), limit=10_000, timeout=SECONDS)
         if done.status != 0:
@@ -98,14 +102,18 @@ class LedgerRef:
         return next((each[0] for each in lines if each[1:] == [REF]), "")
 
     def change(self, change: Change[Answer]) -> Answer:
-        """Change it, over and over until nobody else has come first."""
+        """Change the ledger, with retries until no other run has pushed first, and return the
+        answer."""
         return self.change_from(None, change)[0]
 
     def change_from(
         self, known: KeptLedger | None, change: Change[Answer]
     ) -> tuple[Answer, KeptLedger]:
-        """The same; and the ledger as it then is. known: as this run has last kept it: it is read
-        anew only where others have changed it since."""
+        """Change the ledger as `change` does. Return the answer and the new ledger.
+
+        known: the ledger as this run last wrote it. It is used without reading, and the push fails
+        if another run has changed it since; only then is it fetched.
+        """
         end, pause, troubles = self.clock() + PATIENCE, 0.2, 0
         with temporary_directory() as folder:
             while True:
@@ -113,7 +121,8 @@ class LedgerRef:
                 ledger, answer = change(kept.ledger)
                 if ledger is None and known is None:
                     return answer, kept
-                # That nothing is to be done is decided on what was read, not on what is remembered.
+                # `known` may be out of date, so only a freshly read ledger can decide that nothing
+                # is to be changed.
                 known = None
                 if ledger is None:
                     continue
@@ -124,18 +133,20 @@ class LedgerRef:
                     troubles += 1
                 if troubles >= TROUBLES or _REFUSED.search(pushed.what) or self.clock() > end:
                     raise pushed
+                # Jitter, so that runs that collided do not collide again.
                 self.sleep(pause * (0.5 + self.chance()))
                 pause = min(pause * 1.5, 1.5)
 
     def _known(self, folder: Path, known: KeptLedger | None) -> tuple[HostGit, KeptLedger] | None:
-        """A repository to write a ledger in that is known; None where it is to be read first."""
+        """Return an empty repository and the known ledger; None if the ledger must be fetched
+        first."""
         if known is None or not known.tip or known.ledger.damaged or not known.ledger.readable:
             return None
         wide = len(known.tip) == 64
         return new_bare(folder / ("sha256.git" if wide else "sha1.git"), wide=wide), known
 
     def _fetched(self, folder: Path) -> tuple[HostGit, KeptLedger]:
-        """The ledger, in a repository of ours."""
+        """Fetch the ledger into a temporary repository."""
         git, done = self._fetch(folder / "sha1.git", wide=False)
         if done.status != 0 and _WIDE.search(done.stderr):
             git, done = self._fetch(folder / "sha256.git", wide=True)
@@ -150,21 +161,27 @@ class LedgerRef:
         return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
 
     def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, GitResult]:
+        """Fetch the ref. wide: True for a repository with SHA-256 object ids."""
         git = HostGit(git_dir=folder) if folder.exists() else new_bare(folder, wide=wide)
         args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
     def _pushed(self, git: HostGit, kept: KeptLedger, ledger: QuotaLedger) -> WorkspaceError | str:
-        """Put it where the other was; the commit that has it, or the error where that is not there
-        any more, or it can't be done."""
+        """Push the ledger in place of `kept`. Return the new commit, or the error of the push."""
         data = serialize_ledger(ledger, self.now())
         blob = git.text("hash-object", "-w", "--stdin", stdin=data)
         tree = git.text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
+        # A commit without parents: no history accumulates, and the fetch above always gets one
+        # object of each kind. Because the new commit does not descend from the old one, the push is
+        # never a fast-forward.
         commit = git.text("commit-tree", "--no-gpg-sign", "-m", "Ledger of runs", tree)
-        refs = [f"{commit}:{REF}"]  # a plus would push past the lease
+        refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
         if kept.tip and (kept.ledger.damaged or not kept.ledger.readable):
             logger.warning("what is no entry of the ledger of runs is kept as %s", DAMAGED)
             refs.append(f"+{kept.tip}:{DAMAGED}")
+        # The compare-and-swap: the server updates the ref only if its value is still `kept.tip`; an
+        # empty value means that the ref must not exist. See `--force-with-lease=<refname>:<expect>`
+        # in https://git-scm.com/docs/git-push
         args = (
             "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{kept.tip}", "--",
             check_url(self.url), *refs,

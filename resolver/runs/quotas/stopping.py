@@ -1,4 +1,4 @@
-"""A stop that was asked for on the dashboard, taken from the ledger by the run that it is for."""
+"""Stops an active run when its box on the dashboard was ticked, by polling the ledger."""
 
 import logging
 import threading
@@ -18,12 +18,12 @@ from resolver.runs.stages import AcceptedRun, RunRequest
 logger = logging.getLogger("resolver.runs.quotas")
 
 LEAST_SECONDS = 1.0
-"""Between two looks; each is two small requests of git."""
+"""Minimum seconds between two polls; each makes up to two small git requests."""
 
 
 @dataclass(frozen=True)
 class StopWatch:
-    """Looks for the stop of the run with this key. seconds: between two looks."""
+    """Polls the ledger for a stop of the run with this key. seconds: between two polls."""
 
     keep: LedgerRef
     key: str
@@ -31,10 +31,11 @@ class StopWatch:
     seconds: float
 
     def run(self, ended: threading.Event) -> None:
-        """Look until `ended`, or until the run was stopped. Errors are logged."""
+        """Poll until `ended` is set or the run was stopped. Errors are logged."""
         last = ""
         while not ended.wait(self.seconds):
             try:
+                # The ledger is only fetched if its ref has changed since the last poll.
                 tip = self.keep.tip()
                 run = self.keep.read().run_of(self.key) if tip != last else None
             except ResolverError as error:
@@ -50,7 +51,7 @@ class StopWatch:
 def watch_dashboard_stops(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> Iterator[None]:
-    """Show the run on the dashboard, and watch for its box while the block runs."""
+    """Show the run on the dashboard, and poll for its stop box while the block runs."""
     show_at_work(request, settings, accepted, forge)
     if accepted.reservation is None or not settings.dashboard or not settings.control_poll:
         yield

@@ -1,1 +1,1 @@
-"""Resuming a run from its event log: continuation, re-execution and the log archive."""
+"""Resumes runs from their event logs: continuation, re-execution and the archive of logs."""

@@ -1,8 +1,9 @@
-"""The log of a run, kept with the repository it worked on: a commit of its own under
-`refs/resolver/runs/ISSUE/RUN`, which no branch leads to and no clone fetches. Beside it lies the
-change that the run has made, where that is not public.
+"""Archives the log of a run in the repository that it worked on, as a commit under
+`refs/resolver/runs/ISSUE/RUN`. A change that is not public is stored in the same commit.
 
-Whoever may push could have written it: what comes back is checked like any other file from outside.
+The ref is outside of refs/heads and refs/tags, so no branch contains the commit and no ordinary
+clone fetches it. Anybody who may push can have written it: everything that is read back is checked
+like any other file from outside.
 """
 
 import gzip
@@ -24,19 +25,21 @@ logger = logging.getLogger("resolver.runs.resuming.archive")
 RUNS = "refs/resolver/runs"
 
 KEPT = 3
-"""Runs of an issue whose logs are kept; older ones are removed."""
+"""Number of runs of an issue whose logs are kept; older ones are removed."""
 
 MOST_LOG = 64_000_000
-"""Bytes of an event log that is kept, or taken back."""
+"""Maximum size in bytes of an event log that is archived or restored."""
 
 MOST_STORED = 16_000_000
-"""Bytes that it may have when compressed."""
+"""Maximum size in bytes of the compressed log."""
 
 PLAIN = 100_000
-"""A log up to this size is stored as it is, so that a person can read it with `git show`."""
+"""Maximum size in bytes of a log that is stored uncompressed, so that a person can read it with
+`git show`."""
 
 SECONDS = 120.0
-"""One git command may take so long: a job that is being cancelled has little time."""
+"""Timeout of one git command in seconds. It is short because a cancelled job has little time
+left."""
 
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
@@ -47,8 +50,8 @@ def archive_log(
 ) -> None:
     """Push log, outcome and unpublished change of a run's output `folder`.
 
-    What is there was redacted when it was written. Again for the same run replaces it. Raises
-    WorkspaceError or LogError.
+    The files were redacted when they were written. A second call for the same run replaces the
+    first. Raises WorkspaceError or LogError.
     """
     ref = f"{RUNS}/{issue}/{_checked(run)}"
     known, wide = _listed(url, credential, issue)
@@ -70,10 +73,10 @@ def archive_log(
 def fetch_last(
     url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
 ) -> EarlierRun | None:
-    """The newest log that is kept for an issue, written into `folder`; None when there is none.
+    """Fetch the newest archived log of an issue into `folder`; None if there is none.
 
-    before: id of a run; it and later ones are left out. Raises WorkspaceError when it can't be
-    fetched, LogError when what is there is no log or too large.
+    before: id of a run; this run and later ones are left out. Raises WorkspaceError if the log
+    can't be fetched, LogError if it is too large or is no log.
     """
     return next(fetch_newest_first(url, credential, issue, folder, before), None)
 
@@ -81,9 +84,13 @@ def fetch_last(
 def fetch_newest_first(
     url: str, credential: Credential | None, issue: int, folder: Path, before: str = ""
 ) -> Iterator[EarlierRun]:
-    """All of them, each fetched when it is asked for, into a folder of its own below `folder`.
-    Raises as `fetch_last`."""
+    """Yield the archived logs of an issue, newest first.
+
+    Each is fetched when it is requested, into its own folder below `folder`. Raises the errors of
+    `fetch_last`.
+    """
     known, wide = _listed(url, credential, issue)
+    # Ids of runs begin with their time, so their order is the order of the runs.
     for run in sorted(known, reverse=True):
         if not before or run < before:
             yield _fetched(url, credential, issue, run, folder / run, wide)
@@ -118,7 +125,7 @@ def _checked(run: str) -> str:
 
 
 def _listed(url: str, credential: Credential | None, issue: int) -> tuple[list[str], bool]:
-    """Ids of the runs that are kept, and whether the repository's object ids are SHA-256."""
+    """Return the ids of the archived runs, and whether the repository's object ids are SHA-256."""
     prefix = f"{RUNS}/{issue}/"
     args = ("ls-remote", "--", check_url(url), "HEAD", f"{prefix}*")
     done = HostGit().attempt(*args, credential=credential, limit=10_000_000, timeout=SECONDS)
@@ -148,7 +155,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _change(folder: Path) -> dict[str, bytes]:
-    """The change that is not public, where there is one and it is not too large."""
+    """Return the files of the unpublished change, if there is one and it is not too large."""
     bundle, change = folder / BUNDLE, folder / CHANGE
     if not bundle.is_file() or not change.is_file() or bundle.stat().st_size > MOST_CHANGE:
         return {}
@@ -163,7 +170,7 @@ def _push(git: HostGit, url: str, credential: Credential | None, *refs: str) -> 
 
 
 def _blobs(git: HostGit, run: str) -> dict[str, str]:
-    """The files of the fetched commit, name to blob."""
+    """Return the files of the fetched commit, as a mapping from name to blob id."""
     found = git.attempt("ls-tree", "-z", "refs/resolver/log", limit=100_000)
     if found.status != 0 or found.truncated:
         raise LogError(f"what is kept as the log of run {run} is not one of ours")
@@ -182,6 +189,8 @@ def _log(git: HostGit, blobs: dict[str, str], run: str) -> bytes:
         raise LogError(f"what is kept as the log of run {run} holds no log")
     packed = _read(git, blobs[f"{EVENTS}.gz"], MOST_STORED, run)
     try:
+        # Limited decompression: a small archive may expand to any size. 31 selects the gzip format,
+        # see https://docs.python.org/3/library/zlib.html#zlib.decompress
         data = zlib.decompressobj(wbits=31).decompress(packed, MOST_LOG + 1)
     except zlib.error as error:
         raise LogError(f"the log of run {run} can't be unpacked: {error}") from None

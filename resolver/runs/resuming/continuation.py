@@ -1,5 +1,7 @@
-"""From the log of an earlier run to a run that goes on from it. Where the log is found is the
-doors' matter: on this machine's disk, or with the repository (`resolver.runs.resuming.archive`).
+"""Continues an earlier run: checks its log and describes how the new run starts from it.
+
+The entry points find the log, on this machine's disk or in the repository
+(`resolver.runs.resuming.archive`).
 """
 
 import os
@@ -29,22 +31,22 @@ from resolver.models.run import (
 from resolver.runs.output import BUNDLE, CHANGE
 
 DECIDES = frozenset({Command.APPROVE, Command.DENY})
-"""The commands that are about an action that waits."""
+"""The commands that decide about an action that waits for approval."""
 
 NOTHING_KEPT = "what a run has made is kept where it could not be published"
 
 NOTHING_WAITS = "an action that waits is shown in a comment of the run"
 
 MOST_EARLIER = 20
-"""Runs of a thread that are looked at for a change that waits to be published."""
+"""Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
 
 MOST_OUTCOME = 5_000_000
-"""Bytes of an outcome.json that is read."""
+"""Maximum size in bytes of an outcome.json that is read."""
 
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """An earlier run's files. The outcome may be missing: the run was killed."""
+    """The files of an earlier run. The outcome is missing if the run was killed."""
 
     run: str
     log: Path
@@ -52,6 +54,8 @@ class EarlierRun:
 
 
 class _Published(BaseModel):
+    """The fields of outcome.json about what was published."""
+
     model_config = ConfigDict(extra="ignore")
 
     branch: str | None = None
@@ -69,11 +73,11 @@ class _Outcome(_Published):
 def continue_from_log(
     trigger: Trigger, earlier: EarlierRun, source: str, log: Path
 ) -> Continuation:
-    """Make `log` begin with the earlier run's, and say how to go on from there.
+    """Copy the earlier run's log to `log` and return how to continue from there.
 
-    source: where the repository is cloned from, which is no matter for a log to decide.
-    Raises LogError when the earlier log is no sound log of a run on the same issue, Refused when a
-    decision is about nothing.
+    source: URL that the repository is cloned from, which the log must not decide. Raises LogError
+    if the earlier log is not a sound log of a run on the same issue, and Refused if there is
+    nothing to approve, deny or publish.
     """
     events = list(read_log(earlier.log))
     opening = opening_of(events, earlier.log)
@@ -120,7 +124,7 @@ def _decision(trigger: Trigger) -> ApprovalDecision:
 
 
 def is_waiting_for_person(earlier: EarlierRun) -> bool:
-    """Whether the run has ended waiting for a person to agree to an action."""
+    """Return True if the run ended while an action was waiting for approval."""
     try:
         state = State.fold(read_log(earlier.log))
     except LogError:
@@ -129,7 +133,8 @@ def is_waiting_for_person(earlier: EarlierRun) -> bool:
 
 
 def has_change(earlier: EarlierRun) -> bool:
-    """Whether the run has ended with a change that lies beside its log and is not public."""
+    """Return True if the run finished with a change that is stored with its log and is not
+    public."""
     folder = earlier.log.parent
     if not all((folder / name).is_file() for name in (CHANGE, BUNDLE)):
         return False
@@ -141,8 +146,12 @@ def has_change(earlier: EarlierRun) -> bool:
 
 
 def newest_unpublished(runs: Iterable[EarlierRun]) -> EarlierRun | None:
-    """Of a thread's runs, newest first, the one whose change waits to be published. Questions and
-    runs that came to nothing may have followed it; what a later run has published stands for it."""
+    """Return the newest run of a conversation whose change waits to be published; None if there is
+    none.
+
+    runs: newest first. Questions and runs without a result may have followed it, but a later run
+    that published something replaces it.
+    """
     for each in islice(runs, MOST_EARLIER):
         if has_change(each):
             return each
@@ -152,13 +161,15 @@ def newest_unpublished(runs: Iterable[EarlierRun]) -> EarlierRun | None:
 
 
 def _copy_change(earlier: EarlierRun, folder: Path) -> None:
-    """What is read of it is checked as what comes from a sandbox is."""
+    """Copy the stored change. It is not trusted: publishing checks it like one that comes from a
+    sandbox."""
     for name in (BUNDLE, CHANGE):
         shutil.copyfile(earlier.log.parent / name, folder / name)
 
 
 def is_running(earlier: EarlierRun) -> bool:
-    """Whether the run was to change something, and no review or answer."""
+    """Return True if the run was to change something, so that it was neither a review nor an
+    answer."""
     try:
         opening = opening_of(list(read_log(earlier.log)), earlier.log)
     except LogError:
@@ -167,8 +178,11 @@ def is_running(earlier: EarlierRun) -> bool:
 
 
 def remaining_allowance(state: State, new: RunLimits, asked: Extension) -> Extension:
-    """What is granted on top of the limits in force: the amounts that were asked for; and of what
-    was not named, and is more than half used up, as much as makes it a `new` run's again."""
+    """Return what is granted in addition to the limits in force.
+
+    These are the amounts that were asked for. A limit that was not named and is more than half used
+    up is raised so that a run with the limits `new` is left.
+    """
     limits = state.limits
     iterations = _missing(new.max_iterations, limits.max_iterations - state.iterations)
     budget = _missing(new.max_budget, limits.max_budget - state.priced)
@@ -185,7 +199,7 @@ def _missing(new: float, left: float) -> float:
 
 
 def published_earlier(outcome: Path) -> Publication:
-    """What an earlier run has made public, or had been public when it went on itself."""
+    """Return what an earlier run has published, or what was public when it was itself continued."""
     found = _outcome(outcome)
     own = found if found.branch and found.commit and found.pull_request else found.earlier
     return Publication(
@@ -194,7 +208,7 @@ def published_earlier(outcome: Path) -> Publication:
 
 
 def _outcome(path: Path) -> _Outcome:
-    """Empty where there is none, or none that can be read."""
+    """Return the earlier outcome; an empty one if it is missing or can't be read."""
     try:
         with open(path, "rb") as file:
             return _Outcome.model_validate_json(file.read(MOST_OUTCOME))
@@ -203,7 +217,7 @@ def _outcome(path: Path) -> _Outcome:
 
 
 def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
-    """Copy the first `lines` lines; `target` is there whole or not at all."""
+    """Copy the first `lines` lines, atomically: `target` is written completely or not at all."""
     temporary = target.with_name(f".{target.name}.new")
     with open(source, "rb") as old, open(temporary, "wb") as new:
         for _ in range(lines):

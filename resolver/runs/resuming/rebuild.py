@@ -1,8 +1,9 @@
-"""A sandbox made again from a log: what was done in the earlier one is done in a fresh one.
+"""Rebuilds a sandbox from a log by executing the logged actions again in a fresh sandbox.
 
-Only what can change the sandbox is done again, in the order of the log, delegates' actions among
-it. Views of files change nothing and are left out unless they are to be compared; what reaches
-outside of the sandbox (browser, MCP) is never done twice.
+Only actions that can change the sandbox are executed, in the order of the log, including those of
+delegates. Views of files change nothing and are left out unless their results are to be compared.
+Actions that reach outside of the sandbox (browser, MCP) are never executed twice. The model is not
+asked again: its decisions are in the log.
 """
 
 import re
@@ -32,18 +33,19 @@ from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOut
 from resolver.runtime.runtime import ERROR_CODES
 
 REDONE = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
+"""Actions that are executed in the sandbox and can be repeated."""
 
 _DONE_ALL_THE_SAME = frozenset({*ERROR_CODES.values(), "mcp"})
-"""Codes of errors that come from where the action was done."""
+"""Error codes of actions that were executed and failed."""
 
 _Key = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class RecordedAction:
-    """An action of the log that was done, and what came of it.
+    """An action that was executed according to the log, with its observation.
 
-    event_id: the action's event in the outermost log, also for the action of a delegate.
+    event_id: id of the action's event in the outermost log, also for the action of a delegate.
     """
 
     event_id: int
@@ -53,10 +55,11 @@ class RecordedAction:
 
 @dataclass(frozen=True)
 class Reexecution:
-    """What came of doing a log again.
+    """Result of executing a log again.
 
-    actions: how many were done. differences: those that gave something else than recorded, in
-    order. skipped: those that reach outside, as (event id, kind).
+    actions: how many were executed.
+    differences: the actions whose result differs from the recorded one, in order.
+    skipped: the actions that reach outside, as (event id, kind).
     """
 
     actions: int
@@ -65,9 +68,13 @@ class Reexecution:
 
 
 def recorded_actions(events: Iterable[Event]) -> Iterator[RecordedAction]:
-    """The agents' actions that were done, in the order in which they ended. One without an
-    observation was never done as far as the log knows, and neither was one that was not let
-    through. What the run itself does in each sandbox (the setup) is not among them."""
+    """Yield the agents' executed actions, in the order in which they ended.
+
+    An action without an observation was not executed as far as the log knows, and a denied one was
+    not executed at all. The project's set-up, which the run itself executes in every sandbox, is
+    not included.
+    """
+    # Event ids are unique only within one agent's log, so the key includes the path of delegates.
     pending: dict[_Key, tuple[int, EventBase]] = {}
     for outer, level, event in _with_delegates(events):
         if isinstance(event, REDONE + OUTSIDE) and event.source is Source.AGENT:
@@ -86,11 +93,13 @@ def reexecute(
     views: bool = False,
     told: Callable[[RecordedAction, Difference], None] | None = None,
 ) -> Reexecution:
-    """Do the recorded actions again and compare what comes of them.
+    """Execute the recorded actions again and compare the results.
 
-    roots: paths of the repository in the earlier sandboxes and in this one, last. views: views of
-    files too. told: called at each difference, before the next action. Raises SandboxError when
-    the sandbox is lost.
+    roots: paths of the repository in the earlier sandboxes and, as the last one, in this sandbox.
+    views: True to execute views of files too.
+    told: called for each difference, before the next action.
+
+    Raises SandboxError if the sandbox is lost.
     """
     done = 0
     differences: list[tuple[RecordedAction, Difference]] = []
@@ -103,6 +112,9 @@ def reexecute(
         assert isinstance(action, REDONE)
         if isinstance(action, FileRead) and not views:
             continue
+        # A differing result does not stop the re-execution: output such as times or process ids
+        # differs in every run. The agent works with the recorded observations, so only the files
+        # have to agree.
         found = executor.execute(_as_long(recorded, action))
         done += 1
         differs = difference(recorded.observation, found, roots)
@@ -114,7 +126,8 @@ def reexecute(
 
 
 def _as_long(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
-    """The action; one that a person has interrupted with as much time as it had then."""
+    """Return the action, with a timeout if a person interrupted it: it gets as much time as it had
+    then."""
     match action, recorded.observation:
         case CmdRun(), CmdOutput(exit_code=130):
             pass
@@ -127,10 +140,10 @@ def _as_long(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
 
 
 class RelocatedExecutor:
-    """An executor in whose sandbox the repository lies elsewhere than where the log had it.
+    """An executor for a sandbox in which the repository has another path than in the log.
 
-    A command that names the earlier path means the present one. What is written into files is
-    left as it is.
+    The earlier path is replaced with the present one in commands, code and the paths of file
+    actions. The content that is written into files stays as it is.
     """
 
     def __init__(self, executor: Executor, earlier: Iterable[str], root: str) -> None:
@@ -138,6 +151,7 @@ class RelocatedExecutor:
         self._moves = [_move(old, root) for old in earlier if old != root]
 
     def execute(self, action: SandboxAction) -> Observation:
+        """Execute the action with its paths adapted to this sandbox."""
         if not self._moves:
             return self._executor.execute(action)
         match action:
@@ -158,8 +172,11 @@ class RelocatedExecutor:
 
 
 def _move(old: str, root: str) -> tuple[re.Pattern[str], str]:
-    """The earlier path and what stands for it now; where both have a folder of their own above
-    them (home, temporary files), that one."""
+    """Return the pattern of an earlier path and its replacement.
+
+    If the last components of both paths are equal, their parent folders are used instead, so that
+    other files below them (home, temporary files) are found too.
+    """
     above, now_above = old.rpartition("/")[0], root.rpartition("/")[0]
     if above and now_above and old.rpartition("/")[2] == root.rpartition("/")[2]:
         old, root = above, now_above
@@ -169,8 +186,8 @@ def _move(old: str, root: str) -> tuple[re.Pattern[str], str]:
 def _with_delegates(
     events: Iterable[Event], outer: int | None = None, level: _Key = ()
 ) -> Iterator[tuple[int, _Key, Event]]:
-    """All events, those of delegates in their place: id in the outermost log, path of delegates,
-    event."""
+    """Yield all events, with those of delegates in their place, as (id in the outermost log, path
+    of delegates, event)."""
     for event in events:
         at = event.id if outer is None else outer
         if isinstance(event, DelegateEvent):
@@ -181,5 +198,5 @@ def _with_delegates(
 
 
 def _was_done(observation: EventBase) -> bool:
-    """An error with another code means that the action was not let through."""
+    """Return False for an error that means that the action was not allowed to run."""
     return not isinstance(observation, ErrorObservation) or observation.code in _DONE_ALL_THE_SAME

@@ -1,6 +1,8 @@
-"""How a log is taken up by another process: what is added to it before the work goes on.
+"""Prepares a log to be resumed by another process: the events that are added before the work
+continues.
 
-Each part is found when it is there already, so that being killed in between does no harm.
+Every function looks for its own events first, so that nothing is added twice if this process is
+killed in between and the run is resumed again.
 """
 
 import hashlib
@@ -26,9 +28,9 @@ from resolver.models.run import Continuation, RunLimits, RunState
 
 
 def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
-    """Say in the log that `run` goes on from here: the first event that this process adds.
+    """Log that `run` continues here. It is the first event that this process adds.
 
-    ended: whether the run had come to a regular end, so that nothing cut it off.
+    ended: True if the run had ended regularly, so that nothing interrupted it.
     """
     by = continuation.by if continuation else ""
     begun = log.begun(run) < len(log.state.events)
@@ -44,9 +46,9 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
 
 
 def change_limits(log: RunLog, bounds: Mapping[str, float]) -> None:
-    """Put the bounds that a person gave along with the resume in the place of the log's.
+    """Replace limits of the log with those that a person gave for the resumed run.
 
-    bounds: by the names of the fields of Limits, the totals of the whole run.
+    bounds: totals for the whole run, by the field names of `RunLimits`.
     """
     wanted = RunLimits.model_validate({**log.state.limits.model_dump(), **bounds})
     if wanted != log.state.limits:
@@ -54,9 +56,9 @@ def change_limits(log: RunLog, bounds: Mapping[str, float]) -> None:
 
 
 def continue_run(log: RunLog, run: str, continuation: Continuation | None, most: RunLimits) -> None:
-    """Add what was granted and said, and let the agent run again where it had come to an end.
+    """Add the person's extension and message, and let the agent run again if it had ended.
 
-    most: the totals that a request may extend the limits to.
+    most: totals up to which a request may extend the limits.
     """
     state = log.state
     stopped = state.run_state in ENDS
@@ -84,8 +86,8 @@ def continue_run(log: RunLog, run: str, continuation: Continuation | None, most:
 def apply_approvals(
     log: RunLog, run: str, continuation: Continuation | None, control: Control
 ) -> None:
-    """Ask of the run what a person has decided about the action that it waits for, unless it was
-    taken before this process was cut off. Words without a decision mean no."""
+    """Send the run a person's decision about the action that waits for approval, unless the log has
+    the answer already. A message without a decision denies the action."""
     if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
         return
     if any(_is_answer(event) for event in log.state.events[log.begun(run) :]):
@@ -110,9 +112,11 @@ def _is_answer(event: Event) -> bool:
 
 
 def instruction_of(continuation: Continuation) -> str:
-    """What the agent is told of the request to go on."""
+    """Return the message to the agent about the request to continue."""
     words = continuation.words.strip()
     seed = words
+    # The marker delimits the person's text in the prompt. It must not occur in that text, or the
+    # text could pretend to end and continue as an instruction of Resolver.
     while (marker := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in words:
         seed += marker
     return render("agent/continued.md.j2", words=words, by=continuation.by, marker=marker).strip()

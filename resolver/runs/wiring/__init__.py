@@ -1,1 +1,1 @@
-"""Builds the parts of a run from its settings: models, agents, sandbox, tools, knowledge."""
+"""Builds the parts of a run from its settings: models, agents, sandbox, tools and knowledge."""

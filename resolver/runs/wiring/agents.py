@@ -1,6 +1,5 @@
-"""Who does a run's work: what a person may call by a slash, which agent a request asks for, and the
-agents themselves.
-"""
+"""Chooses and creates the agents of a run, and lists what a person can call with a slash
+command."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -25,23 +24,26 @@ from resolver.models.run import Command, Trigger
 from resolver.runs.wiring.models import ModelOn
 
 RESERVED = (*AGENTS, *COMMAND_NAMES)
-"""Names that nothing of a repository may have."""
+"""Names that a repository's agents must not use."""
 
 MOST_LISTED = 50
-"""Names in one sentence."""
+"""Maximum number of names in one error message."""
 
 
 @dataclass(frozen=True)
 class Callee:
-    """Something that a slash calls. description: one line."""
+    """An agent or a skill that can be called with a slash. description: one line."""
 
     name: str
     description: str
 
 
 def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
-    """The repository's own agents, from its default branch, on models that the operator pays for:
-    the key is theirs, and so is the bill."""
+    """Return the repository's own agents, from its default branch.
+
+    An agent keeps its model only if the operator allows that model, since the operator's key pays
+    for it.
+    """
     found = read_definitions(workspace.read_trusted, workspace.trusted_paths(), RESERVED)
     agents = (
         each if may_ask(each.model, settings) else each.without_model() for each in found.agents
@@ -50,18 +52,19 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 
 
 def may_ask(model: str, settings: Settings) -> bool:
-    """Whether a repository's agent may have this model."""
+    """Return True if a repository's agent may use this model."""
     rules = (parse_rule(text).model for text in settings.model_rules)
     services = (each.model for each in settings.services.values())
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
     provider = provider_of(model)
-    # Without a provider before it, a name alone decides where it is asked, and so the key goes.
+    # The provider of a name decides where the request, and with it the API key, is sent. A name
+    # without a provider leaves that to litellm, so it is not accepted by similarity.
     alike = bool(provider) and provider == provider_of(settings.model) and ":" not in provider
     return model in configured or (settings.agents_choose_models and alike)
 
 
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
-    """What to say of the agents, of those that were used, whose model is not to be had."""
+    """Return a warning for each of the used agents whose model is not allowed here."""
     return [
         f"{each.path} asks for the model {each.denied}, which is not set up here for it: "
         "it worked with the run's."
@@ -71,9 +74,11 @@ def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
 
 
 def callables(agents: Definitions, skills: Sequence[Callee] = ()) -> tuple[Callee, ...]:
-    """All that a slash calls beside the commands: the repository's agents, its task skills, and
-    those of the product's agents that make sense there. An agent or a command hides a skill of
-    its name."""
+    """Return everything that a slash can call, in addition to the commands: the repository's
+    agents, its task skills and those built-in agents that make sense there.
+
+    An agent or a command hides a skill of the same name.
+    """
     own = tuple(Callee(each.name, each.description) for each in agents.agents)
     built_in = (
         Callee(name, built.description)
@@ -87,10 +92,10 @@ def callables(agents: Definitions, skills: Sequence[Callee] = ()) -> tuple[Calle
 def agent_for(
     trigger: Trigger, wanted: str, agents: Definitions, skills: Collection[Callee] = ()
 ) -> str:
-    """The agent that does what was asked for.
+    """Return the name of the agent that does what was asked.
 
-    wanted: the settings' agent, for what names none. A skill is for that one, too. Raises
-    UsageError that lists what there is.
+    wanted: the agent of the settings, for requests that name no agent or that name a skill. Raises
+    UsageError, with a list of what can be called, for an unknown name.
     """
     if trigger.named:
         found = _named(trigger.named, callables(agents, tuple(skills)))
@@ -121,12 +126,15 @@ def _plain(name: str) -> str:
 
 
 def open_agent(settings: Settings, model: Model, offer: AvailableTools) -> Agent:
-    """The agent that the settings name."""
+    """Return the agent that the settings name."""
     return make_agent(settings.agent, model, settings.dialect, offer)
 
 
 def open_delegates(settings: Settings, model_on: ModelOn, offer: AvailableTools) -> Delegates:
-    """What makes the agents that the run's own hands work to. offer: the run's own agent's."""
+    """Return the factory of the agents that the run's own agent delegates to.
+
+    offer: the tools of the run's own agent.
+    """
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         theirs = replace(offer, delegates=may_delegate, threads=())

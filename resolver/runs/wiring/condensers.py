@@ -1,4 +1,4 @@
-"""Puts the condensers of a run together from the settings: one for each agent's log."""
+"""Creates the condensers of a run from the settings: one for each agent's log."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -22,9 +22,9 @@ from resolver.runs.wiring.models import REPLAY, SCRIPTED, ModelOn, has_own_model
 def open_condensers(
     settings: Settings, model_on: ModelOn, recording: Sequence[Event]
 ) -> Condensers:
-    """What makes the condenser of each agent's log, the run's own and its delegates'.
+    """Return the factory of condensers, for the run's own agent and its delegates.
 
-    recording: of a replayed run, which is condensed as it was.
+    recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
     name, most = settings.condenser, settings.condenser_max_tokens
@@ -50,6 +50,7 @@ def open_condensers(
 
 
 def _window(config: ModelConfig) -> int | None:
-    """The context window of a live model."""
+    """Return the context window of a live model in tokens; None for a recording or a script, or if
+    it is unknown."""
     written = config.model.startswith((REPLAY, SCRIPTED))
     return None if written else context_window(config)

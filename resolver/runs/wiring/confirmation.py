@@ -1,4 +1,4 @@
-"""Puts the rules about risky actions together from the settings: who judges, who is asked."""
+"""Builds the rules for risky actions from the settings: how risk is judged and who is asked."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,10 @@ SERVICE = "judge"
 
 @dataclass(frozen=True)
 class ApprovalRequester:
-    """seconds: how long a run waits for a person. tell: shows the person what waits."""
+    """Asks a person to approve an action.
+
+    seconds: how long a run waits for the answer. tell: shows the pending action to the person.
+    """
 
     seconds: float = 0.0
     tell: Tell = notify_nobody
@@ -25,7 +28,10 @@ class ApprovalRequester:
 def open_confirmation(
     settings: Settings, root: str, model_on: ModelOn, waiting: ApprovalRequester
 ) -> Confirmation:
-    """root: the repository's folder in the sandbox."""
+    """Return the confirmation rules of a run.
+
+    root: the repository's folder in the sandbox.
+    """
     rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))
 
     def analyzer_of(stream: EventStream) -> Analyzer:
@@ -37,7 +43,7 @@ def open_confirmation(
         policy=settings.confirmation,
         on_high=settings.on_high,
         wait=waiting.seconds,
-        # what a model has said once is not asked again after a kill
+        # a model's judgement is logged, so that a resumed run does not ask and pay for it again
         record_all=settings.record_all_risks or settings.risk_judge,
         analyzers=analyzer_of,
         shown=with_invisible_shown,

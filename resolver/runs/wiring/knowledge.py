@@ -1,5 +1,7 @@
-"""What a run knows beside its task: instructions, skills, notes of earlier runs; and what it leaves
-for later ones. Everything is read at commits where only people with write access have written.
+"""Collects what a run knows in addition to its task: instructions, skills and notes of earlier
+runs.
+
+Everything is read at commits that only people with write access can have made.
 """
 
 import logging
@@ -47,13 +49,17 @@ logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
 OF_ORGANIZATION = {".agents": (*OPEN_FORM, *MICROAGENTS, *AGENTS_REPOSITORY),
                    ".github": (*OPEN_FORM, *MICROAGENTS)}  # fmt: skip
-"""Repositories of an owner whose skills are for all of its repositories, and their folders."""
+"""Names of an owner's repositories whose skills apply to all of its repositories, with their
+folders."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What was read. embedding: the model that finds skills by meaning, and the folder for what it
-    said; None for no such search."""
+    """The knowledge that was read for a run.
+
+    embedding: the model that searches skills by meaning, and the folder that caches its vectors;
+    None without such a search.
+    """
 
     library: Library = field(default_factory=Library)
     notes: NoteReader = field(default_factory=NoteReader)
@@ -61,7 +67,7 @@ class Knowledge:
 
     @property
     def tasks(self) -> tuple[tuple[str, str], ...]:
-        """Names that a person may call by a slash, each with a line of what it does."""
+        """Names that a person can call with a slash, each with a one-line description."""
         tasks = (skill for skill in self.library.skills if skill.kind == "task")
         return tuple(
             (name, skill.description) for skill in tasks for name in (skill.name, *skill.commands)
@@ -70,8 +76,11 @@ class Knowledge:
     def recaller(
         self, roots: Sequence[str], stream: EventStream, recording: Sequence[Event] = ()
     ) -> SkillRecaller:
-        """Tells the run's agents. roots: the repository's paths in the sandboxes of the log.
-        recording: what a replayed run was told by meaning, it is told again."""
+        """Return the recaller that gives the run's agents the matching skills and notes.
+
+        roots: the repository's paths in the sandboxes of the log. recording: events of the run that
+        is replayed; its search results are used again.
+        """
         meaning: Meaning | None = RecordedIndex(recording) if recording else None
         if self.embedding is not None and meaning is None:
 
@@ -85,7 +94,8 @@ class Knowledge:
         return SkillRecaller(self.library, roots, self.notes, meaning)
 
     def hosted(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
-        """What the host does for the agents. state: the run's."""
+        """Return the handlers of actions that the host executes for the agents. state: that of the
+        run."""
         return {
             Recall: partial(lookup.answer_recall, self.library),
             Remember: partial(notes.answer_note, state),
@@ -101,10 +111,11 @@ def read_knowledge(
     folder: Path,
     is_public: Callable[[], bool | None],
 ) -> Knowledge:
-    """Everything there is for this run. folder: for clones of the organisation's repositories.
-    is_public: whether anybody can read this one, None where the forge does not say.
+    """Read everything that is known for this run.
 
-    Raises Refused when the trigger asks for a task without what the task needs.
+    folder: for clones of the organization's repositories. is_public: whether anybody can read this
+    repository; None if the forge does not say. Raises Refused if the trigger calls a task with
+    missing, unknown or wrong arguments.
     """
     own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
@@ -123,7 +134,7 @@ def read_knowledge(
 
 
 def note_store(settings: Settings, host: RunHost) -> NoteStore | None:
-    """Where notes are kept by the program; None where the settings or the machine have no place."""
+    """Return the store for notes; None if the settings or the machine have no place for them."""
     if settings.notes != "store" or host.notes is None:
         return None
     return NoteStore(host.notes)
@@ -136,15 +147,19 @@ def _organization(
     folder: Path,
     is_public: Callable[[], bool | None],
 ) -> list[SkillSource]:
-    """The owner's repositories for all of its others. One that is not there, or that this run's
-    token can't read, has none: the forge does not say which of the two it is. A run on a public
-    repository reads public ones alone, since what it is told can come out in its words and log."""
+    """Return the skills of the owner's shared repositories.
+
+    A repository that does not exist, or that the run's token can't read, has none: GitHub's answer
+    is the same for both. A run on a public repository reads only public ones, since what its agent
+    is told can appear in its comments and its log.
+    """
     owner, _, name = repository.partition("/")
     server = settings.github_server_url.rstrip("/")
     if credential is not None:
         public = is_public()
         if public is None:
             public = _can_be_read(f"{server}/{repository}.git")
+        # Without a credential a clone succeeds only for a public repository.
         credential = None if public else credential
     found: list[SkillSource] = []
     for shared, folders in OF_ORGANIZATION.items():
@@ -163,7 +178,7 @@ def _organization(
 
 
 def _can_be_read(url: str) -> bool:
-    """Whether anybody can read the repository."""
+    """Return True if anybody can read the repository."""
     try:
         Workspace.branches(url)
     except WorkspaceError:

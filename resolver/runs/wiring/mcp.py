@@ -1,4 +1,4 @@
-"""The MCP servers of one run: from the settings and the sandbox to tools and what answers calls."""
+"""Starts the MCP servers of a run and connects them to the agent's tools."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,8 +29,13 @@ from resolver.runtime.runtime import Runtime
 
 @dataclass(frozen=True)
 class McpOfRun:
-    """tools: what the agent is offered. hosted: what answers its calls. interrupt: ends the call
-    that is under way. warnings: what a person should know; grows while the run goes on."""
+    """The MCP tools of a run.
+
+    tools: the tools that the agent is offered.
+    hosted: the handlers of their calls.
+    interrupt: ends the call that is under way.
+    warnings: problems for a person; the list grows while the run is active.
+    """
 
     tools: tuple[McpTool, ...]
     hosted: Hosted
@@ -47,10 +52,10 @@ def open_mcp(
     log: RunLog,
     redact: Callable[[str], str],
 ) -> Iterator[McpOfRun]:
-    """Start the servers; they are gone when the context is left.
+    """Start the servers and yield their tools. They are stopped when the context is left.
 
-    A log that has a beginning has its tools already, and they stay the same. One that is replayed
-    gets the recorded answers: nothing outside is done twice.
+    A resumed log keeps the tools that it started with. A replayed one gets the recorded answers, so
+    that nothing outside of the sandbox is done twice.
     """
     warnings: list[str] = []
     offered = _offered_in(log.state.events) or _offered_in(recording)
@@ -89,7 +94,7 @@ def open_mcp(
 
 
 def _offered_in(events: Sequence[Event]) -> tuple[McpTool, ...] | None:
-    """None where no agent has begun."""
+    """Return the tools that the log's agent was offered; None if no agent has started."""
     prompt = next((event for event in events if isinstance(event, SystemPrompt)), None)
     return prompt.mcp_tools if prompt else None
 
@@ -108,7 +113,7 @@ def _on_the_host(chosen: HostServer, environment: Mapping[str, str]) -> Endpoint
 
 
 class _Kept:
-    """Keeps long results as files of the sandbox."""
+    """Stores long results as files in the sandbox and returns their paths."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -124,7 +129,7 @@ class _Kept:
 
 
 class _RecordedCalls:
-    """Answers calls as they were answered in a recording, each answer once."""
+    """Answers calls with the answers of a recording, each of them once."""
 
     def __init__(self, recording: Sequence[Event]) -> None:
         self._answers: dict[str, deque[ObservationBase]] = defaultdict(deque)

@@ -1,4 +1,5 @@
-"""Checks the model of a run before its sandbox starts, and records what that took and cost."""
+"""Checks the model of a run before its sandbox starts, and logs the duration and cost of the
+check."""
 
 import time
 from collections.abc import Mapping
@@ -15,17 +16,17 @@ from resolver.models.run import Completion
 from resolver.runs.wiring.models import REPLAY, SCRIPTED, service_config
 
 CHECK = "check"
-"""The service that asks a model whether it can be asked."""
+"""Name of the service that checks whether a model is available."""
 
 
 def check_run_model(
     settings: Settings, agent: str, model: str, environment: Mapping[str, str], log: RunLog
 ) -> None:
-    """Raise ModelError when the model that `agent` asks can't be reached, or does not accept the
-    key or the name; a fallback of the settings may stand in for all but a wrong key.
+    """Raise ModelError if the model of `agent` can't be reached, or rejects the key or the name.
 
-    model: the one that the agent's definition names, "" for none. A recording and a script need no
-    check, and neither does a run whose agent has nothing left to ask.
+    If the settings have fallback models, only a rejected key is an error. model: the model that the
+    agent's definition names, "" for none. A recording and a script need no check, and neither does
+    a run whose work has ended.
     """
     config, others = service_config(settings, AGENT, agent, model)
     if log.is_done or config.model.startswith((REPLAY, SCRIPTED)):

@@ -1,6 +1,8 @@
-"""The models of a run: which one each service and each agent asks, how, and what is recorded of it.
+"""Builds the models of a run: the model of each service and each agent, and the logging of its
+calls.
 
-A service is who asks: the agent, the condenser, the judge. All share the run's money.
+A service is a part of Resolver that calls models: the agent, the condenser, the judge. All services
+share the budget of the run.
 """
 
 import time
@@ -34,26 +36,29 @@ from resolver.llm.scripted import scripted_models
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser", "judge")
-"""Who asks."""
+"""The services for which settings can name a model."""
 
 REPLAY = "replay:"
 SCRIPTED = "scripted:"
 
 
 class ModelOn(Protocol):
-    """Makes a model whose replies, retries and switches become events of the stream."""
+    """Returns a model that logs its replies, retries and switches to the stream."""
 
     def __call__(
         self, stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
     ) -> Model:
-        """service: who asks: agent, condenser, judge. agent: its name, where an agent asks.
-        model: the one that its definition asks for; what the operator set for it goes before.
-        Raises UsageError."""
+        """Return the model of a service.
+
+        service: one of SERVICES. agent: name of the agent, for the agent service. model: the model
+        that its definition names; a model that the operator has set for the agent takes precedence.
+        Raises UsageError.
+        """
         ...
 
 
 def recording_of(settings: Settings) -> list[Event]:
-    """The events of the log that `replay:FILE` names; empty when the model is a live one."""
+    """Return the events of the log that `replay:FILE` names; an empty list for a live model."""
     if not settings.model.startswith(REPLAY):
         return []
     recording = list(read_log(Path(settings.model.removeprefix(REPLAY))))
@@ -68,14 +73,14 @@ def recording_of(settings: Settings) -> list[Event]:
 def preload_models(
     settings: Settings, start: Callable[[ModelConfig], object] = preload_model
 ) -> None:
-    """Start to load in the background what a live model needs; a recording or a script needs
+    """Start to load in the background what a live model needs. A recording and a script need
     nothing."""
     if not settings.model.startswith((REPLAY, SCRIPTED)):
         start(model_config(settings))
 
 
 def model_name(settings: Settings) -> str:
-    """The model as a person is told it: a recording or a script without its folder."""
+    """Return the name of the model for a person, without the folder of a recording or a script."""
     for kind in (REPLAY, SCRIPTED):
         if settings.model.startswith(kind):
             return kind + Path(settings.model.removeprefix(kind)).name
@@ -83,7 +88,7 @@ def model_name(settings: Settings) -> str:
 
 
 def model_config(settings: Settings) -> ModelConfig:
-    """The model that the settings name, and how it is asked."""
+    """Return the configuration of the settings' main model."""
     return ModelConfig(
         model=settings.model,
         api_key=settings.api_key,
@@ -106,10 +111,11 @@ def model_config(settings: Settings) -> ModelConfig:
 def service_config(
     settings: Settings, service: str, agent: str = "", model: str = ""
 ) -> tuple[ModelConfig, Others]:
-    """How one service asks, and the models beside its first one.
+    """Return the configuration of a service's model, and the models that may replace it.
 
-    What the settings say of the agent by its name goes before what they say of all agents, and
-    both before the definition's `model`; a rule on who asks goes before all of them.
+    In order of precedence: a routing rule for the service or agent, the `services` setting for the
+    agent's name, the `services` setting for the service, the `model` of the agent's definition, the
+    main model.
     """
     main = model_config(settings)
     config = service_models(main, model, f"model of the agent {agent}") if model else main
@@ -126,7 +132,7 @@ def service_config(
 
 
 def has_own_model(settings: Settings, service: str) -> bool:
-    """Whether the settings say of the service how it asks, under `services` or by a rule."""
+    """Return True if the settings name a model for the service, in `services` or by a rule."""
     return service in settings.services or any(
         _rule(text).service == service for text in settings.model_rules
     )
@@ -145,10 +151,11 @@ def _rule(text: str) -> RoutingRule:
 def open_models(
     settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
 ) -> ModelOn:
-    """The models of the run's own stream and of its delegates' streams. The replies of a recording
-    or a script are given in their order to each service, whatever stream it asks on.
+    """Return the factory of models for the streams of the run and of its delegates.
 
-    state: the run's, for the money that is left. run, redact: for the files of the calls.
+    The replies of a recording or a script are returned in their order for each service, whichever
+    stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
+    the files that store the calls.
     """
     recorded = _recorded(settings, recording) if recording else None
     scripts: dict[str, Mapping[str, Model]] = {}
@@ -205,7 +212,7 @@ def open_models(
 
 
 def _recorded(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:
-    """The model that gives a service its recorded replies."""
+    """Return the factory of models that repeat the recorded replies of a service."""
     replies: dict[str, list[Completion | ModelError]] = {}
     for event in recording:
         found = reply_in(event)

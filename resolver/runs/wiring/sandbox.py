@@ -1,4 +1,4 @@
-"""The machine that a run is started on, and the sandbox that the settings ask for."""
+"""Describes the machine that a run is started on and creates the sandbox that the settings name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunHost:
-    """What a run takes from the machine it is started on; never read below the doors.
+    """The properties of the machine that a run is started on.
 
-    environment: for the engine's address and the local sandbox's PATH.
+    The entry points build it; nothing below them reads the environment itself.
+
+    environment: for the address of the container engine and the local sandbox's PATH.
     cache: folder for the toolbox.
-    secrets: values that must never be written anywhere, beside those of the settings.
-    notes: folder for what runs note of repositories; None where nothing is kept.
-    clones: folder for the clones of earlier runs; None where nothing is kept.
-    tokens: what GitHub is shown; those of an App come to be while runs are at work.
+    secrets: values that must never be written anywhere, in addition to those of the settings.
+    notes: folder for the notes of runs about repositories; None to keep none.
+    clones: folder for clones that later runs reuse; None to keep none.
+    tokens: the tokens for GitHub; those of an App are issued while runs are active.
     """
 
     environment: Mapping[str, str]
@@ -52,12 +54,14 @@ class RunHost:
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
 
     def redactor(self, settings: Settings) -> Redactor:
-        """Knows every secret: of the settings, of the environment, and each token as it is made."""
+        """Return a redactor that knows the secrets of the settings and of the environment, and
+        every token from the moment it is issued."""
         return Redactor((*settings.secrets, *self.secrets), self.tokens.minted)
 
 
 def runtime_kind(settings: Settings, host: RunHost) -> str:
-    """ "docker", "local" or "remote"; `auto` is docker where an engine answers."""
+    """Return "docker", "local" or "remote". The setting "auto" means docker if an engine answers,
+    otherwise local."""
     if settings.runtime != "auto":
         return settings.runtime
     return "docker" if engine_answers(host.environment) else "local"
@@ -66,7 +70,7 @@ def runtime_kind(settings: Settings, host: RunHost) -> str:
 def open_environment(
     settings: Settings, kind: str, workspace: Workspace, host: RunHost
 ) -> Environment:
-    """The image that the sandbox is made from and the setup that is run in it."""
+    """Return the image that the sandbox is created from and the set-up that is run in it."""
     wishes = EnvironmentWishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
     if kind == "local":
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
@@ -84,7 +88,8 @@ def open_environment(
 
 
 def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
-    """The sandbox, not yet started: enter it. What a killed attempt of the run left is removed."""
+    """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
+    killed attempt of the run are removed."""
     spec = SandboxSpec(
         image=image,
         run=run,
@@ -108,7 +113,8 @@ def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: 
 
 
 def remote_access(settings: Settings) -> RemoteAccess:
-    """The way to the server of the remote runtime. Raises UsageError where something is missing."""
+    """Return the address and token of the remote runtime's server. Raises UsageError if one is
+    missing."""
     if not settings.remote_url or settings.remote_token is None:
         raise UsageError(
             "the remote runtime needs a server and its token",

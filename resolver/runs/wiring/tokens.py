@@ -1,4 +1,5 @@
-"""From the settings to the token that GitHub is shown: one that was given, or the App's own."""
+"""Provides the tokens for GitHub that the settings describe: a given one, or those of a GitHub
+App."""
 
 import threading
 from datetime import datetime
@@ -15,7 +16,8 @@ from resolver.security.issued_tokens import IssuedTokens
 
 
 class ForgeTokens:
-    """Whose tokens a process shows to which repository: to each its own and no other.
+    """Issues tokens, one source for each repository: an installation token is limited to its
+    repository and is never shown to another one.
 
     minted: learns each token before it is used, so that redactors know it.
     """
@@ -27,10 +29,10 @@ class ForgeTokens:
         self._sources: dict[str, InstallationTokens] = {}
 
     def source(self, settings: Settings, repository: str) -> TokenSource | None:
-        """Where the token for OWNER/NAME comes from; None when the settings name none.
+        """Return the source of tokens for OWNER/NAME; None if the settings have no token.
 
-        An App is stronger than a token: in an Action there always is a token. Raises UsageError
-        for half an App.
+        An App takes precedence over a token, because an Action always has a token. Raises
+        UsageError if only one of the App's id and key is set.
         """
         if not settings.has_app:
             token = settings.github_token
@@ -45,12 +47,16 @@ class ForgeTokens:
             return known
 
     def credential(self, settings: Settings, repository: str) -> Credential | None:
-        """What git shows the server now, for OWNER/NAME. Not to be kept. Raises ForgeError."""
+        """Return the current credential for git and OWNER/NAME; None without a token.
+
+        Do not store it: its token may expire. Raises ForgeError.
+        """
         source = self.source(settings, repository)
         return Credential(settings.github_server_url, source.token()) if source else None
 
     def app(self, settings: Settings) -> AppAccess:
-        """The App itself. Raises UsageError unless the settings have both its id and its key."""
+        """Return access as the App itself. Raises UsageError unless the settings have both its id
+        and its key."""
         if settings.app_id is None or settings.app_private_key is None:
             missing = "app_id" if settings.app_id is None else "app_private_key"
             raise UsageError(
@@ -67,7 +73,7 @@ class ForgeTokens:
 
 
 def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -> GitHubAccess:
-    """The way to the GitHub that the settings name."""
+    """Return the access to the GitHub that the settings name."""
     return GitHubAccess(
         token=source,
         api_url=settings.github_api_url,
