@@ -188,7 +188,9 @@ class Facts:
         self.delegated = _Kept[tuple[str, str]](MOST["commands"])
 
     def look(self, state: State) -> None:
-        """Process the new events of the state; start over if it is not the state of the last call.
+        """Process the new events of the state.
+
+        Starts over if the state does not continue the one of the last call.
         """
         events = state.events
         if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):

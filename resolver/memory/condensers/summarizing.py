@@ -36,8 +36,7 @@ class LLMSummarizing:
 
 
 class StructuredSummary(LLMSummarizing):
-    """The same with notes in fields, so that findings, decisions and next steps have a place each.
-    """
+    """The same with notes in fields: findings, decisions and next steps have a place each."""
 
     def __init__(
         self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12

@@ -186,8 +186,8 @@ class CondenserView:
 
     @property
     def wanted(self) -> bool:
-        """True if the model reported that the conversation does not fit and it is still too large.
-        """
+        """True if the model reported that the conversation does not fit, and it is still too
+        large."""
         return self.asked > 0 and self.size > self.asked * ENOUGH
 
     def characters(self, tokens: int) -> int:

@@ -1,5 +1,4 @@
-"""Finds skills by topic with vectors of text embeddings, and replays the results of a recorded run.
-"""
+"""Finds skills by topic with text embeddings, and replays the results of a recorded run."""
 
 from collections.abc import Callable, Iterable, Sequence
 

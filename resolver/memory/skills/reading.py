@@ -142,6 +142,7 @@ def shipped(folder: Path) -> SkillSource:
 
 class _Reader:
     """Collects what the sources contain; call `take` once per source, the repository first."""
+
     def __init__(self) -> None:
         self.always: list[Skill] = []
         self.nested: dict[str, str] = {}
