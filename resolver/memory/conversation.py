@@ -136,7 +136,7 @@ class ConversationMemory:
             shown += parts
             answer = {"role": "tool", "tool_call_id": call["id"], "content": content or "[done]"}
             out.append(answer)
-        # the Chat Completions API allows only text in a tool message:
+        # not every provider accepts images in a tool message; OpenAI's API takes text only:
         # https://platform.openai.com/docs/api-reference/chat/create
         if shown:
             out.append({"role": "user", "content": shown})

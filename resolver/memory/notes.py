@@ -52,7 +52,8 @@ class StoredNotes(BaseModel):
 def notes_of(events: Iterable[Event]) -> tuple[str, ...]:
     """Return the notes taken in a run and by its delegates, without duplicates.
 
-    A note that contains a credential, or the mark of a redacted one, is left out entirely.
+    Notes are put on one line and truncated to `MAX_NOTE` characters, and at most `MOST_OF_RUN` are
+    returned. A note that contains a credential, or the mark of a redacted one, is left out.
     """
     found: dict[tuple[str, ...], str] = {}
     for note in _noted(events):

@@ -19,8 +19,8 @@ class IssuedTokens:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The current secrets. A new object is returned if and only if they have changed, which
-        callers may use to detect changes."""
+        """The current secrets. The object stays the same until the next `add`, so that callers can
+        detect changes by identity."""
         return self._values
 
     def add(self, secret: str, ends: datetime, now: datetime) -> None:

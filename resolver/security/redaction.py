@@ -305,8 +305,8 @@ def _replaced(text: str, spans: list[Span]) -> str:
     end = -1
     for start, stop in sorted(spans):
         if start > end:
-            # A backslash before the span may have escaped its first character. It is removed, or
-            # it would escape what follows in a JSON text.
+            # A backslash before the span may have escaped its first character. It is removed:
+            # in JSON text, the escape `\[` would be invalid.
             parts += [text[position:start].rstrip("\\"), MARK]
         end = max(end, stop)
         position = end

@@ -9,7 +9,7 @@ from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.view import CondenserView
 
 MAX_TOKENS = 100_000
-"""Default bound of a conversation in tokens."""
+"""Maximum tokens of a conversation if no maximum is configured."""
 
 WINDOW_SHARE = 0.7
 """Share of a model's context window that a conversation may take. The rest is for replies and for

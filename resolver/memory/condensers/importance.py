@@ -1,5 +1,5 @@
-"""The default condenser: masks ordinary output first, then forgets ordinary turns, then all others.
-What was forgotten is summarized from the log."""
+"""The default condenser: first masks output of turns that changed nothing, then forgets turns, the
+least important first. What was forgotten is summarized from the log."""
 
 from collections.abc import Sequence
 
@@ -32,10 +32,11 @@ decided something."""
 class Importance:
     """Keeps the turns that matter most to the work.
 
-    When the conversation exceeds the bound, ordinary output outside of the last `keep_last` turns
-    is masked. If that does not bring it down to half of the bound, turns between the first
-    `keep_first` and the last `keep_last` are forgotten: the least important first, and of equally
-    important ones the oldest first. The summary lists, from the log alone and as of now, the files
+    When the conversation exceeds the bound, output outside of the last `keep_last` turns is masked,
+    except in turns of rank `CHANGED`. If that does not bring it down to half of the bound, turns
+    between the first `keep_first` and the last `keep_last` are forgotten: the least important
+    first, and of equally important ones the oldest first. Only if the model reports that the
+    context is full, turns at both ends follow, except the last one. The summary lists, from the log alone and as of now, the files
     changed, the last result of each check, the plan, questions with their answers, and the agent's
     own notes. The user's messages are never forgotten.
 
@@ -76,7 +77,10 @@ class Importance:
         return condensation.model_copy(update={"masked": left})
 
     def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
-        """Mask as many of the oldest ordinary results as needed; None if that saves too little."""
+        """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
+
+        None if that saves too little.
+        """
         turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
         chosen: list[ObservationBase] = []
         freed = 0

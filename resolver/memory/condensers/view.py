@@ -141,8 +141,8 @@ class AgentLog:
     def _density(self, characters: int) -> float:
         """Return tokens per character, computed from the token count of the last model call.
 
-        Falls back to the average if there is no call yet, if the conversation is short, or if it
-        was condensed after the call.
+        Falls back to the average if there is no call yet, if it has no token count, if the
+        conversation is short, or if it was condensed after the call.
 
         characters: size of the conversation that the call sent.
         """
@@ -200,8 +200,10 @@ class CondenserView:
         return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, gone)
 
     def may_mask(self, observation: ObservationBase) -> bool:
-        """Return True if the observation is shown in full and is long enough. Errors are never
-        masked."""
+        """Return True if the observation is shown in full and is long or has images.
+
+        Errors are never masked.
+        """
         if observation.id in self.masked or isinstance(observation, o.ErrorObservation):
             return False
         return len(observation.content) >= WORTH_MASKING or bool(images_of(observation))

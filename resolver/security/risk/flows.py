@@ -174,7 +174,7 @@ def _base64(call: ShellCall, _: ShellWalk) -> Flow:
 
 
 def decoded_base64(text: str) -> str | None:
-    """Return the decoded text, or None if it is not base64."""
+    """Decode base64 or base64url text, ignoring other characters; None if it can't be decoded."""
     data = re.sub(r"[^A-Za-z0-9+/_-]", "", text[:LONGEST]).replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "replace")

@@ -23,7 +23,7 @@ from resolver.security.risk.names import (
 from resolver.security.risk.walk import LITERAL, ShellCall
 
 _CARRIES = frozenset({SECRET, ENVIRONMENT, FILE})
-"""Origins of data that must not be sent."""
+"""Origins of data that may be confidential."""
 
 _TELLS = frozenset({SECRET, ENVIRONMENT, IDENTITY, ENCODED})
 """Origins of data that reveals something about the machine even in a URL or a DNS name."""

@@ -120,7 +120,7 @@ def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> f
         joined, joins = "", False
         last, held = frozenset(held), set()
     if joins:
-        # the text ends in `&&` or `||`
+        # the list ends in `&&` or `||`, which a shell would reject
         return frozenset()
     return last if last == _ALL else last | sure
 

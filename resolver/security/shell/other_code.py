@@ -54,7 +54,7 @@ _CELL_FUNCTIONS = frozenset({
 """Functions for viewing and editing that are defined in every IPython session of the agent."""
 
 
-@lru_cache(maxsize=8)  # asked again for each event while a command is running
+@lru_cache(maxsize=8)  # asked again each time a running command is looked at
 def runs_other_code(command: str) -> bool:
     """Return True if the command line may run code other than the checks in it."""
     return len(command) > MAX_READ or _text(command, 0)

@@ -26,7 +26,7 @@ OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 CLOSERS = frozenset({"fi", "done", "esac", "}"})
 BETWEEN = frozenset({"then", "elif", "else", "do", "!", "time", "coproc"})
 _TURNING = frozenset({"!", "coproc"})
-"""Words before a command after which the pipeline's exit code is not that of the command."""
+"""Words before a command that make the pipeline's exit code differ from the command's."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _NAMED = frozenset(
 )
 _COPIERS = frozenset({"cp", "ln", "install", "rsync"})
 _FORMATS = frozenset({"black", "isort", "rustfmt", "goimports", "patch", "codemod", "pyupgrade"})
-"""Formatters that always write, unless an option in `_LOOKS` is given."""
+"""Formatters and similar programs that write unless an option in `_LOOKS` is given."""
 
 _FORMATS_WITH = {
     "gofmt": "-w",
