@@ -88,7 +88,7 @@ def _recalled_text(result: o.RecallResult, limit: int) -> str:
 def masked_text(observation: ObservationBase) -> str:
     """Return the text shown for a masked observation: how it ended, and how to see it again.
 
-    Its length has a fixed maximum, whatever the observation's is.
+    It stays short, however long the observation is.
     """
     size = f"{len(observation.content)} characters"
     match observation:

@@ -35,10 +35,12 @@ class Importance:
     When the conversation exceeds the bound, output outside of the last `keep_last` turns is masked,
     except in turns of rank `CHANGED`. If that does not bring it down to half of the bound, turns
     between the first `keep_first` and the last `keep_last` are forgotten: the least important
-    first, and of equally important ones the oldest first. Only if the model reports that the
-    context is full, turns at both ends follow, except the last one. The summary lists, from the log alone and as of now, the files
-    changed, the last result of each check, the plan, questions with their answers, and the agent's
-    own notes. The user's messages are never forgotten.
+    first, and of equally important ones the oldest first. If the model reports that the context is
+    full, turns at both ends may be forgotten too, except the last one.
+
+    The summary lists, from the log alone and as of now, the files changed, the last result of each
+    check, the plan, questions with their answers, and the agent's own notes. The user's messages
+    are never forgotten.
 
     writer: writes additional notes with a model; None for no such notes.
     """
