@@ -1,1 +1,1 @@
-"""From the event log to what a model reads: messages, condensation, repository instructions."""
+"""Builds what a model reads from the event log: messages, condensation, skills and notes."""

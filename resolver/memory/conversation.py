@@ -1,7 +1,8 @@
-"""Events to chat messages (OpenAI's form), for both dialects.
+"""Converts events to chat messages in OpenAI's format, for both dialects (tool calls and tags).
 
-The messages of a growing log only grow: what was sent stays byte for byte, so that a provider's
-prompt cache holds, and the cost of a step depends on what is new alone.
+While a log grows, its messages are only appended to: what was already sent stays identical byte for
+byte. A provider's prompt cache therefore stays valid, and a step costs only what its new messages
+cost. A condensation, or dropping old images, is the exception.
 """
 
 import json
@@ -23,18 +24,18 @@ from resolver.models.run import JsonObject, RequestedToolCall
 Dialect = Literal["tools", "tags"]
 
 MAX_OBSERVATION = 32_000
-"""Characters of one observation that are shown. What the sandbox has cut to its own bound fits
-with the note in its middle; this one is for all that comes from elsewhere."""
+"""Maximum characters shown of one observation. Output that the sandbox has already truncated to its
+own limit fits, including the note in its middle; this limit is for text from other sources."""
 
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class ConversationMemory:
-    """The conversation of one agent, derived from the state and nothing else.
+    """Builds the conversation of one agent from the state alone.
 
-    dialect: "tools" gives tool calls with their results; "tags" gives plain text both ways.
-    max_observation: most characters shown of one observation.
-    sees_images: whether the model takes images; a sentence stands for them otherwise.
+    dialect: "tools" for tool calls and tool results; "tags" for plain text in both directions.
+    max_observation: maximum characters shown of one observation.
+    sees_images: the model accepts images; otherwise a sentence replaces each image.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class ConversationMemory:
         self._closed_pictures = 0
 
     def messages(self, state: State) -> list[JsonObject]:
-        """The messages to send next. The list is the caller's; the messages are shared and must
-        not be changed."""
+        """Return the messages of the next request.
+
+        The caller may change the list, but not the messages, which are reused by later calls.
+        """
         if self._history.look(state):
             self._begin_anew(0)
         out = self._told()
@@ -72,13 +75,14 @@ class ConversationMemory:
         return head + out
 
     def _begin_anew(self, first: int) -> None:
-        """Forget what was made so far. first: the first image to send."""
+        """Discard the messages built so far. first: number of the first image to send."""
         self._closed, self._closed_turns, self._summary_told = [], 0, False
         self._pictures.first, self._pictures.count, self._closed_pictures = first, 0, 0
 
     def _told(self) -> list[JsonObject]:
-        """All turns as messages; those that are over are made once. The count of images is left
-        with those of the last turn."""
+        """Return all turns as messages. Those of completed turns are built once and reused; the
+        last turn may still grow and is built anew. Afterwards, the image count includes the
+        last turn."""
         turns = self._history.turns
         for turn in turns[self._closed_turns : -1]:
             self._add_turn(self._closed, turn)
@@ -132,11 +136,13 @@ class ConversationMemory:
             shown += parts
             answer = {"role": "tool", "tool_call_id": call["id"], "content": content or "[done]"}
             out.append(answer)
-        if shown:  # not every provider takes images in a tool's result
+        # not every provider accepts images in a tool message; OpenAI's API takes text only:
+        # https://platform.openai.com/docs/api-reference/chat/create
+        if shown:
             out.append({"role": "user", "content": shown})
 
     def _result(self, turn: Turn, index: int) -> tuple[str, list[JsonObject]]:
-        """What came of the turn's call number `index`: its text, and images to be sent."""
+        """Return the result of the turn's call at `index`: its text, and the images to send."""
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
         masked = self._history.masked
         shown = result is not None and result.id not in masked
@@ -156,14 +162,15 @@ class ConversationMemory:
 
 
 def _reply_text(reply: ModelReplied) -> str:
-    """The reply as text: as it was, with tool calls (which this dialect has none of) spelt out."""
+    """Return the reply as text, with its tool calls spelled out: the tags dialect has none."""
     completion = reply.completion
     calls = (f"{call.name}({call.arguments})" for call in completion.tool_calls)
     return "\n".join([*([completion.text] if completion.text.strip() else []), *calls])
 
 
 def _answer_before(out: list[JsonObject]) -> None:
-    """Let something stand between two replies of the model: some want strict turns."""
+    """Add a user message if the last one is the assistant's: some models require that user and
+    assistant take turns."""
     if out and out[-1]["role"] == "assistant":
         _add_user(out, "[no result]")
 
@@ -174,8 +181,11 @@ def _add_assistant(out: list[JsonObject], text: str) -> None:
 
 
 def _add_user(out: list[JsonObject], text: str, images: Sequence[JsonObject] = ()) -> None:
-    """Add the text as a user message, or to the one at the end: some models want strict turns,
-    and none takes an empty one. images: content parts that follow the text."""
+    """Add the text as a user message, or append it to the last message if that is the user's.
+
+    Some models require strictly alternating roles, and none accepts an empty message, so an empty
+    text is skipped. images: content parts that follow the text.
+    """
     if not text.strip():
         return
     before = out.pop()["content"] if out and out[-1]["role"] == "user" else ""
@@ -192,8 +202,9 @@ def _text_part(text: str) -> JsonObject:
 
 
 def _calls(turn: Turn) -> list[JsonObject]:
-    """The turn's tool calls in the form every provider accepts: unique ids, plain names,
-    arguments that are a JSON object. What was wrong is told in the call's result."""
+    """Return the turn's tool calls in a form that every provider accepts: unique ids, names of
+    letters, digits, `_` and `-`, and arguments that are a JSON object. If the model's call was
+    invalid, the result of the call says so."""
     if turn.reply:
         requested = list(turn.reply.completion.tool_calls)
         origin = turn.reply.id

@@ -1,6 +1,6 @@
-"""What an agent must not forget of its own work, read off the log: files changed, how checks went,
-the plan, what was asked, answered and decided. No model's recollection; the latest state of each,
-bounded.
+"""Facts about an agent's work, derived from its event log: files changed, check results, the plan,
+questions and answers, decisions. Condensers put them into the summary of what a conversation left
+out. No model writes them, only the latest state of each is kept, and their number is limited.
 """
 
 from collections.abc import Sequence
@@ -22,30 +22,37 @@ from resolver.security.shell.code import written_in
 from resolver.security.shell.writes import written_paths
 
 ROOM = 24_000
-"""Characters that all of it has, about."""
+"""Default limit on the characters of all facts together (approximate)."""
 
 EXCERPT = 240
-"""Characters of one quoted text."""
+"""Maximum characters of one quoted text."""
 
 SHORT = 100
-"""The same of a reason where there is no room for more."""
+"""Maximum characters of a quoted reason in the one-line form of a change."""
 
 MOST = {
     "files": 400, "checks": 60, "decisions": 60, "failures": 12, "commands": 12, "thoughts": 120,
     "words": 60,
 }  # fmt: skip
-"""How many of each are kept; of those that are over only the number."""
+"""Maximum entries kept per category; of entries beyond it, only the number is kept."""
 
 FIRST = 12
-"""Notes and words of the agent that stay from its beginning on, where it found its way."""
+"""Number of the agent's earliest notes, replies and viewed files that are never dropped: they show
+how the agent found its way into the task."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file's last change. how: "editor", or what else wrote it; what: lines that went and came;
-    why: the agent's words at that time; ids of the events are in the log, not here."""
+    """Represents the last change of a file.
+
+    how: "editor", "Python", or the command that wrote the file.
+    what: the first lines that were removed and added, or the size of a new file.
+    why: what the agent said in the reply that made the change.
+
+    Ids of the events are left out; they can be found in the log.
+    """
 
     path: str
     times: int
@@ -57,8 +64,12 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class CheckFact:
-    """How a command that tests, builds or lints ended the last time. piped: the exit code may be
-    that of another program, which read its output."""
+    """Represents the last result of a command that tests, builds or lints.
+
+    changed_since: files may have changed after the check ran.
+    piped: the exit code may be that of another program, for example one that the output was
+        piped into.
+    """
 
     command: str
     exit_code: int | None
@@ -71,7 +82,10 @@ class CheckFact:
 
 @dataclass(frozen=True)
 class DecisionFact:
-    """What a person said to an action that waited for them. by: empty for the operator."""
+    """Represents a person's answer to an action that was waiting for approval.
+
+    by: login of the person; empty for the operator.
+    """
 
     action: str
     approved: bool
@@ -81,7 +95,7 @@ class DecisionFact:
 
 @dataclass(frozen=True)
 class Listed(Generic[T]):
-    """What of a list is told; `left_out`: how many are not."""
+    """Holds the entries of a list that fit into a limit; `left_out` is the number of the others."""
 
     items: tuple[T, ...] = ()
     left_out: int = 0
@@ -89,7 +103,10 @@ class Listed(Generic[T]):
 
 @dataclass
 class _Kept(Generic[T]):
-    """The `first` and the latest of something by a key; the number of those that were dropped."""
+    """Holds entries by key: the `first` oldest ones and the latest, `most` in all.
+
+    dropped: number of entries that were removed to stay within `most`.
+    """
 
     most: int
     first: int = 0
@@ -97,6 +114,7 @@ class _Kept(Generic[T]):
     dropped: int = 0
 
     def put(self, key: str, value: T) -> None:
+        """Add an entry, or move an existing one to the end, and drop one if there are too many."""
         self.by_key.pop(key, None)
         self.by_key[key] = value
         if len(self.by_key) > self.most:
@@ -104,7 +122,10 @@ class _Kept(Generic[T]):
             self.dropped += 1
 
     def latest(self, room: int) -> Listed[T]:
-        """As many of the newest as have room, oldest first."""
+        """Return as many of the newest entries as fit into `room` characters, oldest first.
+
+        At least one entry is returned, if there is any.
+        """
         items = list(self.by_key.values())
         chosen: list[T] = []
         for item in reversed(items):
@@ -115,7 +136,7 @@ class _Kept(Generic[T]):
         return Listed(tuple(reversed(chosen)), self.dropped + len(items) - len(chosen))
 
     def both_ends(self, room: int) -> tuple[Listed[T], Listed[T]]:
-        """The oldest ones in a third of the room and the newest in the rest."""
+        """Return the oldest entries within a third of `room` and the newest within the rest."""
         items = list(self.by_key.values())
         first: list[T] = []
         left = room // 3
@@ -130,10 +151,12 @@ class _Kept(Generic[T]):
 
 
 class Facts:
-    """The facts of one agent's log, kept up to date by looking at the new events only. What its
-    delegates changed and checked, and what people decided about that, is a part of them.
+    """Collects the facts of one agent's log and updates them from new events only.
 
-    parent: the facts that a delegate's changes, checks and decisions are put into.
+    What delegates changed and checked, and what people decided about their actions, is included.
+
+    parent: the facts of the delegating agent. A delegate's changes, checks and decisions are
+        recorded there; None for an agent that is not a delegate.
     """
 
     def __init__(self, parent: "Facts | None" = None) -> None:
@@ -165,7 +188,10 @@ class Facts:
         self.delegated = _Kept[tuple[str, str]](MOST["commands"])
 
     def look(self, state: State) -> None:
-        """Take in what is new; begin anew with another state."""
+        """Process the new events of the state.
+
+        Starts over if the state does not continue the one of the last call.
+        """
         events = state.events
         if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
             self._clear()
@@ -175,7 +201,7 @@ class Facts:
         self._last = events[-1] if events else None
 
     def take(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process one event, the next of the log."""
         match event:
             case life.ModelReplied(completion=completion):
                 self._said = completion.text.strip()
@@ -283,7 +309,7 @@ class Facts:
             self.failures.put(shown, (shown, result.exit_code))
 
     def told(self, room: int = ROOM) -> dict[str, object]:
-        """All of it within `room` characters, by name, for a template."""
+        """Return all facts within about `room` characters, by name, as arguments for a template."""
         part = room // 100
         first, late = self.thoughts.both_ends(18 * part)
         early_words, late_words = self.words.both_ends(9 * part)
@@ -292,6 +318,7 @@ class Facts:
         older = list(self.files.by_key.values())[: -len(files.items) or None]
         reasons = _Kept(MOST["files"], 0, {x.path: _in_short(x) for x in older}).latest(14 * part)
         paths = [x.path for x in older[: -len(reasons.items) or None]]
+        # changed files come in three levels of detail: in full, one line each, path only
         before = _Kept(MOST["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped)
         return {
             "plan": _plan(self.plan, 9 * part),
@@ -315,7 +342,7 @@ class Facts:
 
 
 def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
-    """As much of the plan as has room; what is done goes first, then its end."""
+    """Return as much of the plan as fits: finished items are left out first, then the last ones."""
     told = list(items)
     size = sum(_length(item.title) for item in told)
     for item in [*(x for x in items if x.status == "done"), *reversed(items)]:
@@ -328,13 +355,13 @@ def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
 
 
 def _in_short(change: ChangedFile) -> str:
-    """The change in one line."""
+    """Return the change in one line: the path, with the shortened reason if there is one."""
     why = " ".join(change.why.split())
     return f"{change.path}: {truncate_middle(why, SHORT)}" if why else change.path
 
 
 def _hunk(diff: str) -> str:
-    """The first lines that went and came."""
+    """Return up to six removed and added lines of a diff, and how many more there are."""
     lines = [
         line
         for line in diff.splitlines()
@@ -345,7 +372,7 @@ def _hunk(diff: str) -> str:
 
 
 def _length(item: object) -> int:
-    """Characters that telling it takes, about."""
+    """Return the approximate number of characters that the rendered entry takes."""
     match item:
         case str():
             return len(item) + 4

@@ -1,8 +1,8 @@
-"""Markdown files with a head of YAML between two `---` lines: skills and agents by definition.
+"""Reads Markdown files with YAML frontmatter between two `---` lines: skills and agent definitions.
 
-The YAML is plain data: mappings with text keys, lists, text, numbers, true, false, null. Anchors,
-tags, and what YAML 1.1 makes of words (`on`, `no`) and of dates are left out, so that whatever the
-bytes are, a file gives its fields or a FrontmatterError.
+The YAML is restricted to plain data: mappings with text keys, lists, text, numbers, true, false,
+null. Anchors and tags are refused, and the YAML 1.1 meanings of words (`on`, `no`) and dates do not
+apply. Whatever its bytes are, a file gives its fields or a FrontmatterError.
 """
 
 import re
@@ -16,10 +16,10 @@ from pydantic import BaseModel, ValidationError
 from resolver.errors import FrontmatterError
 
 MAX_HEAD = 16_000
-"""Characters between the two lines."""
+"""Maximum characters of the frontmatter, without its two `---` lines."""
 
 MAX_DEPTH = 12
-"""How deep lists and mappings may stand in each other."""
+"""Maximum nesting depth of lists and mappings."""
 
 FENCE = "---"
 
@@ -35,9 +35,10 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Document:
-    """A file, read. `fields` is empty where it has no head.
+    """Represents a parsed file. `fields` is empty if the file has no frontmatter.
 
-    lines: line in the file of each field by its dotted path (`name`, `inputs.0.name`), from 1.
+    lines: line number in the file (from 1) of each field, by the field's dotted path (`name`,
+        `inputs.0.name`).
     """
 
     path: str
@@ -47,12 +48,14 @@ class Document:
 
 
 def read_document(text: str, path: str) -> Document:
-    """The fields and the body of a file.
+    """Split a file into the fields of its frontmatter and its body.
 
-    text: the whole file; a byte order mark, Windows line ends and empty lines at the top do no
-    harm. path: for the errors. A file that does not begin with a `---` line has no head.
-    Raises FrontmatterError when the head has no end, is no mapping, has a field twice, or is too
-    large.
+    text: the whole file. A byte order mark, Windows line endings and leading empty lines are
+        accepted. A file that does not begin with a `---` line has no frontmatter.
+    path: used in error messages.
+
+    Raises FrontmatterError if the frontmatter has no closing line, is not plain YAML or not a
+    mapping, has a duplicate field, or is too large.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     begin = next((n for n, line in enumerate(lines) if line.strip()), 0)
@@ -71,10 +74,10 @@ def read_document(text: str, path: str) -> Document:
 
 
 def validated(document: Document, model: type[M]) -> M:
-    """The fields as `model` wants them.
+    """Return the fields as an instance of `model`.
 
-    Raises FrontmatterError with the line of the first field that is wrong; a missing one is
-    reported at the mapping that lacks it.
+    Raises FrontmatterError with the line of the first invalid field. A missing field is reported at
+    the mapping that should contain it.
     """
     try:
         return model.model_validate(dict(document.fields))
@@ -95,11 +98,11 @@ _NOT_OF_TYPE = {
     "model_type": "this is to be a mapping of fields (`name: value`)",
     "dict_type": "this is to be a mapping of fields (`name: value`)",
 }
-"""What the library says in words of its own, for those who write YAML."""
+"""Clearer messages for pydantic's error types: people who write YAML know lists, not tuples."""
 
 
 def _line_of(document: Document, place: tuple[int | str, ...]) -> int:
-    """The line of a field, or of the nearest around it; else the file's first."""
+    """Return the line of a field, of the nearest enclosing field, or else 1."""
     for length in range(len(place), 0, -1):
         line = document.lines.get(".".join(str(part) for part in place[:length]))
         if line is not None:
@@ -108,13 +111,17 @@ def _line_of(document: Document, place: tuple[int | str, ...]) -> int:
 
 
 class _Mark(Protocol):
-    """A place in the head; lines from 0. The library has two classes of it."""
+    """A position in the frontmatter, lines counted from 0. PyYAML has two such classes, one of the
+    parser in Python and one of the parser in C."""
 
     line: int
 
 
 class _HeadReader:
-    """Reads one head; `lines` fills up on the way. first: the line in the file of its first."""
+    """Parses one frontmatter block and fills `lines` while doing so.
+
+    first: line number in the file of the block's first line.
+    """
 
     def __init__(self, path: str, first: int) -> None:
         self._path = path
@@ -122,7 +129,7 @@ class _HeadReader:
         self.lines: dict[str, int] = {}
 
     def fields(self, head: str) -> dict[str, Any]:
-        """The head as a mapping."""
+        """Parse the frontmatter into a mapping."""
         try:
             self._refuse_what_is_no_plain_data(head)
             node = yaml.compose(head, Loader=yaml.BaseLoader)
@@ -133,7 +140,7 @@ class _HeadReader:
         except yaml.reader.ReaderError as error:
             line = head.count("\n", 0, int(error.position)) + self._first
             raise FrontmatterError(self._path, line, "a character that YAML forbids") from error
-        except (ValueError, OverflowError) as error:  # an escape beyond the last character
+        except (ValueError, OverflowError) as error:  # an escape beyond the last code point
             raise FrontmatterError(self._path, self._first, f"this is no YAML: {error}") from error
         if node is None:
             return {}
@@ -142,7 +149,11 @@ class _HeadReader:
         return dict(self._pairs(node, ""))
 
     def _refuse_what_is_no_plain_data(self, head: str) -> None:
-        """Looks at the parser's events, which need no memory, before a tree is built of them."""
+        """Raise FrontmatterError for anchors, aliases, tags and nesting that is too deep.
+
+        It reads the parser's events one by one, before a tree is built from them, so that a hostile
+        file can't exhaust the memory.
+        """
         depth = 0
         for event in yaml.parse(head, Loader=yaml.BaseLoader):
             if isinstance(event, yaml.CollectionStartEvent):
@@ -182,7 +193,9 @@ class _HeadReader:
         return text if node.style else _plain(text)
 
     def _text(self, node: yaml.ScalarNode) -> str:
-        """The words. JSON writes characters beyond 16 bits as two escapes, which are joined."""
+        """Return the scalar's text. JSON writes a character beyond U+FFFF as two escapes (a
+        surrogate pair), which are joined here: https://www.rfc-editor.org/rfc/rfc8259#section-7
+        """
         raw: str = node.value
         try:
             text = raw.encode("utf-16", "surrogatepass").decode("utf-16")
@@ -197,14 +210,18 @@ class _HeadReader:
 
 
 def _hint(head: str, mark: _Mark | None) -> str:
-    """What helps where the text of a field would need quotes: what people forget most."""
+    """Return a hint if the line at `mark` has text that needs quotes, the most common mistake."""
     lines = head.split("\n")
     found = _TEXT.fullmatch(lines[mark.line]) if mark and mark.line < len(lines) else None
     return " (put the text in quotes)" if found and _NEEDS_QUOTES.match(found[1]) else ""
 
 
 def _plain(text: str) -> str | int | float | bool | None:
-    """What a word without quotes stands for, as in YAML 1.2's core schema."""
+    """Return the value of an unquoted scalar by a subset of YAML 1.2's core schema: octal and
+    hexadecimal numbers, infinity, NaN and numbers of more than 18 digits stay text.
+
+    See https://yaml.org/spec/1.2.2/#103-core-schema.
+    """
     if _NULL.fullmatch(text):
         return None
     if _BOOLEAN.fullmatch(text):

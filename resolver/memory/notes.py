@@ -1,7 +1,7 @@
-"""What runs note for those that come after them: read off the log, kept by repository, bounded.
+"""Notes that runs take for later runs: derived from the log, stored per repository, limited.
 
-A note is the word of a model that has read what anybody wrote. It is told as that, with the run it
-comes from, and people see it where the run is told of.
+A note was written by a model that has read text of anybody. It is therefore presented as such, with
+the run it comes from, and people see it in the report of the run that took it.
 """
 
 import fcntl
@@ -28,10 +28,10 @@ from resolver.security.formats import find_credentials
 from resolver.security.redaction import MARK
 
 MOST_OF_RUN = 8
-"""Notes that one run may make."""
+"""Maximum notes that one run may take."""
 
 MOST_KEPT = 40
-"""Notes that are kept of one repository; the oldest go first."""
+"""Maximum notes kept per repository; the oldest are dropped."""
 
 MAX_NOTE = 300
 MAX_FILE = 200_000
@@ -40,7 +40,7 @@ _WORD = re.compile(r"\w+")
 
 
 class StoredNotes(BaseModel):
-    """A note with where it comes from. run: its id. at: when that run was."""
+    """Represents a stored note. run: id of the run that took it. at: time of that run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -50,8 +50,11 @@ class StoredNotes(BaseModel):
 
 
 def notes_of(events: Iterable[Event]) -> tuple[str, ...]:
-    """The notes that were taken in a run, by delegates as well, each once. One with a credential,
-    or with what is left of one, is left out whole."""
+    """Return the notes taken in a run and by its delegates, without duplicates.
+
+    Notes are put on one line and truncated to `MAX_NOTE` characters, and at most `MOST_OF_RUN` are
+    returned. A note that contains a credential, or the mark of a redacted one, is left out.
+    """
     found: dict[tuple[str, ...], str] = {}
     for note in _noted(events):
         line = "".join(c for c in " ".join(note.split()) if c.isprintable())[:MAX_NOTE]
@@ -61,13 +64,16 @@ def notes_of(events: Iterable[Event]) -> tuple[str, ...]:
 
 
 def without_known(notes: Iterable[str], text: str) -> tuple[str, ...]:
-    """The notes that no line of the text says already."""
+    """Return the notes that don't say the same as a line of the text."""
     known = {_sense(line) for line in text.splitlines()}
     return tuple(note for note in notes if _sense(note) not in known)
 
 
 def answer_note(state: State, action: Remember) -> ObservationBase:
-    """What the agent is told of its note. state: the run's, in which the action stands."""
+    """Return the observation that answers the agent's note.
+
+    state: the run's state, which already contains the action.
+    """
     taken = [note for note in notes_of(state.events) if _sense(note) != _sense(action.note)]
     if len(taken) >= MOST_OF_RUN:
         words = render("agent/notes_full.md.j2", most=MOST_OF_RUN).strip()
@@ -84,19 +90,20 @@ def _noted(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _sense(note: str) -> tuple[str, ...]:
-    """What two notes that say the same have in common: their words."""
+    """Return the words of a note, without case and punctuation, to compare it with other notes."""
     return tuple(_WORD.findall(note.casefold()))
 
 
 class NoteStore:
-    """The notes of many repositories, a file each, below one folder. Safe for many processes."""
+    """Stores the notes of many repositories in a folder, one file per repository. Safe for use by
+    several processes at once: each file has a lock file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def read(self, repository: str) -> NoteReader:
-        """The notes of a repository as a run is told them, the newest first. A file that can't be
-        read has none."""
+        """Return the repository's notes as a run shows them, newest first. An unreadable file
+        counts as empty."""
         kept = self._load(self._file(repository))
         newest = sorted(kept, key=lambda one: one.at, reverse=True)
         lines = [f"- {one.note} (run {one.run}, {one.at:%Y-%m-%d})" for one in newest]
@@ -104,9 +111,10 @@ class NoteStore:
         return NoteReader("\n".join(lines), runs)
 
     def add(self, repository: str, notes: Sequence[str], run: str, at: datetime) -> tuple[str, ...]:
-        """Keep the notes; those that were new. What is said again counts as of this run.
+        """Store the notes and return those that are new.
 
-        Raises ResolverError when the folder can't be written.
+        A note that says the same as a stored one replaces it, so it counts as taken by this run.
+        Raises ResolverError if the folder can't be written.
         """
         file = self._file(repository)
         try:
@@ -138,6 +146,7 @@ class NoteStore:
 
     def _write(self, file: Path, kept: Sequence[StoredNotes]) -> None:
         whole = json.dumps([one.model_dump(mode="json") for one in kept], indent=1)
+        # written to a second file and renamed, so that a reader never sees half a file
         beside = file.with_suffix(".new")
         beside.write_text(whole, encoding="utf-8")
         beside.replace(file)

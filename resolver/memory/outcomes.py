@@ -1,6 +1,6 @@
-"""What a command line was for and what came of it, read off its text and its output.
+"""Derives the checks that a command line runs, and how they ended, from its text and its output.
 
-Rules of thumb; what a check is stands in `resolver.security.shell.checkers`.
+These are heuristics; `resolver.security.shell.checkers` defines what counts as a check.
 """
 
 import re
@@ -13,20 +13,23 @@ _FAILING = re.compile(
 )
 MOST_FAILING = 6
 LINE = 160
-"""Characters of one quoted line."""
+"""Maximum characters of one quoted line."""
 
 LONGEST = 400
-"""Characters of a check that are kept."""
+"""Maximum characters kept of a check's command."""
 
 
 def checks_in(command: str) -> tuple[str, ...]:
-    """The parts of a command line that test, build or lint, each in one form for all its variants:
-    `cd x && CI=1 pytest -q | tail` is `pytest -q`."""
+    """Return the parts of a command line that test, build or lint, normalized so that variants are
+    equal: `cd x && CI=1 pytest -q | tail` gives `pytest -q`."""
     return tuple(dict.fromkeys(check[:LONGEST] for check in read_checks(command).checks))
 
 
 def command_outcome(output: str, room: int = 600) -> str:
-    """The lines of an output that say how a check ended: what failed, and the last words."""
+    """Return the lines of the output that show how a check ended: failures and the last two lines.
+
+    room: maximum characters returned.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     failing = [line for line in lines if _FAILING.match(line)]
     told = [line[:LINE] for line in failing[:MOST_FAILING]]

@@ -1,8 +1,8 @@
-"""Which images of a conversation a model is sent, and the words that stand for the others. Those of
-the task are always sent, and have the numbers by which its texts call them.
+"""Selects the images of a conversation that a model is sent, and writes the text that stands in for
+the others. Images of the task are always sent, under the numbers that the task's text refers to.
 
-What was sent stays as it is, so that a prompt cache holds: older images are dropped several at a
-time, by their number alone.
+Messages that were already sent should stay unchanged so that the prompt cache stays valid. Older
+images are therefore dropped several at a time, decided by their number alone.
 """
 
 import re
@@ -15,21 +15,22 @@ from resolver.models.issue_context import Picture
 from resolver.models.run import JsonObject
 
 MOST = 8
-"""Images that a conversation holds at most."""
+"""Maximum images that a conversation sends, not counting those of the task."""
 
 DROPPED_AT_ONCE = 4
-"""When one more than `MOST` comes, this many of the oldest go."""
+"""Number of the oldest images dropped at once when there are more than `MOST`."""
 
 MAX_CHARACTERS = 3_000_000
-"""Of one image's data: URL. Providers refuse a request with an image over 5 MB."""
+"""Maximum characters of one image's data: URL. Providers refuse a request with an image over 5 MB.
+"""
 
 _SENT = "shown below"
 _SENDABLE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
-"""An address would be fetched by the provider, so nothing but the image itself is sent."""
+"""Only data: URLs are sent: the provider would fetch any other URL itself."""
 
 
 def images_of(event: EventBase) -> tuple[str, ...]:
-    """The data: URLs of the images that came with an observation."""
+    """Return the data: URLs of the images in an observation."""
     match event:
         case (
             o.IPythonOutput(images=images)
@@ -44,16 +45,18 @@ def images_of(event: EventBase) -> tuple[str, ...]:
 
 
 def first_shown(count: int) -> int:
-    """Of `count` images, the number (from 0) of the first that is sent."""
+    """Return the number (from 0) of the first image that is sent, of `count` images in all."""
     over = max(0, count - MOST)
     return -(-over // DROPPED_AT_ONCE) * DROPPED_AT_ONCE
 
 
 @dataclass
 class Pictures:
-    """Numbers the images of a conversation from its beginning.
+    """Numbers the images of a conversation from its beginning and decides which are sent.
 
-    sees: whether the model takes images. first: the first number that is sent.
+    sees: the model accepts images.
+    first: number of the first image that is sent.
+    count: number of images so far.
     """
 
     sees: bool
@@ -61,7 +64,7 @@ class Pictures:
     count: int = 0
 
     def take(self, images: Sequence[str]) -> tuple[list[str], list[JsonObject]]:
-        """The next images: lines of text about them, and the content parts that are sent."""
+        """Count the next images; return lines of text about them and the content parts to send."""
         lines: list[str] = []
         parts: list[JsonObject] = []
         for image in images:
@@ -74,7 +77,7 @@ class Pictures:
         return lines, parts
 
     def of_task(self, pictures: Sequence[Picture]) -> tuple[list[str], list[JsonObject]]:
-        """The same for the pictures of the task; they are not counted with the others."""
+        """Return the same for the images of the task, which are not counted."""
         lines: list[str] = []
         parts: list[JsonObject] = []
         for picture in pictures:
@@ -87,6 +90,7 @@ class Pictures:
         return lines, parts
 
     def _fate(self, image: str) -> str:
+        """Return `_SENT`, or the reason why the image is not sent."""
         if not self.sees:
             return "not shown, since you can't see images here"
         if self.count <= self.first:

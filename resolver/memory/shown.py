@@ -1,4 +1,4 @@
-"""How events look to the model: each observation and note as text, within a bound."""
+"""Renders observations, notes and actions as the text that a model reads, within a size limit."""
 
 import json
 from collections.abc import Container
@@ -22,9 +22,10 @@ _ENVELOPE = {"id", "timestamp", "source", "cause", "tool_call", "thought", "repl
 
 
 def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ()) -> str:
-    """What came of the turn's call number `index`; every call has an answer, whatever happened.
+    """Return the result of the turn's call at `index`. Every call gets an answer, even one that was
+    interrupted or never run: providers require a result for each tool call.
 
-    masked: ids of observations of which only the outcome is told.
+    masked: ids of observations of which only the outcome is shown.
     """
     if index >= len(turn.actions):
         done = any(isinstance(x, a.Finish) for x in turn.actions)
@@ -48,8 +49,8 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
 
 
 def observation_text(observation: ObservationBase, limit: int) -> str:
-    """The observation as the model reads it: its text, cut to `limit` characters, and the facts
-    that came with it in square brackets."""
+    """Return the observation as the model reads it: its text, truncated to `limit` characters, then
+    facts such as the exit code in square brackets."""
     match observation:
         case o.CmdOutput():
             return _command_text(observation, limit)
@@ -85,8 +86,10 @@ def _recalled_text(result: o.RecallResult, limit: int) -> str:
 
 
 def masked_text(observation: ObservationBase) -> str:
-    """What is told of an observation whose text made room: how it ended, and how to get it again.
-    Its length does not depend on the observation's."""
+    """Return the text shown for a masked observation: how it ended, and how to see it again.
+
+    It stays short, however long the observation is.
+    """
     size = f"{len(observation.content)} characters"
     match observation:
         case o.CmdOutput(output_file=where, exit_code=code):
@@ -122,7 +125,7 @@ def _command_text(output: o.CmdOutput, limit: int) -> str:
     )
     text = _body(output.content, limit, hint)
     if output.omitted and len(output.content) > limit:
-        # the sandbox's own note on what it left out stood in the middle that is gone now
+        # the note of the sandbox on what it left out was in the middle, which is now gone too
         text += f"\n[{output.omitted} more bytes had been left out before.]"
     return f"{text}\n{_status(output)}"
 
@@ -133,7 +136,7 @@ def _status(output: o.CmdOutput) -> str:
 
 
 def note_text(note: Note, limit: int) -> str:
-    """A note as the model reads it. The user's words are never cut."""
+    """Return a note as the model reads it. The user's messages are never truncated."""
     match note:
         case a.Message(content=content):
             return content
@@ -144,7 +147,7 @@ def note_text(note: Note, limit: int) -> str:
 
 
 def action_text(action: ActionBase) -> str:
-    """An action that no reply of the model holds, in one line."""
+    """Return an action in one line, for actions that no reply of the model contains."""
     fields = action.model_dump(mode="json", exclude=_ENVELOPE, exclude_none=True)
     if isinstance(action, a.Message):
         return action.content

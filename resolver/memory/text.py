@@ -1,15 +1,16 @@
-"""Cutting text to a bound, which is always said, with how to read the rest; and telling where text
-of others begins and ends.
+"""Truncates text, always with a note that says so and how to read the rest, and chooses markers
+that delimit text written by others.
 """
 
 import hashlib
 
 
 def truncate_middle(text: str, limit: int, hint: str = "") -> str:
-    """`text` with its middle left out when it is longer than `limit` characters.
+    """Return the text, with its middle left out if it is longer than `limit` characters.
 
-    Head and tail get half of the limit each and end at a line's end where one is near. The note
-    between them says how much is missing, and `hint` (a sentence) how to get at it.
+    Head and tail get half of the limit each and are cut at a line end if one is near. The note
+    between them says how much is missing, followed by `hint`, a sentence that says how to read it.
+    The note is not counted in the limit.
     """
     if len(text) <= limit:
         return text
@@ -25,7 +26,10 @@ def truncate_middle(text: str, limit: int, hint: str = "") -> str:
 
 
 def marker_for(text: str) -> str:
-    """A word that does not occur in the text; the same text gives the same word."""
+    """Return a word that does not occur in the text; the same text always gives the same word.
+
+    Templates use it to delimit quoted text, which therefore can't contain its own end marker.
+    """
     seed = text
     while (word := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in text.lower():
         seed += word

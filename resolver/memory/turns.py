@@ -1,6 +1,7 @@
-"""The log grouped into turns: a reply of the model, the actions read from it, what came of them.
+"""Groups the log into turns: a model's reply, the actions parsed from it, and their results.
 
-A turn is the unit that is shown or forgotten: its calls and results are never parted.
+A turn is the unit that is shown or forgotten. Its calls and results are never separated, because
+providers reject a tool call without a result.
 """
 
 from dataclasses import dataclass, field
@@ -14,17 +15,19 @@ from resolver.events.state import State
 from resolver.models.issue_context import Picture
 
 Note = a.Message | life.Warned | ObservationBase
-"""What stands between two turns: the user's words, warnings, recalled knowledge."""
+"""A message between two turns: the user's message, a warning, recalled knowledge, or an observation
+without a matching action."""
 
 _SILENT = (a.CondensationRequest, a.ChangeAgentState)
 
 
 @dataclass
 class Turn:
-    """One turn. `reply` is None for the head of the log and for an action that no reply names.
+    """Represents one turn. `reply` is None for the head of the log and for an action that belongs
+    to no reply.
 
-    results: observations by the id of the action they answer.
-    notes: what was said after the turn and before the next one.
+    results: observations by the id of the action that they answer.
+    notes: messages after this turn and before the next one.
     """
 
     reply: life.ModelReplied | None = None
@@ -40,16 +43,17 @@ class Turn:
 
 
 class History:
-    """The turns of one state, kept up to date by looking at the new events only.
+    """Holds the turns of one state and updates them from new events only.
 
-    turns: the first one is the head: it has no reply, only notes.
-    task_pictures: those that the task brought along: they belong to the user's first words.
-    forgotten, masked: of all condensations so far. summary, notes: of the last one that has
-        forgotten something; they stand for all of them.
-    condensation_wanted: a CondensationRequest has no Condensation yet.
+    turns: the first one is the head, which has notes but no reply.
+    task_pictures: images of the task, which belong to the user's first message.
+    forgotten, masked: event ids from all condensations so far.
+    summary, notes: those of the last condensation that forgot something. They cover everything that
+        was forgotten.
+    condensation_wanted: there is a CondensationRequest that no Condensation has answered yet.
 
-    What the run itself does in the sandbox (the setup) is not a part of the conversation; what it
-    recalls for the agent is.
+    What the run itself does in the sandbox, such as the setup, is not part of the conversation. The
+    knowledge that it recalls for the agent is.
     """
 
     def __init__(self) -> None:
@@ -58,8 +62,11 @@ class History:
         self._clear()
 
     def look(self, state: State) -> bool:
-        """Take in what is new. True when something that was already looked at has changed: a
-        condensation, or another state than the last time."""
+        """Process new events.
+
+        Return True if something that was already processed has changed: there was a condensation,
+        or the state is not a continuation of the last one.
+        """
         changed = False
         if self._seen and not self._is_continued_by(state):
             self._seen = 0
@@ -84,7 +91,7 @@ class History:
         self.condensation_wanted = False
 
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
-        """The task's pictures, where the note is the task."""
+        """Return the images of the task if the note is the task, otherwise nothing."""
         return self.task_pictures if note.id == self._task_words else ()
 
     def _is_continued_by(self, state: State) -> bool:

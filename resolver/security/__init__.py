@@ -1,1 +1,1 @@
-"""Redaction: the second line behind keeping secrets out of reach."""
+"""Redaction of secrets, risk rules for actions of the agent, and the shell parser that they use."""

@@ -1,7 +1,7 @@
-"""What credentials look like in general: the published formats of tokens and keys.
+"""Recognizes credentials by their published formats: tokens and keys of well-known services.
 
-For values that are not known beforehand (a key in the repository's own .env). Values that
-are known are found exactly, and in many encodings, by redaction.py.
+This finds credentials that are not known beforehand, such as a key in the repository's own `.env`.
+`redaction.py` finds known values exactly, in many encodings.
 """
 
 import re
@@ -10,19 +10,23 @@ from typing import NamedTuple
 
 
 class FoundCredential(NamedTuple):
-    """Where a text holds something with a credential's form. `name` says which, for a person."""
+    """Represents a part of a text that has the format of a credential.
+
+    name: the kind of credential, for people.
+    start, end: offsets in the text.
+    """
 
     name: str
     start: int
     end: int
 
 
-# Every pattern starts with a literal or an anchor that is rare, and every repetition is either
-# over one character class or bounded, so that no text makes the search slower than linear.
+# Every pattern starts with a literal or an anchor that is rare, and every repetition is bounded or
+# over a single character class, so that the search takes linear time on any text.
 _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
-        # Old form: 36 letters and digits. New installation tokens: about 520 with dots.
+        # Old format: 36 letters and digits. New installation tokens: about 520, with dots.
         ("GitHub token", r"gh[pousr]_[A-Za-z0-9_.\-]{15,}[A-Za-z0-9_]"),
         ("GitHub fine-grained token", r"github_pat_[A-Za-z0-9_]{20,}"),
         ("GitLab token", r"glpat-[A-Za-z0-9_\-]{20,}"),
@@ -41,7 +45,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "private key",
             r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
             r"(?:(?:(?!-----BEGIN)[\s\S]){0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----"
-            # Cut off before its end: the lines that still look like base64.
+            # Truncated before its end line: the lines that still look like base64.
             r"|(?:\s|\\[nr]|[A-Za-z0-9+/=]{16,}+)*+)",
         ),
         (
@@ -62,7 +66,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def find_credentials(text: str) -> Iterator[FoundCredential]:
-    """Everything in `text` that has a credential's form; spans may overlap."""
+    """Yield every part of the text that has the format of a credential; parts may overlap."""
     for name, pattern in _FORMATS:
         for match in pattern.finditer(text):
             group = match.lastgroup or 0

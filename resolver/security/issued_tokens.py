@@ -1,16 +1,16 @@
-"""Secrets that come to be while a run is at work, as tokens that are good for an hour: from the
-moment they exist every redactor that was given this knows them.
+"""Secrets that are created during a run, such as GitHub installation tokens, which expire after an
+hour. Every redactor that holds the same set recognizes them from the moment they are issued.
 """
 
 import threading
 from datetime import datetime, timedelta
 
 KEPT_AFTER = timedelta(hours=1)
-"""How long a secret is still taken out of texts after it has ended: a log may quote it late."""
+"""How long an expired secret is still redacted: a log may quote it late."""
 
 
 class IssuedTokens:
-    """A growing set of secrets. For several threads at a time."""
+    """A growing set of secrets that is safe for use by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,11 +19,12 @@ class IssuedTokens:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Those there are now; another object whenever they have changed."""
+        """The current secrets. The object stays the same until the next `add`, so that callers can
+        detect changes by identity."""
         return self._values
 
     def add(self, secret: str, ends: datetime, now: datetime) -> None:
-        """From now on `secret` is one. Those that ended long ago are forgotten."""
+        """Add a secret that expires at `ends`, and drop those that expired long before `now`."""
         with self._lock:
             kept = {s: end for s, end in self._ends.items() if now < end + KEPT_AFTER}
             self._ends = {**kept, secret: ends}

@@ -1,4 +1,4 @@
-"""Keeps secrets and other people's control characters out of the operator's log."""
+"""Removes secrets and untrusted control characters from the operator's log."""
 
 import logging
 from collections.abc import Callable
@@ -10,9 +10,10 @@ _FORMATTER = logging.Formatter()
 class RewritingFilter(logging.Filter):
     """Passes every text of a log record through `rewrite`: message, traceback, stack, extras.
 
-    rewrite: usually `Redactor.redact_text`, or that followed by what the log's reader needs.
+    rewrite: usually `Redactor.redact_text`, optionally followed by escaping for the log's reader.
 
-    Put it on handlers: a filter on a logger does not see the records of the loggers below it.
+    Add the filter to handlers. A filter on a logger does not see the records of its child loggers:
+    https://docs.python.org/3/library/logging.html#filter-objects
     """
 
     def __init__(self, rewrite: Callable[[str], str]) -> None:
@@ -20,14 +21,14 @@ class RewritingFilter(logging.Filter):
         self._rewrite = rewrite
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always True; the record is changed in place."""
+        """Rewrite the record in place and return True."""
         record.msg = self._rewrite(_message(record))
         record.args = None
         if record.exc_info and not record.exc_text:
             record.exc_text = _FORMATTER.formatException(record.exc_info)
         if record.exc_text:
             record.exc_text = self._rewrite(record.exc_text)
-        # A handler that formats the exception anew would bring the original text back.
+        # A handler that formats the exception again would restore the original text.
         record.exc_info = None
         if record.stack_info:
             record.stack_info = self._rewrite(record.stack_info)
@@ -41,5 +42,5 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # Arguments that don't fit their format: the record is still worth having.
+        # The arguments don't match the format string: the record is still worth keeping.
         return f"{record.msg} {record.args}"

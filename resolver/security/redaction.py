@@ -1,8 +1,9 @@
-"""Takes known secrets out of events and texts: the second line of defence, not the first.
+"""Replaces known secrets in events and texts. This is the second line of defence: the first is that
+secrets are kept out of the sandbox's and the model's reach.
 
-A secret is found as it is, in base64 at each of the three offsets, in hex, percent-encoded and
-JSON-escaped, and in pieces of 16 characters or more of any of these. Colour codes and invisible
-characters between its characters don't hide it. Unknown credentials: see formats.py.
+A secret is found as it is, in base64 at each of the three offsets, in hexadecimal,
+percent-encoded, JSON-escaped, and in pieces of at least 16 characters of any of these. Colour codes
+and invisible characters in between don't hide it. `formats.py` finds unknown credentials.
 """
 
 import base64
@@ -23,23 +24,25 @@ from resolver.security.formats import find_credentials
 from resolver.security.issued_tokens import IssuedTokens
 
 MARK = "[redacted]"
-"""What stands in the place of a secret."""
+"""Text that replaces a secret."""
 
 SHORTEST = 6
-"""Secrets with fewer characters are ignored: they would be found in innocent words."""
+"""Minimum length of a secret in characters. Shorter ones are ignored: ordinary words contain them.
+"""
 
 PIECE = 16
-"""A piece of a secret of this many characters is taken out as well."""
+"""Minimum length, in characters of the secret, of a piece of a secret that is redacted too."""
 
 DEEPEST = 100
-"""Values nested deeper than this can't be looked through, so they are replaced whole."""
+"""Maximum nesting depth of a value. Deeper values can't be searched, so they are replaced whole."""
 
 _POSITIONS = 8
-"""How many places of a block in a form are tried; only a repetitive secret has more."""
+"""Maximum positions that are tried for each block of a form. Only a repetitive secret has more."""
 
 _INVISIBLE = re.compile(
     r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
     r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
+    # DCS, SOS, PM, APC: other control strings (ECMA-48, section 5.6)
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
@@ -52,14 +55,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Redactor:
-    """Replaces secrets by `[redacted]`; fits the stream's door (`EventStream(redact=...)`).
+    """Replaces secrets by `[redacted]`. Instances can be passed to `EventStream(redact=...)`.
 
-    secrets: the values, whole. Those shorter than 6 characters are ignored. Of a PEM key
-        the lines of its body are the secret, not the armour around them.
-    minted: further ones, which may grow in number at any time.
+    secrets: the complete values. Those shorter than 6 characters are ignored. Of a PEM key, the
+        lines of the body are the secret, not the BEGIN and END lines.
+    minted: further secrets, whose number may grow at any time.
 
-    A piece shorter than 16 characters is not found, so a secret that is cut finer than that,
-    reversed or encrypted passes: what must not leak must not be within reach at all.
+    A piece shorter than 16 characters is not found, so a secret that is split more finely, reversed
+    or encrypted is not redacted. What must not leak must therefore not be within reach at all.
     """
 
     def __init__(self, secrets: Iterable[str], minted: IssuedTokens | None = None) -> None:
@@ -68,7 +71,7 @@ class Redactor:
         self._known = self._of(self._minted.values)
 
     def _of(self, more: tuple[str, ...]) -> "_Known":
-        """What is looked for, with `more` beside the secrets that were given."""
+        """Build the index of the given secrets and of `more`."""
         literals: set[str] = set()
         by_block: dict[int, set[str]] = defaultdict(set)
         for piece in {p for secret in (*self._given, *more) for p in _parts(secret)}:
@@ -82,26 +85,26 @@ class Redactor:
         return _Known(more, sorted(literals), indexes)
 
     def __call__(self, event: Event) -> Event:
-        """The event without secrets; the same object when it holds none."""
+        """Return the event without secrets; the same object if it contains none."""
         redacted: Event = self._model(event, 0)
         return redacted
 
     def redact_model(self, model: M) -> M:
-        """Any noun of ours without secrets; the same object when it holds none."""
+        """Return the model without secrets; the same object if it contains none."""
         redacted: M = self._model(model, 0)
         return redacted
 
     def redact_text(self, text: str) -> str:
-        """The text without secrets and without anything that has a credential's form.
+        """Return the text without secrets and without anything that has a credential's format.
 
-        For comments, logs and error messages, which may quote what nobody knew beforehand.
+        Meant for comments, logs and error messages, which may quote credentials that are not known.
         """
         spans = self._spans(text)
         spans += [(found.start, found.end) for found in find_credentials(text)]
         return _replaced(text, spans)
 
     def holds_secret(self, text: str) -> bool:
-        """Whether one of the secrets is in the text, in any of the forms looked for."""
+        """Return True if the text contains one of the secrets in any of the encodings."""
         return bool(self._spans(text))
 
     def _spans(self, text: str) -> list[Span]:
@@ -113,6 +116,7 @@ class Redactor:
 
     def _visible_spans(self, text: str) -> list[Span]:
         minted = self._minted.values
+        # compared by identity: `values` is a new object after each change
         if minted is not self._known.minted:
             self._known = self._of(minted)
         known = self._known
@@ -122,7 +126,7 @@ class Redactor:
         return spans
 
     def _value(self, value: Any, depth: int) -> Any:
-        # The very type: an enum's member is a str too, but one of our own words.
+        # The exact type: an enum member is a str too, but its value is one of our own constants.
         if type(value) is str:
             return _replaced(value, self._spans(value))
         if not isinstance(value, BaseModel | dict | list | tuple):
@@ -165,7 +169,7 @@ class Redactor:
 
 
 class _Known(NamedTuple):
-    """What is looked for. minted: those secrets in it that came to be at work."""
+    """Holds everything that is searched for. minted: the issued secrets that it includes."""
 
     minted: tuple[str, ...]
     literals: list[str]
@@ -173,10 +177,12 @@ class _Known(NamedTuple):
 
 
 class _BlockIndex:
-    """Finds pieces of given forms in time linear in the text.
+    """Finds pieces of the given forms in time linear in the length of the text.
 
-    A piece of 2n characters, wherever it stands in a text, holds one of the text's own blocks
-    of n characters at positions 0, n, 2n, ... So it is enough to look up every n-th block.
+    Divide the text into blocks of n characters, at positions 0, n, 2n, ... Any piece of at least 2n
+    characters contains one of these blocks completely, wherever it begins. So it is enough to look
+    up each block of the text in an index of all positions of the forms, and to extend each hit to
+    both sides.
     """
 
     def __init__(self, block: int, forms: Iterable[str]) -> None:
@@ -191,6 +197,7 @@ class _BlockIndex:
                     self._places[part].append((form, start))
 
     def spans(self, text: str) -> list[Span]:
+        """Return the spans of the text that agree with a form over at least two blocks."""
         block, places = self._block, self._places
         hits = [
             start
@@ -211,7 +218,7 @@ class _BlockIndex:
 
 
 def _extended(text: str, start: int, form: str, place: int, block: int) -> Span:
-    """The longest stretch of `text` around `start` that agrees with `form` around `place`."""
+    """Return the longest span around `start` that agrees with `form` around `place`."""
     left = 0
     while left < start and left < place and text[start - left - 1] == form[place - left - 1]:
         left += 1
@@ -223,7 +230,7 @@ def _extended(text: str, start: int, form: str, place: int, block: int) -> Span:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """The stretches of a secret that are secret: all of it, or the body lines of a PEM key."""
+    """Yield the parts of a secret that are secret: all of it, or the body lines of a PEM key."""
     lines = secret.split("\n") if "-----BEGIN" in secret else [secret]
     for line in lines:
         part = line.strip()
@@ -232,7 +239,8 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _forms(part: str) -> Iterator[tuple[int, str]]:
-    """The encodings of `part`, each with the characters it takes for one of the secret's."""
+    """Yield the encodings of `part`, each with the number of characters that it needs per character
+    of the secret."""
     data = part.encode("utf-8", "surrogatepass")
     escaped = [json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]]
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
@@ -248,7 +256,8 @@ def _forms(part: str) -> Iterator[tuple[int, str]]:
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
-    """What base64 makes of `data` wherever it stands, without the edges its neighbours share."""
+    """Yield the base64 text of `data` for each of the three offsets at which it can begin, without
+    the first and last characters, which depend on the neighbouring bytes."""
     for offset in range(3):
         first = (offset * 8 + 5) // 6
         last = (offset + len(data)) * 8 // 6
@@ -265,7 +274,8 @@ def _occurrences(text: str, literal: str) -> Iterator[Span]:
 
 
 def _without_invisible(text: str) -> tuple[str, Any]:
-    """The text without what a terminal or a page does not show, and the way back to its places."""
+    """Return the text without characters that a terminal or page does not show, and a function that
+    maps a position in it to the position in the original text."""
     kept: list[str] = []
     starts: list[int] = []
     position = 0
@@ -287,7 +297,7 @@ def _without_invisible(text: str) -> tuple[str, Any]:
 
 
 def _replaced(text: str, spans: list[Span]) -> str:
-    """The text with each stretch replaced once; stretches that touch become one."""
+    """Return the text with each span replaced. Spans that overlap or touch are replaced as one."""
     if not spans:
         return text
     parts = []
@@ -295,7 +305,8 @@ def _replaced(text: str, spans: list[Span]) -> str:
     end = -1
     for start, stop in sorted(spans):
         if start > end:
-            # A backslash before it may have escaped its first character: JSON stays JSON.
+            # A backslash before the span may have escaped its first character. It is removed:
+            # in JSON text, the escape `\[` would be invalid.
             parts += [text[position:start].rstrip("\\"), MARK]
         end = max(end, stop)
         position = end
@@ -304,6 +315,7 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 @cache
 def _own_words(model: type[BaseModel]) -> frozenset[str]:
-    """Fields that hold one of a fixed set of words of ours, by which a log is read back."""
+    """Return the fields that hold one of a fixed set of constants, such as `kind`. They are left
+    alone, because the log is parsed by them."""
     fixed = {n for n, f in model.model_fields.items() if get_origin(f.annotation) is Literal}
     return frozenset(fixed | {"kind"})

@@ -1,4 +1,6 @@
-"""Condensers: what a conversation may forget when it grows too long, and what stands in for it.
+"""Condensers: they decide what a conversation that grows too long forgets, and what is shown in its
+place.
 
-One protocol (base.py), one small class a module, put together by name in making.py.
+There is one protocol (`base.py`) and one small class per module; `registry.py` creates them by
+name.
 """

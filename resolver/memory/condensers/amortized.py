@@ -1,4 +1,4 @@
-"""Forgets half of the turns each time there are too many."""
+"""A condenser that forgets half of the turns each time there are too many."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.forgetting import forget
@@ -6,8 +6,12 @@ from resolver.memory.condensers.view import CondenserView
 
 
 class AmortizedForgetting:
-    """Lets turns grow to `most`, then forgets the oldest behind the first `keep_first` until half
-    of `most` are left: each turn is moved a bounded number of times, whatever the run's length."""
+    """Lets the number of turns grow to `most`, then forgets the oldest ones after the first
+    `keep_first` until half of `most` are left.
+
+    Because half of them go at once, condensations stay rare, and the amortized cost per turn is
+    constant, however long the run is.
+    """
 
     def __init__(self, most: int = 120, keep_first: int = 2) -> None:
         self._most = max(2, most)

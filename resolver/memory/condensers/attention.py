@@ -1,4 +1,4 @@
-"""Lets a model say which turns are still needed, and forgets the others."""
+"""A condenser that asks a model which turns are still needed and forgets the others."""
 
 import re
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ _NUMBER = re.compile(r"\d+")
 
 
 class LLMAttention:
-    """Forgets first what the condenser's model does not name, then what it holds least important.
-    When it fails, importance is judged by what the turns did (`by_importance`)."""
+    """Forgets the turns that the condenser's model does not name first, then those that it ranks as
+    least important. If the model fails, turns are ranked by what they did (`by_importance`)."""
 
     def __init__(
         self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12

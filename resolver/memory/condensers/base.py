@@ -1,4 +1,4 @@
-"""What a condenser is: one method, from what a model is shown now to what it is to forget."""
+"""The `Condenser` protocol, and the size bound that decides when a conversation is too long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,49 +9,55 @@ from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.view import CondenserView
 
 MAX_TOKENS = 100_000
-"""Of a conversation, where nothing else bounds it."""
+"""Maximum tokens of a conversation if no maximum is configured."""
 
 WINDOW_SHARE = 0.7
-"""Of a model's context window; the rest is for its replies and for what was estimated too low."""
+"""Share of a model's context window that a conversation may take. The rest is for replies and for
+errors of the token estimate."""
 
 NEVER_TOO_LONG = 4_000
-"""Tokens below which nobody asks how large the window is."""
+"""Up to this number of tokens, the size of the context window is not queried."""
 
 
 class Condenser(Protocol):
-    """Decides what the conversation forgets; the same log always gives the same answer."""
+    """Decides what the conversation forgets. The same log always gives the same decision."""
 
     def condense(self, view: CondenserView) -> Condensation | None:
-        """What to forget now; None when nothing has to be, or can be, forgotten.
+        """Return what to forget now; None if nothing has to be, or can be, forgotten.
 
-        Where `view.wanted` (the model has said that the conversation does not fit), None means
-        that nothing more can go.
+        If `view.wanted` is true (the model reported that the conversation does not fit), None means
+        that nothing more can be left out.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SizeBound:
-    """Tokens that a conversation may have. most: what is set, 0 when nothing is; window: the
-    model's context window, asked for once and not before a conversation is long."""
+    """Represents the maximum number of tokens of a conversation.
+
+    most: the configured maximum; 0 if none is configured.
+    window: returns the model's context window in tokens, or None if it is unknown. Called at most
+        once, and only when a conversation is long.
+    """
 
     most: int = 0
     window: Callable[[], int | None] = lambda: None
 
     @cached_property
     def tokens(self) -> int:
-        """The bound itself."""
+        """The maximum itself: the configured one, or a share of the context window."""
         if self.most:
             return self.most
         window = self.window()
         return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
 
     def is_passed(self, view: CondenserView) -> bool:
-        """Whether what is shown has to become less."""
+        """Return True if the conversation has to be condensed."""
         if not view.wanted and not self.most and view.tokens <= NEVER_TOO_LONG:
             return False
         return view.wanted or view.tokens > self.tokens
 
     def target(self, view: CondenserView) -> int:
-        """Characters that may be left once it is passed: half, so that it seldom is."""
+        """Return the number of characters to condense to: half of the bound, so that condensations
+        are rare."""
         return min(view.size, view.characters(self.tokens)) // 2

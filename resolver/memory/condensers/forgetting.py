@@ -1,4 +1,5 @@
-"""What all condensers that forget turns have in common: choosing by size, and the Condensation."""
+"""Functions shared by all condensers that forget turns: selection by size, and building the
+`Condensation` event."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,22 +10,24 @@ from resolver.memory.facts import ROOM
 from resolver.memory.turns import Turn
 
 LEAST_SHARE = 10
-"""Unasked, a condensation is worth it only when it wins a tenth of the bound: each one costs a
-prompt cache."""
+"""Unless the model asked for it, a condensation has to save a tenth of the bound: each one
+invalidates the provider's prompt cache."""
 
 LAST_SHARE = 0.7
-"""What the last turns may have of what is to be left."""
+"""Share of the target size that the last turns may take."""
 
 SUMMARY_SHARE = 6
-"""A summary may have a sixth of what may be left of the conversation."""
+"""A summary may take a sixth of the target size of the conversation."""
 
 LEAST_SUMMARY = 4_000
-"""Characters that it may have in any case."""
+"""Characters that a summary may always take."""
 
 
 def old(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
-    """The turns but the last `keep_last`; fewer are kept, and one at least, where these alone would
-    have most of the `target`."""
+    """Return all turns except the last `keep_last`.
+
+    Fewer are kept, but at least one, if they would take more than `LAST_SHARE` of the `target`.
+    """
     room = target * LAST_SHARE
     kept = 0
     for turn in reversed(view.turns[-max(1, keep_last) :]):
@@ -36,8 +39,11 @@ def old(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
 
 
 def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
-    """The turns that may go, oldest first: those of the middle. When the model wants room those of
-    both ends follow; the last turn stays."""
+    """Return the turns that may be forgotten, oldest first: those between both ends.
+
+    If the model reported that the conversation does not fit, those of both ends follow, except the
+    last turn.
+    """
     turns = view.turns
     end = max(keep_first, len(old(view, keep_last, target)))
     candidates = list(turns[keep_first:end])
@@ -48,8 +54,10 @@ def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) ->
 
 
 def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
-    """The first of the candidates that bring the view down to `target` characters; none when that
-    wins too little, unasked."""
+    """Return the first candidates that together bring the view down to `target` characters.
+
+    Empty if the saving would be too small and the model did not ask for it.
+    """
     chosen: list[Turn] = []
     freed = 0
     for turn in candidates:
@@ -58,15 +66,16 @@ def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list
         chosen.append(turn)
         freed += view.freed_by_forgetting(turn)
     return chosen if view.wanted or freed * LEAST_SHARE >= 2 * target else []
+    # `target` is half of the bound, so that this compares with a tenth of the bound
 
 
 def forget(
     view: CondenserView, turns: Sequence[Turn], *, facts: int = 0, notes: str = ""
 ) -> Condensation | None:
-    """The Condensation that leaves these turns out; None when there are none.
+    """Return the Condensation that forgets these turns; None if there are none.
 
-    facts: characters that what is known of the agent's work may have in the summary; 0 leaves it
-    out. notes: what a model wrote; else what an earlier one did stays.
+    facts: maximum characters of the facts of the agent's work in the summary; 0 omits them.
+    notes: notes that a model wrote about the turns; if empty, the notes so far are kept.
     """
     if not turns:
         return None
@@ -78,5 +87,6 @@ def forget(
 
 
 def room_for_facts(target: int) -> int:
-    """Characters of a summary when `target` are to be left in all."""
+    """Return the maximum characters of the summary's facts for a conversation of `target`
+    characters."""
     return min(ROOM, max(target // SUMMARY_SHARE, LEAST_SUMMARY))

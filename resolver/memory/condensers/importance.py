@@ -1,5 +1,5 @@
-"""The default: ordinary output goes first, then ordinary turns, then all others; what they came to
-is told from the log."""
+"""The default condenser: first masks output of turns that changed nothing, then forgets turns, the
+least important first. What was forgotten is summarized from the log."""
 
 from collections.abc import Sequence
 
@@ -25,19 +25,24 @@ from resolver.security.shell.code import written_in
 from resolver.security.shell.writes import written_paths
 
 ORDINARY, FAILED, CHECKED, CHANGED = range(4)
-"""Reading and looking; what went wrong; how the code did; what was changed, planned or decided."""
+"""Ranks of a turn: it only read or looked; something failed; it ran a check; it changed, planned or
+decided something."""
 
 
 class Importance:
-    """Keeps what the work is about.
+    """Keeps the turns that matter most to the work.
 
-    Over the bound it masks ordinary output outside the last `keep_last` turns. Is that not enough
-    to come down to half of the bound, it forgets turns but the first `keep_first` and the last
-    ones: the least important first, the oldest of them before. The summary has, from the log
-    alone, the files changed, the last result of each check, the plan, questions with their answers
-    and the agent's own notes, as of now. The user's words are never forgotten.
+    When the conversation exceeds the bound, output outside of the last `keep_last` turns is masked,
+    except in turns of rank `CHANGED`. If that does not bring it down to half of the bound, turns
+    between the first `keep_first` and the last `keep_last` are forgotten: the least important
+    first, and of equally important ones the oldest first. If the model reports that the context is
+    full, turns at both ends may be forgotten too, except the last one.
 
-    writer: a model's notes beside it; None for none.
+    The summary lists, from the log alone and as of now, the files changed, the last result of each
+    check, the plan, questions with their answers, and the agent's own notes. The user's messages
+    are never forgotten.
+
+    writer: writes additional notes with a model; None for no such notes.
     """
 
     def __init__(
@@ -74,7 +79,10 @@ class Importance:
         return condensation.model_copy(update={"masked": left})
 
     def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
-        """The oldest ordinary results masked, as many as needed; None when that wins too little."""
+        """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
+
+        None if that saves too little.
+        """
         turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
         chosen: list[ObservationBase] = []
         freed = 0
@@ -88,12 +96,12 @@ class Importance:
 
 
 def by_importance(turns: Sequence[Turn]) -> list[Turn]:
-    """The least important first; of those alike in the order given."""
+    """Return the turns, the least important first; equally important ones keep their order."""
     return sorted(turns, key=importance)
 
 
 def importance(turn: Turn) -> int:
-    """That of its most important action."""
+    """Return the rank of the turn's most important action."""
     actions = ((action, turn.results.get(action.id)) for action in turn.actions)
     return max((_of_action(action, result) for action, result in actions), default=ORDINARY)
 

@@ -1,4 +1,4 @@
-"""Hides what older actions gave and leaves how they ended; the actions and words all stay."""
+"""Condensers that replace older results by their outcome and keep all actions and messages."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,8 +10,11 @@ from resolver.memory.turns import Turn
 
 
 class ObservationMasking:
-    """Masks the results of all turns but the last `keep_last`, `at_once` of them at a time or more:
-    in between, what a provider has cached holds."""
+    """Masks the results of all turns except the last `keep_last`.
+
+    It waits until at least `at_once` results can be masked: in between, the provider's prompt cache
+    stays valid.
+    """
 
     def __init__(self, keep_last: int = 20, at_once: int = 20) -> None:
         self._last = max(1, keep_last)
@@ -23,8 +26,7 @@ class ObservationMasking:
 
 
 class BrowserOutputs:
-    """Masks all pages that the browser gave but the last `keep_last`, `at_once` of them at a time
-    or more."""
+    """Masks all browser pages except the last `keep_last`, at least `at_once` of them at a time."""
 
     def __init__(self, keep_last: int = 2, at_once: int = 4) -> None:
         self._last = keep_last
@@ -41,13 +43,16 @@ def maskable(
     turns: Iterable[Turn],
     is_meant: Callable[[ObservationBase], bool] = lambda _: True,
 ) -> list[ObservationBase]:
-    """Results of the turns, in order, that are shown whole and are long enough to be masked."""
+    """Return the turns' results that are shown in full and are long enough to be masked, in order.
+
+    is_meant: selects the results to consider.
+    """
     results = (x for turn in turns for x in turn.results.values() if is_meant(x))
     return [x for x in results if view.may_mask(x)]
 
 
 def mask(observations: list[ObservationBase], least: int = 1) -> Condensation | None:
-    """The Condensation that masks these; None when it is not worth it for at least `least`."""
+    """Return the Condensation that masks the observations; None if there are fewer than `least`."""
     if len(observations) < max(1, least):
         return None
     ids = tuple(sorted(x.id for x in observations))

@@ -1,5 +1,5 @@
-"""Asking a condenser's model. Whatever goes wrong there, the run goes on: it is told, and what the
-log itself says stands alone."""
+"""Calls of the condenser's model. A failed call does not stop the run: it is logged as a warning,
+and the summary is written from the log alone."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,26 +14,26 @@ from resolver.memory.turns import Turn
 from resolver.models.run import Completion
 
 MOST_SENT = 200_000
-"""Characters of a question."""
+"""Maximum characters of a question."""
 
 LEAST_SHOWN = 200
-"""Characters of one result, however many there are."""
+"""Minimum characters shown of each result, however many there are."""
 
 EXCERPT = 1_500
-"""Characters of one action, and of the words beside it."""
+"""Maximum characters of one action, and of the text of one reply."""
 
 
 FAILED, UNUSABLE = "condenser", "condenser_reply"
-"""What the log calls it that a call gave no reply, or a reply that is no answer."""
+"""Codes of the warnings in the log: a call gave no reply; a reply was unusable."""
 
 _OF_NO_USE = "the condenser's model was of no use, so the log alone is summed up"
 
 
 class Asker:
-    """Asks the model that the service is configured with.
+    """Asks the condenser's model.
 
-    model: its replies are in the log by the time `complete` returns.
-    warn: told when it gave nothing that could be used: `FAILED` or `UNUSABLE`, and a sentence.
+    model: logs its replies before `complete` returns.
+    warn: called with a code (`FAILED` or `UNUSABLE`) and a sentence if there was no usable answer.
     """
 
     def __init__(self, model: Model, warn: Callable[[str, str], None]) -> None:
@@ -42,17 +42,18 @@ class Asker:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether the model takes native tool calls."""
+        """True if the model supports native tool calls."""
         return self._model.supports_tools
 
     def ask(
         self, view: CondenserView, question: str, tool: ToolSpec | None = None
     ) -> Completion | None:
-        """Its reply to the question; None when there is none. tool: one that it is to call, where
-        it can call tools.
+        """Return the model's reply to the question; None if the call failed.
 
-        A reply that is in the log already, because the process that asked was killed, is taken
-        from there.
+        A reply that is already in the log, because the process that asked was killed, is taken from
+        there.
+
+        tool: a tool for the model to call, if it supports tools.
         """
         known = view.log.next_reply()
         if known is not None:
@@ -67,16 +68,17 @@ class Asker:
         except (ModelError, LimitReached) as error:
             self._warn(FAILED, f"{_OF_NO_USE}: {error.what}")
             return None
+        # mark the reply, which is in the log now, as read
         view.log.next_reply()
         return completion
 
     def refuse(self, why: str) -> None:
-        """Tell that what the model gave was not used."""
+        """Log that the model's reply was not used, and why."""
         self._warn(UNUSABLE, f"{_OF_NO_USE}: {why}")
 
 
 def record_of(turns: Sequence[Turn], room: int = MOST_SENT) -> str:
-    """The turns as text for a model to read, numbered from 1, within about `room` characters."""
+    """Return the turns as text for a model to read, numbered from 1, in about `room` characters."""
     results = sum(len(turn.results) for turn in turns)
     most = max(LEAST_SHOWN, min(4_000, room // (2 * max(1, results))))
     steps = []
@@ -92,7 +94,7 @@ def record_of(turns: Sequence[Turn], room: int = MOST_SENT) -> str:
 
 
 def text_lines(turns: Sequence[Turn]) -> list[str]:
-    """Each turn in one line: what was done, and how it ended."""
+    """Return one line per turn: what was done, and how it ended."""
     return [_line(turn) for turn in turns]
 
 

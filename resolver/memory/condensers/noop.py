@@ -1,12 +1,12 @@
-"""Forgets nothing: a conversation that no longer fits ends the run."""
+"""A condenser that forgets nothing: a conversation that no longer fits ends the run."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.view import CondenserView
 
 
 class NoOp:
-    """For short runs, and to see what a conversation costs whole."""
+    """Never condenses. For short runs, and to measure what a full conversation costs."""
 
     def condense(self, view: CondenserView) -> Condensation | None:  # noqa: ARG002 - the protocol
-        """Nothing, ever."""
+        """Return None."""
         return None

@@ -1,4 +1,4 @@
-"""Several condensers in a row; what they do together is one event."""
+"""Runs several condensers in a row and merges their results into one event."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import Condenser
@@ -6,7 +6,7 @@ from resolver.memory.condensers.view import CondenserView
 
 
 class Pipeline:
-    """Each stage sees what the ones before it leave."""
+    """A condenser made of stages, each of which sees what the stages before it leave."""
 
     def __init__(self, *stages: Condenser) -> None:
         self._stages = stages

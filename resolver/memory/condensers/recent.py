@@ -1,4 +1,4 @@
-"""Keeps the beginning and the newest turns, by their number alone."""
+"""A condenser that keeps a fixed number of first and last turns."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.forgetting import forget
@@ -6,8 +6,8 @@ from resolver.memory.condensers.view import CondenserView
 
 
 class RecentEvents:
-    """Forgets all turns but the first `keep_first` and the last `keep_last`. It does so when
-    another `keep_last` have come, so that what a provider has cached holds meanwhile."""
+    """Forgets all turns except the first `keep_first` and the last `keep_last`. It waits until
+    another `keep_last` turns have been added, so that the prompt cache stays valid in between."""
 
     def __init__(self, keep_first: int = 1, keep_last: int = 30) -> None:
         self._first = keep_first

@@ -1,4 +1,4 @@
-"""Condensers by name, in one explicit table, and a condenser at work on one agent's log."""
+"""Creates condensers by name from one explicit table, and applies one to an agent's log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,11 @@ from resolver.memory.condensers.window import ConversationWindow
 
 @dataclass(frozen=True)
 class Parts:
-    """What condensers are made of. ask: the condenser's model, opened where one is needed.
-    writes: whether the default has notes written by it as well."""
+    """Holds what condensers are built from.
+
+    ask: returns the condenser's model, opened only if a condenser needs it.
+    writes: the default condenser has its summary extended by notes of that model.
+    """
 
     bound: SizeBound
     ask: Callable[[], Asker]
@@ -48,12 +51,16 @@ MAKERS: Mapping[str, Callable[..., Condenser]] = {
     "structured": lambda parts, **given: StructuredSummary(parts.bound, parts.ask(), **given),
     "importance": _importance,
 }
-"""The names are those of `resolver.config.condenser_names`, which says what each takes."""
+"""Factories by name. `resolver.config.condenser_names` has the same names and the parameters that
+each accepts."""
 
 
 def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
-    """The condenser that the stages make up. Where a model says that the conversation does not
-    fit and they can do no more, a window of it is kept; `none` alone has not even that."""
+    """Build the condenser that the stages describe.
+
+    A last stage is added that keeps a window of the conversation when the model reports that it
+    does not fit and the other stages can't condense further. `none` alone has no such stage.
+    """
     made = [MAKERS[stage.name](parts, **stage.parameters) for stage in stages]
     if all(stage.name == NOTHING for stage in stages):
         return NoOp()
@@ -61,12 +68,12 @@ def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
 
 
 class Condensing:
-    """A condenser at work on the log of one agent."""
+    """Applies a condenser to the log of one agent."""
 
     def __init__(self, condenser: Condenser) -> None:
         self._condenser = condenser
         self._log = AgentLog()
 
     def condense(self, state: State) -> Condensation | None:
-        """A Condensation to add to the stream, or None as of `Condenser.condense`."""
+        """Return a Condensation to add to the stream, or None as `Condenser.condense` does."""
         return self._condenser.condense(self._log.view(state))

@@ -1,4 +1,4 @@
-"""Notes that a model writes about what is left out, in free words or in fields."""
+"""Notes that a model writes about the turns that are left out, as free text or in fields."""
 
 import json
 from collections.abc import Sequence
@@ -15,25 +15,27 @@ from resolver.memory.turns import Turn
 from resolver.models.run import Completion
 
 LONGEST = 6_000
-"""Characters of notes that are kept."""
+"""Maximum characters of notes that are kept."""
 
 MOST_ASKED = 4_000
-"""Characters of the user's words that the model is told."""
+"""Maximum characters of the user's messages that are quoted to the model."""
 
 TOOL = "note_state"
 
 
 class Writer(Protocol):
-    """Writes notes."""
+    """Writes notes about turns that are about to be forgotten."""
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
-        """Notes on the turns that are going to be forgotten and on all that was before; empty when
-        the model gave none, which has been told then."""
+        """Return notes on the given turns and on everything that was forgotten before them.
+
+        Empty if the model gave no usable answer. A warning has been logged in that case.
+        """
         ...
 
 
 class FreeNotes:
-    """Notes in the model's own form."""
+    """Writes notes as free text in the model's own form."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -52,7 +54,7 @@ class FreeNotes:
 
 
 class WorkState(BaseModel):
-    """What a model is asked to note."""
+    """The fields that the model is asked to fill in."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,7 +72,10 @@ class WorkState(BaseModel):
 
 
 class FieldNotes:
-    """Notes in fields, so that none is forgotten; by a tool call where the model can."""
+    """Writes notes in fixed fields, so that the model leaves no aspect out.
+
+    The model answers with a tool call if it supports tools, otherwise with JSON in its text.
+    """
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -104,14 +109,15 @@ class FieldNotes:
 
 
 def shown_to_model(view: CondenserView, record: str, notes: str) -> dict[str, str]:
-    """What a question quotes, and the marker that fences it in."""
+    """Return the texts that a question quotes, and the marker that delimits them."""
     asked = _words_of_user(view)
     marker = marker_for(asked + notes + record)
     return {"asked": asked, "notes": notes, "record": record, "marker": marker}
 
 
 def _words_of_user(view: CondenserView) -> str:
-    """What people asked for, shortened: the beginning, where the task stands, and the latest."""
+    """Return the user's messages. If they are too long: the first, which states the task, and the
+    last, both truncated."""
     words = view.log.user_words
     if len("\n\n".join(words)) <= MOST_ASKED:
         return "\n\n".join(words)
@@ -132,7 +138,10 @@ def _tool() -> ToolSpec:
 
 
 def _object_in(completion: Completion) -> dict[str, Any]:
-    """The fields of the call, or of the JSON object in the text. Raises ValueError."""
+    """Return the fields from the tool call or from the JSON object in the text.
+
+    Raises ValueError if there is no JSON object.
+    """
     call = next((call for call in completion.tool_calls if call.name == TOOL), None)
     text = call.arguments if call else completion.text
     begin, end = text.find("{"), text.rfind("}") + 1

@@ -1,4 +1,5 @@
-"""A window whose middle is summed up by a model, beside what the log says of it."""
+"""A condenser that keeps a window and summarizes the rest with a model, in addition to the facts
+from the log."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import SizeBound
@@ -9,8 +10,10 @@ from resolver.memory.condensers.view import CondenserView
 
 
 class LLMSummarizing:
-    """As ConversationWindow, with notes of the condenser's model. When it fails, what the log says
-    and the notes so far stand alone."""
+    """Works like `ConversationWindow` and adds notes of the condenser's model to the summary.
+
+    If the model fails, the summary has the facts from the log and the notes written so far.
+    """
 
     def __init__(
         self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
@@ -33,8 +36,7 @@ class LLMSummarizing:
 
 
 class StructuredSummary(LLMSummarizing):
-    """The same with notes in fields, so that findings, decisions and next steps each have their
-    place."""
+    """The same with notes in fields: findings, decisions and next steps have a place each."""
 
     def __init__(
         self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12

@@ -1,4 +1,5 @@
-"""What a model is shown now, as condensers see it: turns with their sizes, derived from the log."""
+"""The conversation as condensers see it: the turns that a model is currently shown, with their
+sizes, derived from the event log."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -17,33 +18,34 @@ from resolver.memory.turns import History, Note, Turn
 from resolver.models.run import Completion
 
 SERVICE = "condenser"
-"""Who asks the model of condensers, as the log names it."""
+"""Name of the service in the log whose model writes summaries for condensers."""
 
 CHARACTERS_A_TOKEN = 4.0
-"""Of English and code, until a call has counted better."""
+"""Average for English text and code, used until a model call has reported a token count."""
 
 LEAST_DENSE, MOST_DENSE = 0.2, 1.0
-"""Tokens a character; a count beyond these is not believed (some endpoints leave out what they had
-cached)."""
+"""Plausible range of tokens per character. A density outside of it is clamped: some endpoints leave
+cached tokens out of their count."""
 
 LEAST_COUNTED = 20_000
-"""Characters of a conversation from which on a call's count says how long a token is; before, the
-tools weigh too much in it."""
+"""Minimum characters of a conversation for which the reported token count gives the density. In a
+shorter one, the tool definitions, which are counted too, distort it."""
 
 PICTURE = 4_000
-"""Characters that an image counts for."""
+"""Number of characters that an image counts as."""
 
 WORTH_MASKING = 800
-"""Characters of an observation from which on masking it is worth it."""
+"""Minimum characters of an observation that is worth masking."""
 
 ENOUGH = 0.75
-"""When the model has said that the conversation does not fit, this share of it may be left."""
+"""After the model has reported that the conversation does not fit, it is condensed until at most
+this share of its size is left."""
 
 
 class AgentLog:
-    """One log, looked at again and again; each time only what is new is looked at.
+    """Follows one agent's log over many calls of `view`, and processes only new events each time.
 
-    facts: what is known of the agent's work (`resolver.memory.facts`), by the last `view`.
+    facts: the facts of the agent's work (`resolver.memory.facts`) as of the last `view`.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class AgentLog:
         self._taken = 0
 
     def view(self, state: State) -> "CondenserView":
-        """What is shown after the state's last event."""
+        """Return what the model is shown after the state's last event."""
         self._state = state
         self._taken = 0
         history = self._history
@@ -89,7 +91,7 @@ class AgentLog:
         return self._facts
 
     def beside(self, kept: Sequence[Turn]) -> tuple[int, int]:
-        """How many turns there are beside `kept`, and how many of `kept` come after the first of
+        """Return how many turns are not in `kept`, and how many of `kept` come after the first of
         those."""
         turns = [turn for turn in self._history.turns if turn.ids]
         shown = {id(turn) for turn in kept}
@@ -98,15 +100,18 @@ class AgentLog:
 
     @property
     def user_words(self) -> tuple[str, ...]:
-        """What a person said, in order."""
+        """The messages of people, in order."""
         notes = (note for turn in self._history.turns for note in turn.notes)
         return tuple(
             note.content for note in notes if isinstance(note, a.Message) and is_pinned(note)
         )
 
     def next_reply(self) -> Completion | None:
-        """The next reply of the condenser's model since the last condensation; None when there is
-        none: it has to be asked. One is there already when the process that asked was killed."""
+        """Return the next reply of the condenser's model since the last condensation, or None.
+
+        None means that the model has to be asked. A reply is already in the log if the process that
+        asked for it was killed before it wrote the condensation.
+        """
         replies = self._replies()
         if self._taken == len(replies):
             return None
@@ -127,16 +132,19 @@ class AgentLog:
         return not turn.ids.isdisjoint(self._history.forgotten)
 
     def _shown(self, turn: Turn) -> int:
-        """Characters of the turn and its notes as they are shown now."""
+        """Return the characters of the turn and its notes as they are currently shown."""
         history = self._history
         pictures = sum(len(history.pictures_of(note)) for note in turn.notes)
         notes = _notes_size(turn, history.forgotten) + PICTURE * pictures
         return notes if self._is_gone(turn) else notes + turn_size(turn, history.masked)
 
     def _density(self, characters: int) -> float:
-        """Tokens a character, by the last call's count where nothing has been forgotten since.
+        """Return tokens per character, computed from the token count of the last model call.
 
-        characters: of what that call was sent.
+        Falls back to the average if there is no call yet, if it has no token count, if the
+        conversation is short, or if it was condensed after the call.
+
+        characters: size of the conversation that the call sent.
         """
         reply = self._history.turns[-1].reply
         events = self._state.events[reply.id + 1 :] if reply else ()
@@ -152,12 +160,13 @@ class AgentLog:
 
 @dataclass(frozen=True)
 class CondenserView:
-    """The conversation at one moment.
+    """Represents the conversation at one moment.
 
-    turns: those that are shown, in order; the last one is never forgotten. Their notes are what
-        was said after them.
-    size: characters of all that is shown. density: tokens a character.
-    asked: the size at which the model said that it does not fit; 0 when it did not.
+    turns: the turns that are shown, in order. The last one is never forgotten. A turn's notes are
+        the messages between it and the next turn.
+    size: characters of everything that is shown.
+    density: tokens per character.
+    asked: the size at which the model reported that the conversation does not fit, otherwise 0.
     masked, summary, notes: as in `History`.
     """
 
@@ -172,37 +181,41 @@ class CondenserView:
 
     @property
     def tokens(self) -> int:
-        """About how many are shown."""
+        """The approximate number of tokens that are shown."""
         return int(self.size * self.density)
 
     @property
     def wanted(self) -> bool:
-        """The model has said that it does not fit, and not enough has gone since."""
+        """True if the model reported that the conversation does not fit, and it is still too
+        large."""
         return self.asked > 0 and self.size > self.asked * ENOUGH
 
     def characters(self, tokens: int) -> int:
-        """That many tokens in characters."""
+        """Convert a number of tokens to characters."""
         return int(tokens / self.density)
 
     def freed_by_forgetting(self, turn: Turn) -> int:
-        """Characters."""
+        """Return the number of characters saved by forgetting the turn."""
         gone = forgotten_with(turn)
         return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, gone)
 
     def may_mask(self, observation: ObservationBase) -> bool:
-        """Whether it is shown whole and is long enough."""
+        """Return True if the observation is shown in full and is long or has images.
+
+        Errors are never masked.
+        """
         if observation.id in self.masked or isinstance(observation, o.ErrorObservation):
             return False
         return len(observation.content) >= WORTH_MASKING or bool(images_of(observation))
 
     def freed_by_masking(self, observation: ObservationBase) -> int:
-        """Characters."""
+        """Return the number of characters saved by masking the observation."""
         shown = min(len(observation.content), MAX_OBSERVATION)
         pictures = PICTURE * len(images_of(observation))
         return max(0, shown + pictures - len(masked_text(observation)))
 
     def after(self, condensation: Condensation) -> "CondenserView":
-        """What is shown once that is in the log."""
+        """Return the view as it will be after the condensation was added to the log."""
         gone = set(condensation.forgotten)
         left = tuple(turn for turn in self.turns if turn.ids.isdisjoint(gone))
         size = self.size
@@ -227,18 +240,19 @@ class CondenserView:
 
 
 def is_pinned(note: Note) -> bool:
-    """The user's own words and the repository's instructions stay; automatic replies go."""
+    """Return True if the note stays when its turn is forgotten: the user's own messages and
+    recalled repository knowledge. Automatic replies are forgotten."""
     own_words = isinstance(note, a.Message) and note.cause is None
     return own_words or isinstance(note, o.RecallResult)
 
 
 def forgotten_with(turn: Turn) -> set[int]:
-    """Ids of the events that go when the turn goes."""
+    """Return the ids of all events that are forgotten together with the turn."""
     return turn.ids | {note.id for note in turn.notes if not is_pinned(note)}
 
 
 def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
-    """Characters of the turn without its notes."""
+    """Return the characters of the turn without its notes."""
     written = 0
     if turn.reply:
         completion = turn.reply.completion

@@ -1,4 +1,4 @@
-"""Keeps both ends of a conversation, and says from the log what the middle came to."""
+"""A condenser that keeps both ends of a conversation and summarizes the middle from the log."""
 
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.base import SizeBound
@@ -8,13 +8,13 @@ from resolver.memory.condensers.view import CondenserView
 
 
 class ConversationWindow:
-    """Forgets the oldest turns of the middle, whole, until half of the bound is left.
+    """Forgets the oldest turns of the middle, always whole turns, until half of the bound is left.
 
-    keep_first, keep_last: turns at both ends that stay. Only a model that says that the context is
-    full makes it go below them; the last turn, the system prompt and the user's own words always
-    stay, but what the last turn gave is masked when nothing else can go.
-
-    only_asked: it acts on a model that says so, and not on the bound.
+    keep_first, keep_last: number of turns kept at both ends. Fewer are kept only if the model
+        reports that the context is full. The last turn, the system prompt and the user's own
+        messages are always kept, but the results of the last turn are masked if nothing else can
+        be left out.
+    only_asked: act only if the model reports that the context is full, and ignore the bound.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Skills: what a repository, its organisation and Resolver itself know that a run may need.
+"""Skills: knowledge for runs that a repository, its organization or Resolver itself provides.
 
-Reading them is in reading.py, choosing them in recalling.py, the words of both in prompts/.
+`reading.py` reads them, `recalling.py` decides which ones a run loads; the templates of both are in
+the `prompts/` directory.
 """

@@ -1,4 +1,4 @@
-"""Skills found by what a text is about: a small index of vectors, and its recorded answers."""
+"""Finds skills by topic with text embeddings, and replays the results of a recorded run."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -9,10 +9,10 @@ from resolver.llm.embeddings import Embedder, cosine_similarity
 from resolver.memory.skills.skill import Skill
 
 LEAST = 0.35
-"""Likeness below which two texts are about different things."""
+"""Minimum cosine similarity of texts on the same topic."""
 
 NEAR = 0.05
-"""What is this much less alike than the best is left out."""
+"""Maximum difference in similarity to the best match."""
 
 MOST = 2
 
@@ -20,9 +20,9 @@ REASON = "it is about the same"
 
 
 class Index:
-    """Compares the text with each skill's name, description and first words.
+    """Compares a text with each skill's name, description and first 1000 characters.
 
-    told: what a person is told when the model can't be asked.
+    told: called with a sentence for people if the embedding model fails.
     """
 
     def __init__(self, embedder: Embedder, told: Callable[[str], None]) -> None:
@@ -30,7 +30,7 @@ class Index:
         self._told = told
 
     def nearest(self, text: str, skills: Sequence[Skill]) -> list[tuple[Skill, str]]:
-        """See `resolver.memory.skills.recalling.Meaning`. Never raises: nothing is found then."""
+        """See `resolver.memory.skills.recalling.Meaning`. Never raises; a failure finds nothing."""
         if not text.strip() or not skills:
             return []
         abouts = [f"{s.name}: {s.description}\n{s.body[:1000]}" for s in skills]
@@ -51,7 +51,7 @@ class Index:
 
 
 class RecordedIndex:
-    """Gives the answers of a recorded run again: nothing is asked anew."""
+    """Returns the results of a recorded run again, without calling a model."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._found = {

@@ -1,4 +1,4 @@
-"""Globs over repository paths, as `.gitignore` and editors' rules have them."""
+"""Glob patterns over repository paths, in the style of `.gitignore` and editor rules."""
 
 import re
 from functools import cache
@@ -7,21 +7,24 @@ MAX_ALTERNATIVES = 64
 
 
 def covers(glob: str, path: str) -> bool:
-    """Whether the glob means the path (from the repository's root, without a leading slash).
+    """Return True if the glob matches the path (from the repository's root, no leading slash).
 
-    `*` and `?` stay within a folder, `**` goes through any number, `{a,b}` is either, `[ab]` one
-    character. A glob without a slash means files of that name in every folder, one that ends with
-    a slash all files below the folder. Takes no longer than the lengths of both, multiplied.
+    `*` and `?` match within one folder, `**` matches any number of folders, `{a,b}` matches either,
+    `[ab]` one of the characters. A glob without a slash matches files of that name in any folder;
+    one with a trailing slash matches all files below the folder. The time is at most proportional
+    to the product of both lengths.
     """
     names = path.split("/")
     return any(_fits(pattern, names) for pattern in _patterns(glob))
 
 
 _Pattern = tuple[re.Pattern[str] | None, ...]
-"""What each name of a path must be; None is any number of names."""
+"""A regular expression for each name of a path; None stands for any number of names."""
 
 
 def _fits(pattern: _Pattern, names: list[str]) -> bool:
+    # `reached` has the numbers of names that the pattern up to here can match: all alternatives
+    # are followed at once, so that several `**` need no backtracking
     reached = {0}
     for each in pattern:
         if each is None:
@@ -39,7 +42,7 @@ def _patterns(glob: str) -> tuple[_Pattern, ...]:
 
 
 def _alternatives(glob: str) -> list[str]:
-    """The glob without braces: one for each of what stands in them."""
+    """Return the glob without braces: one glob for each combination of their alternatives."""
     todo: list[str] = [glob]
     done: list[str] = []
     while todo and len(todo) + len(done) <= MAX_ALTERNATIVES:
@@ -64,8 +67,12 @@ def _pattern(glob: str) -> _Pattern:
 
 
 def _name(glob: str) -> re.Pattern[str]:
-    """One name. Of several `*` all but the last take as little as they can, once and for all: what
-    follows fits there or nowhere, so nothing is tried twice."""
+    """Compile the pattern of one name.
+
+    Each `*` but the last one matches as little as possible, in an atomic group that is never
+    re-entered: if what follows it does not fit there, it fits nowhere else either. The match
+    therefore needs no backtracking.
+    """
     chunks = [""]
     for part in re.findall(r"\*+|\?|\[[^\[\]]+\]|[^*?\[]+|\[", glob):
         if part.startswith("*"):
@@ -85,9 +92,9 @@ def _name(glob: str) -> re.Pattern[str]:
 def _one_of(characters: str) -> str:
     negated = characters[0] in "!^" and len(characters) > 1
     inside = re.sub(r"[\\^\]\[&~|]", r"\\\g<0>", characters[1:] if negated else characters)
-    inside = inside.replace("--", r"-\-")  # which would mean a difference of sets one day
+    inside = inside.replace("--", r"-\-")  # Python reserves `--` in a set for set difference
     try:
         re.compile(f"[{inside}]")
-    except re.error:  # a range that runs backwards
+    except re.error:  # a range in reverse order, such as `z-a`
         inside = re.escape(characters)
     return f"[{'^' if negated else ''}{inside}]"

@@ -1,4 +1,4 @@
-"""What the agent gets when it asks for a skill itself, by its name or by words."""
+"""Answers an agent that asks for a skill by name or by keywords."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from resolver.memory.skills.reading import Library
 from resolver.memory.skills.skill import Skill
 
 TOOL = "recall"
-"""Name of the tool, and of the tag."""
+"""Name of the tool, and of the tag in the tags dialect."""
 
 MOST_LISTED = 60
 MAX_LINE = 200
@@ -19,7 +19,7 @@ _ALL = {"", "*", "all", "list", "skills", "?"}
 
 
 def answer_recall(library: Library, action: Recall) -> RecallResult:
-    """The skill that is meant; where several may be, or none is, the list to choose from."""
+    """Return the skill that the query means, or a list to choose from if several or none fit."""
     query = action.query.strip()
     skill = library.skill(query)
     if skill is None and query.lower() not in _ALL:
@@ -41,14 +41,18 @@ def answer_recall(library: Library, action: Recall) -> RecallResult:
 
 
 def catalogue(skills: Sequence[Skill], unknown: str = "") -> str:
-    """Names and descriptions, nearest to the repository first. unknown: words that fit none."""
+    """Return the list of skills with their descriptions, in the order given.
+
+    unknown: a query that matched no skill, to say so.
+    """
     listed = [(s.name, " ".join(s.description.split())[:MAX_LINE]) for s in skills[:MOST_LISTED]]
     more = max(0, len(skills) - MOST_LISTED)
     return render("agent/skill_list.md.j2", skills=listed, more=more, unknown=unknown).strip()
 
 
 def _nearest(skills: Sequence[Skill], query: str) -> list[Skill]:
-    """The skills that share most words with the query, in name, description and triggers."""
+    """Return the skills that share most words with the query in name, description and triggers. A
+    word in the name counts twice."""
     wanted = _words_in(query)
     scores = [(_score(skill, wanted), skill) for skill in skills]
     best = max((score for score, _ in scores), default=0)
@@ -62,6 +66,6 @@ def _score(skill: Skill, wanted: set[str]) -> int:
 
 
 def _words_in(text: str) -> set[str]:
-    """Its words, without the endings of plurals: `tests` finds `test`."""
+    """Return the words in lower case and without a plural `s`, so that `tests` finds `test`."""
     words = re.findall(r"[a-z0-9+#]{2,}", text.lower())
     return {word.removesuffix("s") if len(word) > 3 else word for word in words}

@@ -1,5 +1,5 @@
-"""What of a log decides which skills are told: the words of people, the files that were touched and
-changed, and what was loaded already. Kept up to date by looking at the new events only.
+"""Extracts from a log what decides which skills are loaded: messages of people, files that were
+touched or changed, and what was already loaded. Updated from new events only.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from resolver.security.shell.places import WrittenPaths
 from resolver.security.shell.writes import written_paths
 
 MAX_COMMAND = 20_000
-"""Characters of a command in which names of files are looked for."""
+"""Maximum characters of a command that are searched for file names."""
 
 _NAME = re.compile(r"[\w./@+~-]+")
 _REQUEST = re.compile(r"--- begin request (\w+) ---\n(.*?)\n--- end request \1 ---", re.DOTALL)
@@ -28,18 +28,22 @@ _PAGES_ONLY = frozenset({"think", "browser", "execute_browse", "finish"})
 
 
 class ObservedText:
-    """A reading of one state.
+    """Holds what was read from one state.
 
-    files: the repository's. roots: its paths in the sandboxes of the log.
-    What is new since the last look:
-    requests: words that say what is wanted: the instruction, the title, the labels, later messages.
-    mentions: words around them: the issue's text, its comments, the issues that are linked.
-    touched: paths from the root that were opened, changed or named in a command.
-    changed: those that were changed.
+    files: the repository's files.
+    roots: paths of the repository in the sandboxes that the log mentions.
 
-    trigger: what the run was asked for; None in a delegate's log.
-    loaded: by the name of what was told, its size in characters.
-    tools: what the agent was offered. asked: the model has replied.
+    New since the last call of `look`:
+    requests: texts that state what is wanted: instruction, title, labels, later messages.
+    mentions: texts around them: the issue's body, its comments, linked issues.
+    touched: paths from the repository's root that were opened, changed or named in a command.
+    changed: the paths that were changed.
+
+    From the whole log:
+    trigger: the event that started the run; None in a delegate's log.
+    loaded: characters loaded so far, by name.
+    tools: names of the tools that the agent has.
+    asked: the model has replied at least once.
     """
 
     def __init__(self, files: Collection[str], roots: Sequence[str]) -> None:
@@ -51,7 +55,10 @@ class ObservedText:
         self._clear()
 
     def look(self, state: State) -> bool:
-        """Take in what is new. True when it is another state than the last time, or the first."""
+        """Process new events.
+
+        Return True if this is the first state or not a continuation of the last one.
+        """
         events = state.events
         anew = (
             not self._seen or len(events) < self._seen or events[self._seen - 1] is not self._last
@@ -69,7 +76,7 @@ class ObservedText:
 
     @property
     def works_on_code(self) -> bool:
-        """Whether the agent has anything to do with files: others are told nothing of them."""
+        """True if the agent has tools for files. Agents that only browse get no skills."""
         return bool(set(self.tools) - _PAGES_ONLY)
 
     def _clear(self) -> None:
@@ -117,8 +124,11 @@ class ObservedText:
                 pass
 
     def _take_message(self, content: str) -> None:
-        """The words of a person. The run's first message tells the task, which is known; around
-        others stand words of the templates, which ask for nothing."""
+        """Add a person's message to the requests.
+
+        The run's first message only repeats the task, which is already known. Later messages are
+        stripped of the template text around them, which asks for nothing.
+        """
         if self.trigger is not None and not self.asked:
             return
         request = _REQUEST.search(content)
@@ -128,7 +138,7 @@ class ObservedText:
         self.requests.append(content.removeprefix(before).removesuffix(after))
 
     def _take_names(self, text: str) -> None:
-        """The files and folders of the repository that a command or a cell names."""
+        """Record the repository's files and folders that a command or a cell names."""
         for name in _NAME.findall(text[:MAX_COMMAND]):
             if "/" in name or "." in name or name in self._files or name in self._folders:
                 path = self._from_folder(name)
@@ -152,11 +162,11 @@ class ObservedText:
             self.touched.append(path)
 
     def _from_folder(self, path: str) -> str:
-        """The path from the root, of one that is given from where the shell stands."""
+        """Return the path from the repository's root of a path given from the shell's directory."""
         return self._from_root(posixpath.join(f"/{self._folder}", path) if self._folder else path)
 
     def _from_root(self, path: str) -> str:
-        """The path from the repository's root; "" for the root and for what is outside of it."""
+        """Return the path from the repository's root; "" for the root and for paths outside."""
         for root in self._roots:
             if path == root or path.startswith(f"{root}/"):
                 path = path[len(root) :]
@@ -166,7 +176,7 @@ class ObservedText:
 
 
 def _request_of(task: Task) -> str:
-    # who wakes the run by a failed check has said nothing: the words are a template's
+    # nobody wrote the instruction of a run that a failed check triggered: it comes from a template
     is_said = task.trigger.kind is not TriggerKind.CHECK_FAILED
     instruction = task.trigger.instruction if is_said else ""
     return "\n\n".join((instruction, task.title, *task.labels))

@@ -1,5 +1,5 @@
-"""Removes from a text what its writer pasted rather than said: code, quotations, logs, tracebacks,
-listings of versions, and paths on somebody's machine."""
+"""Removes from a text what its author pasted rather than wrote: code, quotations, logs, tracebacks,
+version listings, and file paths of somebody's machine."""
 
 import re
 from functools import cache
@@ -8,19 +8,19 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 MAX_LINE: Final = 400
-"""Characters of a line that are looked at: the patterns below try some places again."""
+"""Maximum characters of a line that are examined: the patterns below may backtrack."""
 
 _BLOCKS: Final = frozenset({"fence", "code_block", "blockquote_open"})
 
 _NAME: Final = r"[\w.+-]+(?:\s+version)?"
 _VERSION: Final = r"v?\d+(?:\.\d+)+[\w.+-]*"
 _LISTED: Final = re.compile(rf"\W*{_NAME}(?:==|\s*[:=]\s*|\s+|[@-]){_VERSION}\W*")
-"""A line that is a name and its version, as `pip list` and issue forms have them."""
+"""A line that consists of a name and its version, as in `pip list` or issue forms."""
 
 _LISTED_TWICE: Final = re.compile(
     rf"\b[\w.+]+(?:==|[@-]){_VERSION}.*\b[\w.+]+(?:==|[@-]){_VERSION}"
 )
-"""As the first lines of a test run name the program and its plugins."""
+"""Several names with versions, as in the first lines of a test run (program and plugins)."""
 
 _LOGGED: Final = re.compile(
     r"\s*(?:"
@@ -31,7 +31,7 @@ _LOGGED: Final = re.compile(
     r")"
 )
 _FRAME: Final = re.compile(r"\s*File \".*\", line \d")
-"""A frame of a Python traceback; the line after it is code."""
+"""A frame of a Python traceback; the line after it is source code."""
 
 _ODD_LINE_END: Final = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -41,8 +41,9 @@ _MACHINE_PATH: Final = re.compile(
 
 
 def remove_quotations(text: str) -> str:
-    """Return `text` with blanks in place of what was pasted; lines and code spans in prose stay."""
-    # `splitlines` knows more line ends than the parser, whose line numbers are used below
+    """Return the text with pasted parts replaced by spaces. Line breaks and code spans in prose
+    are kept."""
+    # `splitlines` splits at more characters than the parser, whose line numbers are used below
     text = _ODD_LINE_END.sub(" ", text)
     lines = text.splitlines(keepends=True)
     quoted = _quoted_lines(text)
@@ -65,7 +66,7 @@ def _is_pasted(line: str) -> bool:
 
 
 def _quoted_lines(text: str) -> set[int]:
-    """Numbers of the lines in blocks of code and in quotations, as CommonMark defines them."""
+    """Return the numbers of lines in code blocks and quotations, as CommonMark defines them."""
     found: set[int] = set()
     for token in _parser().parse(text):
         if token.type in _BLOCKS and token.map:
@@ -75,4 +76,5 @@ def _quoted_lines(text: str) -> set[int]:
 
 @cache
 def _parser() -> MarkdownIt:
+    # block structure is all that is needed, so inline parsing is switched off
     return MarkdownIt("commonmark").disable(["inline", "text_join"])

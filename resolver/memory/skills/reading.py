@@ -1,6 +1,7 @@
-"""Reads the skills of a repository, of its organisation and the shipped ones from their files.
+"""Reads skills from their files: those of a repository, of its organization, and the built-in ones.
 
-Only from commits and folders that the caller vouches for; what can't be read is left out and told.
+Files are read only from commits and folders that the caller trusts. A file that can't be read is
+left out and reported as a problem.
 """
 
 import codecs
@@ -27,33 +28,36 @@ ALWAYS = (
     ".cursorrules",
     ".openhands/microagents/repo.md",
 )
-"""Where repositories keep what every run is told, in the order it is told."""
+"""Instruction files that every run gets, in the order in which they are shown."""
 
 NESTED = ("AGENTS.md", "CLAUDE.md")
-"""What folders keep for work below them; of several in one folder the first counts."""
+"""Instruction files that apply to a folder and everything below it. If a folder has several, only
+the first of this list counts."""
 
 SKILL_FILE = "SKILL.MD"
-"""Name of a skill's file in a folder of its own, in capitals."""
+"""File name, in capitals, of a skill that has a folder of its own (https://agentskills.io)."""
 
 OPEN_FORM = (".agents/skills/",)
 MICROAGENTS = (".openhands/skills/", ".openhands/microagents/")
 AGENTS_REPOSITORY = ("skills/",)
-"""In a repository called `.agents`, what others keep below a folder of that name."""
+"""Additional skills folder in an organization's `.agents` repository, where the leading `.agents/`
+may be omitted from the path."""
 
 MOST_SKILLS = 200
 MAX_FILE = 64_000
-"""Characters of a skill's file; a longer one is left out."""
+"""Maximum characters of a skill file; a longer file is left out."""
 
 Read = Callable[[str], bytes | None]
-"""A file's content by its path; None when there is no such file, or it is a link."""
+"""Returns a file's content by its path; None if there is no such file or it is a symbolic link."""
 
 
 @dataclass(frozen=True)
 class SkillSource:
-    """A commit or folder that skills are read from.
+    """Represents a commit or folder that skills are read from.
 
-    paths: its files, without links. prefix: its name before a path, for a person. folders: where
-    its skills are.
+    paths: its files, symbolic links excluded.
+    prefix: text put before a path in messages and in `Skill.source`, to name the origin.
+    folders: folders in which skills are searched.
     """
 
     origin: Origin
@@ -65,11 +69,13 @@ class SkillSource:
 
 @dataclass(frozen=True)
 class Library:
-    """All that was read. Of skills with one name there is one: the nearest to the repository.
+    """Holds everything that was read. Names are unique: of skills with the same name, the one whose
+    origin comes first in `Origin` is kept.
 
-    always: told at the beginning, in order. nested: files of instructions by the folder they are
-    for (with a slash at its end). paths: the repository's files. problems: what was left out and
-    why, for a person.
+    always: instructions shown when a run begins, in order.
+    nested: path of the instruction file by the folder it applies to (with a trailing slash).
+    paths: all files of the repository.
+    problems: messages that say what was left out and why.
     """
 
     always: tuple[Skill, ...] = ()
@@ -80,27 +86,30 @@ class Library:
     read: Read = lambda _: None
 
     def skill(self, name: str) -> Skill | None:
-        """The skill of that name or command (a slash before it does no harm)."""
+        """Return the skill with that name or command, or None. A leading slash is ignored."""
         wanted = named(name)
         by_name = (s for s in self.skills if s.name == wanted)
         by_command = (s for s in self.skills if wanted in s.commands)
         return next(by_name, None) or next(by_command, None) if wanted else None
 
     def instructions_at(self, folder: str) -> Skill | None:
-        """The instructions that are kept in a folder of `nested`; None where there is no text in
-        the file. A head that can't be read is told as it stands: better too much than a rule less.
+        """Return the instructions that apply to a folder of `nested`.
+
+        None if the file is empty, refers to another instruction file, or is too large to be read. A
+        file with invalid frontmatter is returned as a whole: too much text is better than a
+        missing rule.
         """
         path = self.nested[folder]
         try:
             return _instructions(path, _decoded(self.read(path) or b""))[0]
         except ResolverError:
-            return None  # too large to be read
+            return None  # too large
 
 
 def read_library(sources: Iterable[SkillSource]) -> Library:
-    """Everything the sources hold, the repository's own first.
+    """Read all sources, those of the repository first.
 
-    Raises nothing for what is in a file: a bad one is left out and named in `problems`.
+    Never raises because of a file's content: an invalid file is left out and named in `problems`.
     """
     reader = _Reader()
     for source in sorted(sources, key=lambda one: list(Origin).index(one.origin)):
@@ -116,13 +125,13 @@ def read_library(sources: Iterable[SkillSource]) -> Library:
 
 
 def is_told_to_agents(path: str) -> bool:
-    """Whether a file of the repository is one that agents are told of in later runs."""
+    """Return True if later runs show the file to agents, as instructions or as a skill."""
     name = path.rpartition("/")[2]
     return path in ALWAYS or name in NESTED or path.startswith((".agents/", ".openhands/"))
 
 
 def shipped(folder: Path) -> SkillSource:
-    """The set that comes with Resolver. folder: holds one Markdown file for each."""
+    """Return the source of the built-in skills. folder: contains one Markdown file per skill."""
     files = {f".agents/skills/{file.name}": file for file in sorted(folder.glob("*.md"))}
 
     def read(path: str) -> bytes | None:
@@ -132,6 +141,8 @@ def shipped(folder: Path) -> SkillSource:
 
 
 class _Reader:
+    """Collects what the sources contain; call `take` once per source, the repository first."""
+
     def __init__(self) -> None:
         self.always: list[Skill] = []
         self.nested: dict[str, str] = {}
@@ -203,13 +214,14 @@ class _Reader:
 
 
 def _decoded(content: bytes) -> str:
-    """UTF-8, or the UTF-16 that PowerShell writes, which begins with a mark."""
+    """Decode UTF-8, or UTF-16 with a byte order mark, which PowerShell writes."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
-    """A file of instructions, and what is wrong with its head."""
+    """Return the instructions in a file (None if there are none) and a problem with its
+    frontmatter ("" if there is none)."""
     problem = ""
     try:
         body = read_document(text, path).body.strip()
@@ -221,7 +233,7 @@ def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
 
 
 def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
-    """Path of each skill's file, and the folder of skills it is in."""
+    """Yield the path of each skill file with the folder of `source.folders` that contains it."""
     for path in source.paths:
         folder = next((f for f in source.folders if path.startswith(f)), None)
         if folder is None or path in ALWAYS:
@@ -230,7 +242,9 @@ def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
         if name.upper() == SKILL_FILE and len(parts) == 1:
             yield path, folder
         elif parts and folder not in MICROAGENTS:
-            continue  # microagents are sorted into folders; elsewhere one is a skill's own
+            # microagents may be sorted into subfolders; in other places, a subfolder belongs to
+            # one skill, and its other Markdown files are material of that skill
+            continue
         elif name.endswith(".md") and name.upper() not in {"README.MD", SKILL_FILE}:
             yield path, folder
 
@@ -284,5 +298,6 @@ def _folders_with_instructions(paths: tuple[str, ...]) -> list[str]:
 
 
 def _is_link(text: str) -> bool:
-    """A link that was committed as a file on a system without links: its text is a path."""
+    """Return True if the text is only the path of an instruction file. Git writes the target of a
+    symbolic link as text where the file system has no links (`core.symlinks=false`)."""
     return len(text) < 200 and len(text.split()) == 1 and text.endswith(ALWAYS)

@@ -1,7 +1,7 @@
-"""Which skills a run is told, when and why: asked before each question to the model.
+"""Decides which skills and instructions a run loads, when, and why, before each call of the model.
 
-The answer is read off the log and nothing else, so a resumed run is told the same. What is loaded
-comes at the end of the conversation, each skill at most once, and not more than fits.
+The decision depends on the event log only, so a resumed run loads the same. Loaded text is appended
+to the end of the conversation, each skill at most once, within fixed limits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,16 +23,16 @@ from resolver.memory.skills.triggers import Text, find_triggers, prepare_text
 from resolver.memory.text import truncate_middle
 
 MAX_FILE = 16_000
-"""Characters of one file that are told; the agent can read the rest itself."""
+"""Maximum characters loaded of one file; the agent can read the rest itself."""
 
 MAX_ALWAYS = 32_000
-"""Characters of what is told at the beginning."""
+"""Maximum characters of everything that is loaded when a run begins."""
 
 MAX_TRIGGERED = 48_000
-"""Characters of all that is loaded for a reason that came up."""
+"""Maximum characters of everything that is loaded later because a trigger matched."""
 
 LEAST = 500
-"""Less room than this is none."""
+"""If less room than this is left, a note that there is no room is shown in place of the text."""
 
 LIST = "the list of skills"
 NOTES = "notes of earlier runs"
@@ -42,26 +42,28 @@ About = Literal["instructions", "skill", "task", "list", "notes"]
 
 
 class Recaller(Protocol):
-    """Knows what the agent should be told next."""
+    """Decides what the agent is to be shown next."""
 
     def recall(self, state: State) -> Sequence[Loaded]:
-        """What to add to the stream before the model is asked, each action followed by its result.
+        """Return the events to add to the stream before the model is called: each action followed
+        by its result.
 
-        The same log always gives the same answer; what it holds already is not given again.
+        The same log always gives the same answer. What the log already contains is not returned
+        again.
         """
         ...
 
 
 class Meaning(Protocol):
-    """Chooses skills by what a text is about."""
+    """Selects skills by the topic of a text."""
 
     def nearest(self, text: str, skills: Sequence[Skill]) -> Sequence[tuple[Skill, str]]:
-        """The skills that the text is about, each with the reason in words."""
+        """Return the skills on the same topic as the text, each with the reason in words."""
         ...
 
 
 class NothingRecalled:
-    """Tells nothing."""
+    """A recaller that never loads anything."""
 
     def recall(self, state: State) -> Sequence[Loaded]:  # noqa: ARG002 - the protocol
         return ()
@@ -69,7 +71,11 @@ class NothingRecalled:
 
 @dataclass(frozen=True)
 class NoteReader:
-    """What earlier runs noted. sources: those runs. text: "" for nothing."""
+    """Holds the notes of earlier runs.
+
+    text: the notes, one per line; "" if there are none.
+    sources: the runs that wrote them.
+    """
 
     text: str = ""
     sources: tuple[str, ...] = ()
@@ -77,7 +83,10 @@ class NoteReader:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Something to tell. `hint` says how to get at it whole."""
+    """A text to load. `hint` says how to read it in full when it is truncated.
+
+    always: the text counts towards `MAX_ALWAYS`, otherwise towards `MAX_TRIGGERED`.
+    """
 
     name: str
     why: str
@@ -89,11 +98,13 @@ class _Wanted:
 
 
 class SkillRecaller:
-    """Tells instructions, the skill that a person asked for, and those whose triggers are met.
+    """Loads the instructions, the skill that a person asked for, and skills whose triggers match.
 
-    library: what there is. roots: the repository's paths in the sandboxes of the log. notes: of
-    earlier runs. meaning: chooses among the skills without a met trigger, before the first reply
-    of the model; None for not at all.
+    library: everything that can be loaded.
+    roots: paths of the repository in the sandboxes that the log mentions.
+    notes: notes of earlier runs.
+    meaning: selects more skills by topic, among those whose triggers did not match, before the
+        model's first reply; None to disable this.
     """
 
     def __init__(
@@ -150,7 +161,7 @@ class SkillRecaller:
         return told
 
     def _called_for(self, begins: bool) -> Iterator[_Wanted]:
-        """All that the new events call for, in the order in which it is told."""
+        """Yield everything that the new events call for, in the order in which it is shown."""
         if begins:
             yield from self._from_the_start()
         new = [skill for skill in self._library.skills if skill.name not in self._seen.loaded]
@@ -175,14 +186,18 @@ class SkillRecaller:
                 yield _of_skill(skill, why)
 
     def _concerns(self, skill: Skill) -> bool:
-        """Whether a word in passing can mean the skill: a repository's own is about the repository,
-        another only if the repository has files that it is about."""
+        """Return True if a word in a mention, rather than in the request, may load the skill.
+
+        A skill of the repository itself always may. Another one may if it has no globs, or if the
+        repository has files that match them.
+        """
         if skill.origin is Origin.REPOSITORY or not skill.globs:
             return True
         paths = self._library.paths
         return any(covers(glob, path) for glob in skill.globs for path in paths)
 
     def _from_the_start(self) -> Iterator[_Wanted]:
+        """Yield what is loaded when a run begins, and a skill that was asked for by command."""
         for skill in self._library.always:
             hint = f"The whole file is {skill.source}."
             sources = (skill.source,)
@@ -213,7 +228,8 @@ class SkillRecaller:
             yield _Wanted(LIST, "to choose from", text, (), "list", True)
 
     def _nested(self, path: str) -> Iterator[_Wanted]:
-        """Instructions of the folders around a path, the nearest last: it says the last word."""
+        """Yield the instructions of the folders that contain the path, the innermost last, because
+        it takes precedence over the others."""
         parts = path.split("/")
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count]) + "/"
@@ -229,7 +245,7 @@ class SkillRecaller:
 
 
 def _said(skill: Skill, texts: Sequence[Text]) -> str:
-    """The first words in the texts that are a trigger of the skill; "" for none."""
+    """Return the first words in the texts that match a trigger of the skill, or ""."""
     matches = (find_triggers(trigger, text) for text in texts for trigger in skill.triggers)
     return next(filter(None, matches), "")
 

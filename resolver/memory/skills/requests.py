@@ -1,4 +1,5 @@
-"""Task skills: what a person gave after a slash (`/release-notes since=v1.2`), checked, put in."""
+"""Task skills: parses and checks the inputs of a command such as `/release-notes since=v1.2`, and
+inserts them into the skill's text."""
 
 import re
 from collections.abc import Mapping
@@ -22,11 +23,13 @@ _BOOLEANS = {
 
 
 def fill_task_skill(skill: Skill, words: str) -> str:
-    """The skill's text with the person's values in the places of `${name}` and `{{ name }}`.
+    """Return the skill's text with `${name}` and `{{ name }}` replaced by the person's values.
 
-    words: what follows the skill's name; `name=value` are inputs, quotes hold blanks together, the
-    rest is left to be read as it is. A value is put in as it stands: what looks like a place in it
-    is none. Raises Refused that lists every input when one is missing, unknown or wrong.
+    words: the text after the skill's name. `name=value` sets an input, quotes allow spaces in a
+        value; other text is ignored here.
+
+    Values are inserted literally: a placeholder inside a value is not replaced. Raises Refused with
+    the problems and a list of all inputs if one is missing, unknown or invalid.
     """
     values = _values(skill, words)
 
@@ -59,7 +62,7 @@ def _values(skill: Skill, words: str) -> Mapping[str, str]:
 
 
 def _problem(one: SkillInput, value: str) -> str:
-    """What is wrong with a value, without quoting it: it may be anything."""
+    """Return what is wrong with a value, without quoting it, since it may contain anything."""
     if len(value) > MAX_VALUE:
         return f"`{one.name}` has more than {MAX_VALUE} characters"
     if not value and one.is_required:

@@ -1,4 +1,5 @@
-"""What a skill is, and the heads of its files in both forms that exist: SKILL.md, microagents."""
+"""The `Skill` value, and the frontmatter of skill files in both existing formats: SKILL.md and
+microagents."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Kind = Literal["always", "knowledge", "task"]
-"""always: told at the beginning. knowledge: on a trigger, or when the agent asks. task: asked for
-by a person, by its name after a slash; the agent may ask for it too."""
+"""When a skill is loaded. always: when a run begins. knowledge: when a trigger matches, or when the
+agent asks for it. task: when a person asks for it by its name after a slash, or the agent does."""
 
 MAX_NAME = 80
 MAX_DESCRIPTION = 1_024
@@ -19,7 +20,7 @@ MAX_TRIGGER = 100
 
 
 class Origin(StrEnum):
-    """Who keeps it. Of two skills with one name the first in this order counts."""
+    """Who maintains a skill. Of two skills with the same name, the first in this order is used."""
 
     REPOSITORY = "repository"
     ORGANIZATION = "organization"
@@ -27,13 +28,13 @@ class Origin(StrEnum):
 
 
 def named(text: str) -> str:
-    """The text as a skill's name: lower case, `-` for whatever is no letter, digit, `.` or `-`;
-    "" where there is nothing to make one of."""
+    """Return the text as a skill name: lower case, with `-` for everything except letters, digits,
+    `.` and `-`. "" if nothing is left."""
     return re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")[:MAX_NAME]
 
 
 def _listed(value: Any) -> Any:
-    """A list, also where it is written as text with commas."""
+    """Split text at its commas; leave a list as it is. None becomes an empty tuple."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -54,15 +55,16 @@ Listed = Annotated[tuple[Trigger, ...], BeforeValidator(_listed), Field(max_leng
 
 
 class SkillFileHead(BaseModel):
-    """Fields of a file's head. What others' programs keep there besides is let be."""
+    """Base of the frontmatter models. Unknown fields, which other programs may use, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
 class SkillInput(SkillFileHead):
-    """A value that a task skill takes. Without a default it is required unless it says otherwise.
+    """Represents an input of a task skill. It is required if it has no default, unless `required`
+    says otherwise.
 
-    choices: the values it may have; any when empty.
+    choices: the allowed values; empty allows any.
     """
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=MAX_NAME)
@@ -83,7 +85,7 @@ class SkillInput(SkillFileHead):
 
 
 class SkillHead(SkillFileHead):
-    """The head of a skill's file. All of it is optional: names come from paths."""
+    """The frontmatter of a skill file. All fields are optional; the path gives a missing name."""
 
     name: str = Field(default="", max_length=MAX_NAME)
     description: Annotated[str, BeforeValidator(_words)] = Field(
@@ -106,7 +108,7 @@ class SkillHead(SkillFileHead):
     @model_validator(mode="before")
     @classmethod
     def _without_nothing(cls, data: Any) -> Any:
-        """A field that is there without a value is not there."""
+        """Remove fields without a value, so that they get their defaults."""
         if isinstance(data, Mapping):
             return {name: value for name, value in data.items() if value is not None}
         return data
@@ -122,11 +124,14 @@ class SkillHead(SkillFileHead):
 
 @dataclass(frozen=True)
 class Skill:
-    """One skill, ready to be told.
+    """Represents a skill that is ready to be loaded.
 
-    description: one line for who chooses among many. source: the file, from the top of its
-    repository, with the repository's name before it where it is another one. commands: names by
-    which a person can ask for it after a slash. triggers: words and phrases. globs: files.
+    description: one line that helps to choose among many skills.
+    source: path of the file in its repository, with the repository's name before it if it is not
+        the run's own repository.
+    commands: names by which a person can ask for it after a slash.
+    triggers: words and phrases that load it.
+    globs: patterns of the files whose change loads it.
     """
 
     name: str

@@ -1,14 +1,14 @@
-"""Whether a text asks for a skill: its triggers matched as words, never as parts of words.
+"""Decides whether a text asks for a skill. Triggers match whole words, never parts of words.
 
-- A trigger of several words is a phrase; any blanks may stand between them.
-- Written in lower case it matches any case; with a capital it is taken as it is spelt (`CI`).
-- A name that is a plain English word as well (`React`, `go`, `rust`: any capitalised word, and
-  lower-case ones of a list) matches its technical form only: in code, with a file ending, a path
-  or a version (`react.js`, `go 1.22`), or capitalised where that is no matter of course.
-- Addresses of pages and names of people (`@react`) don't count, nor does what was pasted: blocks of
-  code, quotations, logs, listings of versions.
-- Scripts that put no blanks between words, or hang particles on them, end a word: `docker` is in
-  `dockerの設定`.
+- A trigger of several words is a phrase; its words may be separated by any white space.
+- A trigger in lower case ignores case; one with a capital is matched exactly (`CI`).
+- A name that is also a plain English word (any capitalised word such as `React`, and the lower-case
+  words of a list, such as `go` and `rust`) matches only in a technical form: in code, with a file
+  ending, a path or a version (`react.js`, `go 1.22`), or capitalised where ordinary words are not.
+- URLs and mentions of people (`@react`) are ignored, as is pasted text: code blocks, quotations,
+  logs, version listings.
+- Letters of scripts that don't separate words by spaces, or attach particles to them, count as
+  word boundaries: `docker` matches in `dockerの設定`.
 """
 
 import bisect
@@ -29,7 +29,7 @@ _NAMES = """
     svelte swift tower vault vite vue zip
 """
 PLAIN_WORDS = frozenset(_NAMES.split())
-"""Names of tools that are words of a language too: in lower case they prove little."""
+"""Names of tools that are also plain words: in lower case, they are weak evidence."""
 
 _FOLLOWING = """
     a all an and ahead any as at away back by down each every for from her here his how if in into
@@ -38,10 +38,11 @@ _FOLLOWING = """
     when where which while why with without you your
 """
 _SMALL_WORDS = frozenset(_FOLLOWING.split())
-"""What follows a verb at the beginning of a sentence, and rarely the name of a tool."""
+"""Words that often follow a verb at the beginning of a sentence, and rarely the name of a tool."""
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean letters."""
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean letters, as a range of a character class.
+"""
 
 _A_LETTER = re.compile(rf"[^\W{_UNSPACED}]")
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
@@ -58,18 +59,19 @@ _LOOK_BACK = 60
 
 @dataclass(frozen=True)
 class Text:
-    """A text, with what does not count blanked out. `code`: where code begins and ends in it."""
+    """Represents a text with ignored parts replaced by spaces. `code`: offsets at which code spans
+    begin and end, alternating."""
 
     text: str
     code: tuple[int, ...]
 
     def is_code(self, at: int) -> bool:
-        """Whether the character at that place stands in a code span."""
+        """Return True if the character at that offset is in a code span."""
         return bisect.bisect_right(self.code, at) % 2 == 1
 
 
 def prepare_text(text: str) -> Text:
-    """The text, ready to be matched with many triggers."""
+    """Return the text prepared for matching with many triggers."""
     text = remove_quotations(text[:MAX_TEXT])
     for pattern in (_ADDRESS, _PERSON):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
@@ -77,7 +79,7 @@ def prepare_text(text: str) -> Text:
 
 
 def _code_edges(text: str) -> Iterator[int]:
-    """Where code spans begin and where they end, in turn."""
+    """Yield the offsets at which code spans begin and end, alternating."""
     at = 0
     for line in text.splitlines(keepends=True):
         for span in _SPAN.finditer(line):
@@ -87,7 +89,7 @@ def _code_edges(text: str) -> Iterator[int]:
 
 
 def find_triggers(trigger: str, text: Text) -> str:
-    """What of the text matches the trigger, as it is spelt there; "" when nothing does."""
+    """Return the first match of the trigger as the text spells it, or ""."""
     plain = _is_plain_word(trigger)
     for match in _as_words(trigger, text.text):
         if not plain or _is_technical(match, text):
@@ -101,9 +103,10 @@ def _is_plain_word(trigger: str) -> bool:
 
 
 def _as_words(trigger: str, text: str) -> Iterator[re.Match[str]]:
-    """The trigger where no letter stands beside it.
+    """Yield the matches of the trigger that have no letter next to them.
 
-    Letters are looked at beside the pattern: within it each trigger would take 10 ms to compile.
+    The neighbouring letters are checked outside of the pattern: inside of it, they would make each
+    trigger take 10 ms to compile.
     """
     at = 0
     while match := _pattern(trigger).search(text, at):
@@ -116,7 +119,8 @@ def _as_words(trigger: str, text: str) -> Iterator[re.Match[str]]:
 
 @cache
 def _pattern(trigger: str) -> re.Pattern[str]:
-    """The trigger itself; signs at its own ends are a part of it (`c++`)."""
+    """Compile the trigger itself. Punctuation at its ends is part of it (`c++`), and must not be
+    repeated in the text."""
     words = r"\s+".join(re.escape(word) for word in trigger.split())
     before = "" if re.match(r"\w", trigger) else f"(?<!{re.escape(trigger[0])})"
     after = "" if re.search(r"\w\Z", trigger) else f"(?!{re.escape(trigger[-1])})"
@@ -126,6 +130,7 @@ def _pattern(trigger: str) -> re.Pattern[str]:
 
 
 def _is_technical(match: re.Match[str], text: Text) -> bool:
+    """Return True if the match has a technical form, as described at the top of this module."""
     if text.is_code(match.start()):
         return True
     begin = max(0, match.start() - _LOOK_BACK)

@@ -1,1 +1,2 @@
-"""How risky an action of the agent is, by rules: shell, Python, files, pages. No model is asked."""
+"""Rules that rate how risky an action of the agent is: shell, Python, files, web pages. No model is
+involved."""

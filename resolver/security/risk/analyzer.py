@@ -1,7 +1,7 @@
-"""From an action of the agent to its risk. Pure: nothing is run, looked up or asked for.
+"""Rates the risk of an agent's action. Pure: nothing is executed, looked up or requested.
 
-Only what the agent itself wants done is judged. Where a rule can't tell, it errs towards less: the
-sandbox is the wall, and an alarm that rings all day is not heard.
+Only actions of the agent itself are rated. If a rule can't tell, it errs towards the lower level:
+the sandbox is what contains the agent, and people ignore an alarm that goes off all the time.
 """
 
 import ast
@@ -26,27 +26,27 @@ from resolver.security.risk.staying import read_findings, staying_findings, writ
 from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST_QUERY = 300
-"""Characters behind a `?` in an address beyond which it carries data."""
+"""Characters of a URL's query beyond which it is assumed to carry data."""
 
 LONGEST_TEXT = 100_000
-"""Characters of an action that are read."""
+"""Maximum characters of an action that are analyzed."""
 
 _MOST_VALUES = 500
 
 
 @dataclass(frozen=True)
 class RuleAnalyzer:
-    """Judges by rules.
+    """Rates actions by rules.
 
-    root: the repository's folder in the sandbox. tools: the level of MCP tools, by "server" or
-    "server/tool", as the operator has set it.
+    root: the repository's folder in the sandbox.
+    tools: risk levels of MCP tools, by "server" or "server/tool", as configured by the operator.
     """
 
     root: str = "/workspace"
     tools: Mapping[str, RiskLevel] = field(default_factory=dict)
 
     def assess(self, action: ActionBase, cwd: str = "") -> Risk:
-        """The risk of the action. cwd: where the shell is, "" for the repository's folder."""
+        """Return the risk of the action. cwd: the shell's directory; "" for the repository's."""
         if action.source is not Source.AGENT:
             return Risk()
         return risk_of(self._findings(action, Paths(self.root, cwd or self.root)))
@@ -85,7 +85,7 @@ class RuleAnalyzer:
 
 
 def shell_findings(text: str, paths: Paths) -> list[RiskFinding]:
-    """What the rules say of shell text."""
+    """Return the findings about shell text."""
     walk = ShellWalk(paths, _rules, _output)
     walk.run(text[:LONGEST_TEXT])
     if len(text) > LONGEST_TEXT:
@@ -94,7 +94,7 @@ def shell_findings(text: str, paths: Paths) -> list[RiskFinding]:
 
 
 def cell_findings(code: str, paths: Paths) -> list[RiskFinding]:
-    """What the rules say of a cell of IPython."""
+    """Return the findings about a cell of IPython."""
     walk = ShellWalk(paths, _rules, _output)
 
     def run(text: str, _: Paths) -> None:
@@ -107,7 +107,7 @@ def cell_findings(code: str, paths: Paths) -> list[RiskFinding]:
 
 
 def url_findings(url: str, paths: Paths) -> Iterator[RiskFinding]:
-    """What it means to open an address."""
+    """Yield the findings about opening a URL."""
     if url.lower().startswith("file:"):
         yield from read_findings(url[5:].replace("//", "/", 1).replace("//", "/"), paths)
     elif "://" in url and judge_host(url) is NetworkHost.METADATA:
@@ -128,6 +128,7 @@ def _rules(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
 
 
 def _output(call: ShellCall, walk: ShellWalk) -> Flow:
+    """Return what a call writes, and record the files that it downloads."""
     flow = output_of(call, walk)
     if FETCHED in flow.tags and call.name in {"curl", "wget"}:
         walk.fetched.update(call.paths.absolute(path) for path in _saved(call))
@@ -137,7 +138,7 @@ def _output(call: ShellCall, walk: ShellWalk) -> Flow:
 
 
 def _saved(call: ShellCall) -> Iterator[str]:
-    """The files that a fetcher writes."""
+    """Yield the files that a curl or wget call writes."""
     named = {"-o", "--output", "--output-document"} | ({"-O"} if call.name == "wget" else set())
     for index, arg in enumerate(call.args):
         if arg in named and index + 1 < len(call.args):
@@ -154,7 +155,7 @@ def _saved(call: ShellCall) -> Iterator[str]:
 
 
 def _texts_in(code: str) -> Iterator[str]:
-    """The texts in calls like goto('...')."""
+    """Yield the string arguments in calls like goto('...')."""
     tree = parsed(code[:50_000])
     if tree is None:
         yield from code[:50_000].split("'")[1::2]
@@ -165,7 +166,7 @@ def _texts_in(code: str) -> Iterator[str]:
 
 
 def _values(value: Any) -> Iterator[str]:
-    """The texts in a tool's arguments, at most so many."""
+    """Yield the strings in a tool's arguments, after visiting at most `_MOST_VALUES` values."""
     waiting, seen = [value], 0
     while waiting and seen < _MOST_VALUES:
         each = waiting.pop()

@@ -1,4 +1,5 @@
-"""Commands that destroy what the work does not own: disks, systems, homes, the history of git."""
+"""Rules for commands that destroy what the agent's work does not own: disks, system directories,
+home directories, git history."""
 
 import re
 from collections.abc import Iterator
@@ -17,13 +18,13 @@ _REWRITES = frozenset({"filter-branch", "filter-repo"})
 _PASSING = re.compile(
     r"/\.git/(?:[\w-]+\.lock|(?:rebase-(?:merge|apply)|sequencer)|(?:MERGE|CHERRY_PICK|REVERT)_\w+)$"
 )
-"""What git leaves in its folder when it is cut off, and is removed for it to go on."""
+"""Files that git leaves behind when it is interrupted, and that have to be removed to continue."""
 
 _SETUID = re.compile(r"(?:[ugoa]*\+[rwxXt]*s|[2467][0-7]{3})")
 
 
 def destruction_findings(call: ShellCall) -> Iterator[RiskFinding]:
-    """What the call would destroy."""
+    """Yield findings about what the call would destroy."""
     name = call.name
     if name in {"rm", "rmdir", "shred", "unlink", "srm"}:
         yield from _removal(call)
@@ -50,7 +51,7 @@ def destruction_findings(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _formats_a_file(call: ShellCall) -> bool:
-    """Whether it makes a file system in a file of the work's own, or only tells of itself."""
+    """Return True if the call creates a file system in a file of the agent's own, or shows help."""
     if call.has("", "-h", "--help", "--version"):
         return True
     places = {call.paths.place(o) for o in call.operands if "/" in o or "." in o}
@@ -104,7 +105,7 @@ def _modes(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def git_words(call: ShellCall) -> tuple[str, ...]:
-    """The subcommand of git and what follows it, without git's own options."""
+    """Return the subcommand of git and its arguments, without git's own options."""
     words, at = call.args, 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in {"-C", "-c", "--git-dir", "--work-tree", "--namespace"} else 1

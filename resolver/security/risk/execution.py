@@ -1,5 +1,5 @@
-"""Commands that run text: shells, interpreters, `eval`, `xargs`, `find -exec`. Their text is walked
-where it is known; what was downloaded, decoded or dug out of a network is not run unseen.
+"""Rules for commands that run text: shells, interpreters, `eval`, `xargs`, `find -exec`. Known text
+is walked. Running downloaded or decoded text that is not known is a finding.
 """
 
 import re
@@ -19,15 +19,17 @@ _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]{0,5}$")
 _INTERPRETERS = frozenset({"perl", "ruby", "node", "nodejs", "php", "deno", "bun", "lua", "tclsh"})
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 _EDITORS = frozenset({"vi", "vim", "nvim", "ex", "view"})
+# options with which tar runs a command
 _TAR_RUNS = re.compile(
     r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.{1,2000})", re.S
 )
 _BANG = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
 _CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
+"""Letters of the short options that take code, by interpreter."""
 
 
 def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    """What the call runs, walked; findings of what runs unseen."""
+    """Walk what the call runs, and yield findings about text that runs unseen."""
     name = call.name
     if name in SHELLS:
         yield from _shell(call, walk)
@@ -64,7 +66,7 @@ def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding
             bang = _BANG.match(word)
             walk.substituted(bang[1] if bang else "")
     elif " " in call.argv[0]:
-        walk.substituted(call.text)  # `watch` hands its words to a shell
+        walk.substituted(call.text)  # `watch` passes its words to a shell
     elif "/" in call.argv[0] or call.argv[0] in walk.fetched:
         yield from _file(call, walk, call.argv[0])
 
@@ -82,7 +84,7 @@ def _nested(
 
 
 def _unseen(call: ShellCall, tags: frozenset[str], opaque: bool) -> Iterator[RiskFinding]:
-    """What is run although nobody has seen it."""
+    """Yield a finding if the text that is run was downloaded, or decoded and is not known."""
     if FETCHED in tags:
         yield high("download_and_run", call.text)
     elif DECODED in tags and opaque:
@@ -111,7 +113,7 @@ def _shell(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
 
 
 def _file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
-    """A script that is run: downloaded before, or written before by the same text."""
+    """Yield findings about running a script that the same text has downloaded or written before."""
     if path == "/dev/fd/63":
         yield from _unseen(call, call.tags, opaque=True)
         return
@@ -123,7 +125,7 @@ def _file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
         if text.startswith("#!") and "python" in text.partition("\n")[0]:
             yield from python_findings(text, call.paths, _runner(walk))
         else:
-            walk.written[found] = ""  # once: it may run itself
+            walk.written[found] = ""  # while it is walked, since it may run itself
             walk.substituted(text)
             walk.written[found] = text
 
@@ -140,7 +142,10 @@ def _runner(walk: ShellWalk) -> Callable[[str, Paths], None]:
 
 
 def _value(call: ShellCall, letter: str) -> str | None:
-    """The word behind a short option such as `-c`, or behind letters that end in it (`-lc`)."""
+    """Return the word after a short option such as `-c`, or after a group that contains it (`-lc`).
+
+    "" if the option has no value, None if it is not given.
+    """
     for index, arg in enumerate(call.args):
         if arg == "--":
             return None
@@ -206,12 +211,12 @@ def _find(call: ShellCall, walk: ShellWalk) -> None:
         if any(a in {"-name", "-iname", "-path", "-regex", "-newer", "-mtime"} for a in args):
             root = f"{root}/{OPAQUE}"
         if inner[:1] == ["rm"] and root in {"/", "~"}:
-            inner.insert(1, "-r")  # file by file it comes to the same
+            inner.insert(1, "-r")  # removing everything file by file has the same effect
         _nested(call, walk, tuple(w.replace("{}", root) for w in inner))
 
 
 def _git(call: ShellCall, walk: ShellWalk) -> None:
-    """`git bisect run`, and what `git -c` has git run."""
+    """Walk the command of `git bisect run`, and commands in settings given by `git -c`."""
     if call.args[:2] == ("bisect", "run"):
         _nested(call, walk, call.args[2:])
     for option, setting in pairwise(call.args):
@@ -220,7 +225,7 @@ def _git(call: ShellCall, walk: ShellWalk) -> None:
 
 
 def find_roots(call: ShellCall) -> tuple[str, ...]:
-    """Where a `find` begins."""
+    """Return the directories in which a `find` starts."""
     roots: list[str] = []
     for arg in call.args:
         if arg.startswith(("-", "(", "!")) and arg not in {"-H", "-L", "-P"}:

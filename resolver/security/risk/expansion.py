@@ -1,5 +1,5 @@
-"""What a raw word of the shell becomes, as far as that can be said without running anything:
-quotes removed, variables that the same text has set, substitutions whose output is plain.
+"""Expands raw shell words as far as possible without executing anything: quotes, variables that the
+same text has set, and substitutions whose output is known.
 """
 
 import re
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from resolver.security.shell.syntax import part_end
 
 OPAQUE = "$(…)"
-"""Stands for the output of commands that is not known."""
+"""Placeholder for command output that is not known."""
 
 LONGEST_VALUE = 20_000
-"""Characters of a variable's value that are kept."""
+"""Maximum characters kept of a variable's value."""
 
 MOST_FIELDS = 200
-"""Words that one raw word may become."""
+"""Maximum words that one raw word may expand to."""
 
 MOST_NESTED = 12
-"""Expansions in each other that are followed."""
+"""Maximum depth of expansions inside expansions."""
 
 _NO_TAGS: frozenset[str] = frozenset()
 _KNOWN = {
@@ -31,6 +31,8 @@ _KNOWN = {
     "@": "",
     "*": "",
 }
+"""Assumed values of variables that the text has not set."""
+
 _BRACES = re.compile(
     r"([^{}\s$'\"`\\]{0,200})\{([^{}\s'\"`\\]{0,2000},[^{}\s'\"`\\]{0,2000})\}(\S{0,200})"
 )
@@ -56,7 +58,11 @@ _LETTERS = {
 
 @dataclass(frozen=True)
 class Flow:
-    """What a command writes. text: all of it, where it is plain. tags: where it comes from."""
+    """Represents the output of a command.
+
+    text: the complete output if it is known, otherwise None.
+    tags: origins of the data (see `resolver.security.risk.names`).
+    """
 
     text: str | None = None
     tags: frozenset[str] = _NO_TAGS
@@ -64,14 +70,15 @@ class Flow:
 
 @dataclass
 class Expanded:
-    """The words that one raw word becomes, and where what was substituted comes from."""
+    """Holds the words that one raw word expands to, and the origins of substituted data."""
 
     words: list[str] = field(default_factory=list)
     tags: set[str] = field(default_factory=set)
     _open: bool = False
 
     def add(self, text: str, *, splits: bool = False) -> None:
-        """Append to the last word; a value that is not quoted may begin new ones."""
+        """Append text to the last word. With `splits`, white space in it starts new words, as it
+        does in an unquoted expansion."""
         if not splits or not any(c in text for c in " \t\n"):
             if text or not splits:
                 self._append(text)
@@ -92,7 +99,7 @@ class Expanded:
 
 
 def unescaped(text: str) -> str:
-    """Backslash escapes read as `echo -e`, printf and $'...' do."""
+    """Replace backslash escapes as `echo -e`, printf and $'...' do."""
 
     def one(found: "re.Match[str]") -> str:
         code = found[1]
@@ -110,7 +117,7 @@ def unescaped(text: str) -> str:
 
 
 def braces(raw: str) -> list[str]:
-    """`a{b,c}d` as `abd acd`; one level, as often as people write it."""
+    """Expand the first level of braces: `a{b,c}d` gives `abd` and `acd`."""
     found = _BRACES.fullmatch(raw)
     if found is None:
         return [raw]
@@ -118,8 +125,10 @@ def braces(raw: str) -> list[str]:
 
 
 class Expander:
-    """variables: as set so far, shared with who walks the script.
-    run: gives the flow of a command substitution's source.
+    """Expands raw words.
+
+    variables: the variables set so far, shared with the caller, who changes them.
+    run: returns the output of a command substitution, given its source.
     """
 
     def __init__(self, variables: MutableMapping[str, Flow], run: Callable[[str], Flow]) -> None:
@@ -128,7 +137,7 @@ class Expander:
         self._depth = 0
 
     def words(self, raw: str) -> Expanded:
-        """The words that the raw one becomes."""
+        """Return the words that a raw word expands to."""
         found = Expanded()
         for part in braces(raw):
             found._open = False
@@ -136,7 +145,7 @@ class Expander:
         return found
 
     def text(self, raw: str) -> Expanded:
-        """The same where nothing is split: the body of a heredoc, a value that is assigned."""
+        """Expand without splitting into words, as for a value that is assigned."""
         found = Expanded()
         self._expand(raw, found, quoted=False, splits=False)
         if not found.words:
@@ -144,7 +153,8 @@ class Expander:
         return found
 
     def heredoc(self, body: str) -> Expanded:
-        """The text of a heredoc: quotes stay, variables and substitutions do not."""
+        """Expand the body of a here-document: quotes are kept, variables and substitutions are
+        replaced."""
         found = Expanded()
         self._expand(body, found, quoted=True)
         if not found.words:
@@ -211,7 +221,8 @@ class Expander:
             into.add(part)
 
     def process(self, raw: str) -> tuple[str, Flow] | None:
-        """`<(...)` or `>(...)`: which, and the flow of what is in it; None for any other word."""
+        """Return the kind (`<` or `>`) and the output of a process substitution such as `<(...)`;
+        None for any other word."""
         if raw[:2] not in {"<(", ">("}:
             return None
         inner = raw[2:-1] if raw.endswith(")") else raw[2:]

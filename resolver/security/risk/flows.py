@@ -1,5 +1,5 @@
-"""What a command writes: its very text where that is plain (echo, printf, base64 -d of a known
-text), else only where it comes from.
+"""Determines what a command writes to its standard output: the exact text if it is known (`echo`,
+`printf`, `base64 -d` of a known text), otherwise only the origins of the data.
 """
 
 import base64
@@ -24,7 +24,7 @@ from resolver.security.risk.names import (
 from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST = 100_000
-"""Characters of a text that is followed."""
+"""Maximum characters of a text that is tracked."""
 
 READERS = frozenset(
     [
@@ -39,17 +39,17 @@ READERS = frozenset(
         *("sha256sum", "shasum", "sha1sum", "cksum"),
     ]
 )
-"""Commands that show, copy or send on what is in the files they are given."""
+"""Commands that show, copy or send the content of the files they are given."""
 
 _ENCODERS = frozenset({"base64", "base32", "xxd", "od", "hexdump", "uuencode", "basenc"})
 _PACKERS = frozenset({"tar", "zip", "gzip", "bzip2", "xz", "zstd", "7z", "cpio", "ar"})
 _TELLERS = frozenset({"whoami", "hostname", "id", "logname", "hostid"})
 _UNSURE = ("--insecure", "--proxy", "--resolve", "--connect-to", "--no-check-certificate")
-"""Options after which an address may be answered by somebody else."""
+"""Options with which another machine than the URL's host may answer."""
 
 
 def output_of(call: ShellCall, walk: ShellWalk) -> Flow:
-    """What the call writes, apart from what it runs."""
+    """Return what the call writes, except the output of commands that it runs."""
     maker = _MAKERS.get(call.name)
     flow = maker(call, walk) if maker else Flow(None)
     tags = set(flow.tags) | set(call.tags)
@@ -101,11 +101,14 @@ def _tags_of_files(call: ShellCall, files: tuple[str, ...]) -> set[str]:
 
 
 def _sets(call: ShellCall) -> bool:
+    """Return True if the arguments make a command such as `env` or `set` do something other than
+    print the environment."""
     return bool(call.operands) or call.has("euxofi", "--posix") or len(call.args) > 1
 
 
 def urls_of(call: ShellCall) -> tuple[str, ...]:
-    """The addresses among the words of a program that fetches: URLs, and bare hosts for curl."""
+    """Return the URLs among the arguments of a download program. If `curl`, `wget` or HTTPie has
+    none, operands that look like a host are returned."""
     found = [w for w in call.args if "://" in w]
     if call.name in {"curl", "wget", "http", "https"} and not found:
         for word in call.operands:
@@ -171,7 +174,7 @@ def _base64(call: ShellCall, _: ShellWalk) -> Flow:
 
 
 def decoded_base64(text: str) -> str | None:
-    """The text that is meant, None when it is none."""
+    """Decode base64 or base64url text, ignoring other characters; None if it can't be decoded."""
     data = re.sub(r"[^A-Za-z0-9+/_-]", "", text[:LONGEST]).replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "replace")
@@ -195,7 +198,8 @@ def _rev(call: ShellCall, _: ShellWalk) -> Flow:
 
 
 def _tr(call: ShellCall, _: ShellWalk) -> Flow:
-    """`tr a-z n-za-m` and the like, where both sets are as long."""
+    """Translate characters, as in `tr a-z n-za-m`. A shorter second set is extended by its last
+    character; options that delete or squeeze are not supported."""
     text, sets = call.stdin.text, [_set(s) for s in call.operands]
     if text is None or len(text) > LONGEST or len(sets) != 2 or not sets[1]:
         return Flow(None)

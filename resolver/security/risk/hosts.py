@@ -1,4 +1,4 @@
-"""Whom a command would talk to: this machine, a cloud's metadata service, or somebody else."""
+"""Classifies network hosts: this machine, a cloud's metadata service, or another machine."""
 
 import ipaddress
 import re
@@ -14,6 +14,8 @@ _METADATA = frozenset(
         "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
     )
 )  # fmt: skip
+"""Addresses of the metadata services of cloud providers, which hand out credentials."""
+
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?//([^/?#\s'\"]{1,300})", re.I)
 _HOST = re.compile(r"(?:[^@/\s]{1,200}@)?(\[[0-9a-fA-F:.%]{2,60}\]|[^:/?#\s@\[\]]{1,253})")
 _LOCAL_NAME = re.compile(
@@ -30,10 +32,11 @@ _INSTALLERS = frozenset(
         "raw.githubusercontent.com/golangci/golangci-lint",
     }
 )  # fmt: skip
+"""Hosts, or hosts with the first two folders of the path, of well-known installers."""
 
 
 class NetworkHost(Enum):
-    """Who it is."""
+    """Classes of hosts. The values are used in messages."""
 
     LOCAL = "this machine"
     METADATA = "the cloud's metadata service"
@@ -42,7 +45,7 @@ class NetworkHost(Enum):
 
 
 def network_host_of(text: str) -> str:
-    """The host that a URL, or what a tool takes in its place, names; "" when it names none."""
+    """Return the host of a URL, or of an address without a scheme; "" if there is none."""
     found = _URL.match(text)
     authority = found[1] if found else text
     host = _HOST.match(authority[:600])
@@ -50,7 +53,7 @@ def network_host_of(text: str) -> str:
 
 
 def judge_host(text: str) -> NetworkHost:
-    """Who the host of the URL, or the bare host, is."""
+    """Return the class of the host of a URL, or of a bare host."""
     host = network_host_of(text)
     if not host or "$" in host or "`" in host:
         return NetworkHost.UNKNOWN
@@ -65,15 +68,18 @@ def judge_host(text: str) -> NetworkHost:
             if address.is_loopback or address.is_unspecified
             else NetworkHost.ELSEWHERE
         )
-    # a name without a dot is another container's or a service's on the same network
+    # a name without a dot is that of another container or service on the same network
     if "." not in host or _LOCAL_NAME.match(host):
         return NetworkHost.LOCAL
     return NetworkHost.ELSEWHERE
 
 
 def is_installer(url: str) -> bool:
-    """Whether the URL is where a well-known tool says that its installer comes from, which is run
-    as it comes: no more and no less than a package of that tool would be."""
+    """Return True if the URL is the documented origin of a well-known tool's installer.
+
+    Such an installer is run without being read first; that is no more and no less risky than
+    installing a package of the tool.
+    """
     scheme, _, rest = url.partition("://")
     host, *folders = rest.partition("?")[0].split("/")
     known = host in _INSTALLERS or "/".join((host, *folders[:2])) in _INSTALLERS
@@ -81,7 +87,8 @@ def is_installer(url: str) -> bool:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address in any of the forms that programs take: dotted, one number, hex, octal."""
+    """Return the IP address in any of the forms that programs accept: dotted, as one number, in
+    hexadecimal or octal. None if the host is a name."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -91,6 +98,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _odd_address(host: str) -> ipaddress.IPv4Address | None:
+    """Parse the forms of `inet_aton`: https://man7.org/linux/man-pages/man3/inet_aton.3.html"""
     parts = host.split(".")
     if not 1 <= len(parts) <= 4:
         return None

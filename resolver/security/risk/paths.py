@@ -1,5 +1,5 @@
-"""Where a path leads: into the workspace, into git's own folder, to a credential, to what is run at
-the next login, to the system. Nothing is looked up on a disk.
+"""Classifies paths: inside the repository, git's own directory, a credential, a file that is
+executed at the next login, the system. No file system is accessed.
 """
 
 import re
@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 from posixpath import normpath
 
 LONGEST_PATH = 4_096
-"""Characters of a path that are looked at."""
+"""Maximum characters of a path that are looked at."""
 
 _MOST_PARTS = 40
 
 
 class PathPlace(Enum):
-    """Where a path leads."""
+    """Classes of paths. The values are used in messages."""
 
     ROOT = "the whole file system"
     ABOVE = "the folder that the repository is in"
@@ -52,6 +52,8 @@ _CREDENTIAL_FOLDERS = frozenset(
     | {".config/gcloud", ".config/gh", ".config/google-chrome", ".config/chromium"}
     | {".docker", ".local/share/keyrings"}
 )
+"""Directories, below the home directory, that contain credentials."""
+
 _SYSTEM_CREDENTIAL = re.compile(
     r"/etc/(?:shadow|gshadow|sudoers)\b|/etc/ssh/ssh_host_|/etc/krb5\.keytab"
     r"|(?:/var)?/run/secrets/|/proc/[^/]{1,40}/(?:environ|mem|root/)|/proc/[^/]{1,40}/task/.*environ"
@@ -66,11 +68,17 @@ _RUN_LATER = re.compile(
     r"|ld\.so\.preload|ld\.so\.conf|pam\.d/|passwd$|group$|shadow$|udev/rules|xdg/autostart|zsh)"
     r"|/var/spool/(?:cron|at)|/(?:usr/)?lib/systemd/|/etc/ssh/"
 )
+"""Files that are executed, or that configure what is executed, without anyone asking for it."""
+
 _ESCAPE = re.compile(
     r"(?:/var)?/run/(?:docker|containerd/containerd|crio/crio|podman/podman)\.sock"
     r"|/proc/(?:1|\$\{?PPID\}?)/(?:root|cwd|ns)\b"
 )
+"""Sockets of container engines, and entries of process 1: they lead out of a container."""
+
 _KERNEL = re.compile(r"/proc/sys(?:rq-trigger|/)|/sys/(?!class/net)|/proc/\d+/(?:oom|attr)")
+"""Files whose change affects the kernel or another process."""
+
 _DEVICE = re.compile(
     r"/dev/(?:sd[a-z]|nvme\d|vd[a-z]|xvd[a-z]|hd[a-z]|mmcblk|disk|mapper/|dm-|md\d|loop\d|ram\d)"
 )
@@ -100,22 +108,23 @@ _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|lib\d*|proc|run|sbin|sys|usr|var|Sys
 
 @dataclass(frozen=True)
 class Paths:
-    """Reads paths from one folder on.
+    """Interprets paths relative to a directory.
 
-    root: the repository's folder in the sandbox. cwd: where the shell is.
+    root: the repository's directory in the sandbox.
+    cwd: the shell's current directory.
     """
 
     root: str = "/workspace"
     cwd: str = "/workspace"
 
     def to(self, folder: str) -> "Paths":
-        """The same after a `cd`; where that leads cannot be known, it stays."""
+        """Return the same after a `cd`. If its target is not known, the directory stays."""
         if not folder or folder == "-" or "$" in folder:
             return self
         return Paths(self.root, self.absolute(folder))
 
     def absolute(self, path: str) -> str:
-        """The path from the top; one below the home folder begins with `~`."""
+        """Return the absolute, normalized path. A path below the home directory begins with `~`."""
         path = path[:LONGEST_PATH]
         if path.startswith(("$HOME", "${HOME}")):
             path = "~" + path.partition("HOME")[2].removeprefix("}")
@@ -127,13 +136,13 @@ class Paths:
             return path
         found = normpath(path if path.startswith("/") else f"{self.cwd}/{path}")
         found = "/" + found.lstrip("/") if found.startswith("/") else found
-        # `self` and the like would hide what follows them: /proc/self/../self/environ
+        # `normpath` also resolves detours that would hide the rest: /proc/self/../self/environ
         if found == self.root or found.startswith(self.root.rstrip("/") + "/"):
             return found
         return _HOME.sub("~", found, count=1)
 
     def place(self, path: str) -> PathPlace:
-        """Where it leads."""
+        """Return the class of the path."""
         found = self.absolute(path).removesuffix("/*").removesuffix("/.*") or "/"
         root = self.root.rstrip("/") or "/"
         if found in {"/", "/*"}:
@@ -165,11 +174,11 @@ class Paths:
         if _SYSTEM.match(found):
             return PathPlace.SYSTEM
         if found.startswith(("$", "~")):
-            return PathPlace.TEMPORARY  # a variable's value: no reason to think ill of it
+            return PathPlace.TEMPORARY  # the value of a variable: no reason for suspicion
         return PathPlace.OTHER
 
     def is_credential(self, path: str) -> bool:
-        """Whether it is where a credential lies, also behind wildcards."""
+        """Return True if the path is where a credential is stored, or a pattern for such a path."""
         found = self.absolute(path)
         if _SYSTEM_CREDENTIAL.match(found) or _SYSTEM_CREDENTIAL.match(path):
             return True
@@ -181,27 +190,27 @@ class Paths:
         return any(_fits(parts, known) for known in _CREDENTIALS)
 
     def is_credential_folder(self, path: str) -> bool:
-        """Whether it is a whole folder of credentials."""
+        """Return True if the path is a directory of credentials."""
         found = self.absolute(path).removesuffix("/*")
         return found.startswith("~/") and found[2:] in _CREDENTIAL_FOLDERS
 
     def is_run_later(self, path: str) -> bool:
-        """Whether what is written there is run without anybody asking: at a login, by a timer, by
-        git."""
+        """Return True if a file at the path is executed without anyone asking for it: at a login,
+        by a timer, by git."""
         found = self.absolute(path)
         return bool(_RUN_LATER.match(found)) or self.is_hook(path)
 
     def is_hook(self, path: str) -> bool:
-        """Whether it is one of git's hooks, or its settings."""
+        """Return True if the path is one of git's hooks or the repository's git configuration."""
         found = self.absolute(path)
         return "/.git/hooks/" in found or found.endswith(("/.git/hooks", "/.git/config"))
 
     def is_escape(self, path: str) -> bool:
-        """Whether it leads out of a container."""
+        """Return True if the path leads out of a container."""
         return bool(_ESCAPE.match(path) or _ESCAPE.match(self.absolute(path)))
 
     def is_kernel(self, path: str) -> bool:
-        """Whether writing there changes the machine and not a file."""
+        """Return True if writing to the path changes the running machine rather than a file."""
         found = self.absolute(path)
         return bool(_KERNEL.match(found)) or found.endswith(
             ("/release_agent", "/notify_on_release")
@@ -209,12 +218,12 @@ class Paths:
 
 
 def is_device(path: str) -> bool:
-    """Whether it is a disk."""
+    """Return True if the path is a disk or another block device."""
     return bool(_DEVICE.match(path))
 
 
 def _fits(parts: list[str], known: Iterable[str]) -> bool:
-    """Whether a path, which may hold wildcards, can be the known one, which may as well."""
+    """Return True if a path matches a known one from its beginning. Both may contain wildcards."""
     known = tuple(known)
     if len(parts) < len(known):
         return False
@@ -228,7 +237,7 @@ def _fits(parts: list[str], known: Iterable[str]) -> bool:
 
 
 def _may_be(part: str, want: str) -> bool:
-    """Whether a pattern of the shell can stand for the name; `*` does not for a hidden one."""
+    """Return True if a shell pattern may match the name. `*` does not match a hidden file."""
     if not any(c in part for c in "*?["):
         return False
     if want.startswith(".") and not part.startswith("."):

@@ -1,5 +1,5 @@
-"""Python code, as a cell or behind `python -c`: read as a tree, never run. What it hands to a shell
-is walked as shell.
+"""Rates Python code, in a cell or after `python -c`: parsed into a tree, never executed. Shell text
+in it is walked as shell.
 """
 
 import ast
@@ -16,9 +16,11 @@ from resolver.security.risk.names import SECRET_FILE, is_secret_name
 from resolver.security.risk.paths import PathPlace, Paths
 
 MOST = 200_000
-"""Characters of code that are parsed; of longer code only the strings are looked at."""
+"""Maximum characters of code that are parsed; of longer code, only strings and shell lines are
+looked at."""
 
 RunShell = Callable[[str, Paths], None]
+"""Walks shell text that the code runs, with the paths that it is run with."""
 
 _CELL = re.compile(r"%%(?:bash|sh|script[^\n]{0,40}|system|!)[^\n]{0,200}\n")
 _SHELL_LINE = re.compile(
@@ -53,7 +55,12 @@ _READS = frozenset({"read", "read_text", "read_bytes", "readlines", "readline"})
 
 
 def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFinding]:
-    """run: walks what is handed to a shell. Total: what is no Python is looked at as text."""
+    """Yield the findings about Python code.
+
+    Never raises: code that can't be parsed is searched for strings that name credentials.
+
+    run: called with each shell text that the code runs.
+    """
     cell = _CELL.match(code)
     if cell:
         run(code[cell.end() :], paths)
@@ -74,7 +81,7 @@ def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFind
 
 
 def parsed(code: str) -> ast.Module | None:
-    """The tree of Python code; None when it is none."""
+    """Return the syntax tree of Python code; None if it can't be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -92,6 +99,16 @@ def _strings(code: str, paths: Paths) -> Iterator[RiskFinding]:
 
 @dataclass
 class _Visit:
+    """Visits the nodes of a tree, records what single calls do, and rates the combination.
+
+    names: full names of imported objects, by local name.
+    values: expressions assigned to variables, by name.
+    sends: URLs that data is sent to, and whether the request has a body.
+    fetches: a request without a body was made.
+    connects: a socket is connected to another machine.
+    duplicates: file descriptors are duplicated, as a reverse shell does.
+    """
+
     paths: Paths
     run: RunShell
     names: dict[str, str] = field(default_factory=dict)
@@ -106,7 +123,7 @@ class _Visit:
     duplicates: bool = False
 
     def take_names(self, node: ast.AST) -> None:
-        """Imports, and what is assigned once."""
+        """Record imports and assignments."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 full = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -120,7 +137,7 @@ class _Visit:
                 self.values[target.id] = node.value
 
     def take(self, node: ast.AST) -> None:
-        """One node of the tree."""
+        """Record what one node of the tree does."""
         if isinstance(node, ast.Call):
             self._call(node, self._dotted(node.func))
         elif isinstance(node, ast.Attribute) and self._dotted(node) == "os.environ":
@@ -152,7 +169,8 @@ class _Visit:
         return (self._text(node.args[0]) or "") if is_import and node.args else ""
 
     def _text(self, node: ast.expr | None, depth: int = 0) -> str | None:
-        """The text of an expression, where it is plain."""
+        """Return the string that an expression evaluates to; None if it is not known. Unknown parts
+        of an f-string become `$(…)`."""
         if node is None or depth > 20:
             return None
         match node:
@@ -273,7 +291,7 @@ class _Visit:
 
     def _connected(self, address: ast.expr) -> None:
         if not isinstance(address, ast.Tuple) or not address.elts:
-            return  # a database's file, or what can't be read here
+            return  # the file of a database, or an address that is not a literal
         text = self._text(address.elts[0])
         if text is None or judge_host(text) in {NetworkHost.ELSEWHERE, NetworkHost.METADATA}:
             self.connects = True
@@ -292,7 +310,7 @@ class _Visit:
                 self.sends.append((url, False))
 
     def verdict(self) -> Iterator[RiskFinding]:
-        """The findings of the single calls, and of what they are together."""
+        """Yield the findings about single calls, then those about their combination."""
         yield from self.found
         carries = self.reads_file or self.reads_secret or self.dumps_environment
         for url, has_body in self.sends:
@@ -319,4 +337,4 @@ WHOLE = frozenset(
     }
     | {PathPlace.SYSTEM, PathPlace.DEVICE}
 )
-"""What is not removed as a whole by ordinary work."""
+"""Places that ordinary work does not remove as a whole."""

@@ -1,5 +1,5 @@
-"""Commands by which data leaves, or by which somebody gets in: uploads, raw connections, names that
-carry data, remote shells; and the cloud's own metadata.
+"""Rules for commands that send data away or let somebody in: uploads, raw connections, data in DNS
+names, remote shells. Also for access to a cloud's metadata service.
 """
 
 import re
@@ -23,7 +23,11 @@ from resolver.security.risk.names import (
 from resolver.security.risk.walk import LITERAL, ShellCall
 
 _CARRIES = frozenset({SECRET, ENVIRONMENT, FILE})
+"""Origins of data that may be confidential."""
+
 _TELLS = frozenset({SECRET, ENVIRONMENT, IDENTITY, ENCODED})
+"""Origins of data that reveals something about the machine even in a URL or a DNS name."""
+
 _BODY = (
     "-d",
     "--data",
@@ -51,7 +55,7 @@ _METADATA_VARIABLE = re.compile(r"ACTIONS_(?:ID_TOKEN_REQUEST|RUNTIME)_|AWS_CONT
 
 
 def sending_findings(call: ShellCall) -> Iterator[RiskFinding]:
-    """What the call would send away, and to whom."""
+    """Yield findings about what the call would send away, and to whom."""
     name = call.name
     yield from _sockets(call)
     yield from _metadata(call)
@@ -77,7 +81,7 @@ def sending_findings(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _looks_up_here(call: ShellCall) -> bool:
-    """Whether the tool reads a table of this machine, and asks no other."""
+    """Return True if the tool only reads a database of this machine."""
     return call.name == "getent" and call.operands[:1] in {("passwd",), ("group",), ("services",)}
 
 
@@ -122,7 +126,8 @@ def _fetcher(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _uses_secret(call: ShellCall) -> bool:
-    """A secret of the environment in the address or the body; one in a header is its use."""
+    """Return True if the URL or the body contains a secret of the environment. A secret in a header
+    is not counted: that is what it is for."""
     bodies = (*urls_of(call), *_values(call, (*_BODY, *_FORM)))
     return any(is_secret_name(name) for text in bodies for name in USED.findall(text))
 
@@ -192,7 +197,7 @@ def _socat(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _piped(call: ShellCall, host: str, *, least: bool = False) -> Iterator[RiskFinding]:
-    """Something that comes in and goes to `host`."""
+    """Yield findings about standard input that goes to `host`."""
     if judge_host(host) is NetworkHost.LOCAL:
         return
     carried = call.stdin.tags & (_CARRIES | _TELLS | {DECODED})

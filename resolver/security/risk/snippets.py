@@ -1,5 +1,5 @@
-"""Short programs in Perl, Ruby, JavaScript and PHP: what they hand to a shell, the files and the
-addresses they name. Looked for by shape; nothing is parsed.
+"""Rules for short programs in awk, Perl, Ruby, JavaScript and PHP: shell commands they run, files
+and URLs they name. The code is searched with regular expressions, not parsed.
 """
 
 import re
@@ -10,7 +10,7 @@ from resolver.security.risk.hosts import NetworkHost, judge_host
 from resolver.security.risk.paths import PathPlace, Paths
 
 MOST = 100_000
-"""Characters that are looked at."""
+"""Maximum characters that are searched."""
 
 _RUNS = re.compile(
     r"\b(?:system|exec|execSync|spawn|spawnSync|popen|shell_exec|passthru|proc_open|sprintf)\b"
@@ -31,7 +31,7 @@ _REMOVES = re.compile(r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tre
 def snippet_findings(
     code: str, paths: Paths, run: Callable[[str], object]
 ) -> Iterator[RiskFinding]:
-    """run: walks what is handed to a shell."""
+    """Yield findings about the code. run: called with each shell text that the code runs."""
     code = code[:MOST]
     for found in _RUNS.finditer(code):
         run(found[1] or found[2])

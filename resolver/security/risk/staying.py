@@ -1,5 +1,5 @@
-"""Commands that look for credentials, that leave something behind to be run later, that write
-outside of the repository, or that reach for the machine around the sandbox.
+"""Rules for commands that look for credentials, leave something behind that runs later, write
+outside of the repository, or try to reach the machine around the sandbox.
 """
 
 import re
@@ -13,7 +13,11 @@ from resolver.security.risk.paths import PathPlace, Paths, is_device
 from resolver.security.risk.walk import ShellCall
 
 _TALKERS = frozenset({"echo", "printf", "test", "[", "[[", "git", "mkdir", "rmdir", "cd", "alias"})
+"""Commands that don't read the files that they name."""
+
 _PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "jq", "yq"})
+"""Commands whose first operand is a pattern or a program, not a path."""
+
 _WRITERS = frozenset({"cp", "mv", "tee", "install", "ln", "touch", "mkdir", "rsync", "truncate"})
 _SEARCHED = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519|\*)|\*?\.(?:pem|p12|pfx|kdbx|keystore)$|credentials|\.netrc"
@@ -21,6 +25,8 @@ _SEARCHED = re.compile(
     r"|PRIVATE KEY|password|passwd|secret|token|AKIA",
     re.I,
 )
+"""Names that a search for credentials looks for."""
+
 _OUTSIDE = frozenset(
     {PathPlace.SYSTEM, PathPlace.SYSTEM_TOP, PathPlace.OTHER, PathPlace.GIT, PathPlace.IN_HOME}
 )
@@ -34,6 +40,8 @@ _HANDS_OUT = {
     ("security", "dump-keychain", ""), ("secret-tool", "lookup", ""), ("pass", "show", ""),
     ("kubectl", "get", "secret"), ("kubectl", "get", "secrets"), ("vault", "read", ""),
 }  # fmt: skip
+"""Commands that print a credential, with their first two operands ("" for a missing one)."""
+
 _NPM_SECRETS = ("_authtoken", "_password", ":_auth")
 _ACCOUNTS = frozenset({"useradd", "adduser", "usermod", "passwd", "chpasswd", "visudo", "groupadd"})
 _GIT_EXEC = re.compile(
@@ -43,6 +51,8 @@ _GIT_EXEC = re.compile(
     r"|include\.path|includeif\..+|url\..+\.(?:push)?insteadof|init\.templatedir|uploadpack\..+)$",
     re.I,
 )
+"""Keys of git's configuration whose value is executed, or redirects URLs."""
+
 _WHEN = re.compile(r"now|noon|midnight|teatime|today|tomorrow|next|\d{1,2}:?\d{0,2}(?:am|pm)?$")
 _ESCAPES = frozenset({"nsenter", "insmod", "modprobe", "kexec", "pivot_root", "debugfs", "unshare"})
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "ctr", "crictl", "kubectl", "lxc"})
@@ -52,7 +62,7 @@ _PRIVILEGED = re.compile(
 
 
 def staying_findings(call: ShellCall) -> Iterator[RiskFinding]:
-    """What the call would find out or leave behind."""
+    """Yield findings about what the call would reveal or leave behind."""
     yield from _credentials(call)
     yield from _environment(call)
     yield from _persistence(call)
@@ -62,7 +72,7 @@ def staying_findings(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def write_findings(target: str, paths: Paths) -> Iterator[RiskFinding]:
-    """What it means to write to a path."""
+    """Yield findings about writing to a path."""
     if target.startswith("/dev/fd/") or not target:
         return
     if is_device(paths.absolute(target)):
@@ -82,7 +92,7 @@ def write_findings(target: str, paths: Paths) -> Iterator[RiskFinding]:
 
 
 def read_findings(path: str, paths: Paths) -> Iterator[RiskFinding]:
-    """What it means to read a path."""
+    """Yield findings about reading a path."""
     if paths.is_credential(path):
         yield high("credential", f"reads {path}")
     elif paths.is_escape(path):
@@ -90,7 +100,7 @@ def read_findings(path: str, paths: Paths) -> Iterator[RiskFinding]:
 
 
 def _paths_of(call: ShellCall) -> tuple[str, ...]:
-    """The words that may be paths."""
+    """Return the words of the call that may be paths."""
     words = list(call.operands)
     if call.name in _PATTERN_FIRST and not call.has("ef", "--regexp", "--file", "--expression"):
         words = words[1:]
@@ -123,7 +133,7 @@ def _credentials(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _searches(call: ShellCall) -> Iterator[RiskFinding]:
-    """Wide searches for what credentials are called."""
+    """Yield findings about searches of large parts of the file system for names of credentials."""
     words = " ".join(call.args)
     if call.name == "find":
         wide = any(call.paths.place(o) in _WIDE for o in call.args[:3] if not o.startswith("-"))
@@ -207,7 +217,7 @@ def _escapes(call: ShellCall) -> Iterator[RiskFinding]:
 
 
 def _written(call: ShellCall) -> Iterator[str]:
-    """The paths that the call writes to."""
+    """Yield the paths that the call writes to."""
     yield from call.writes_to
     operands = call.operands
     if call.name in {"tee", "touch", "mkdir", "truncate"}:

@@ -1,8 +1,8 @@
-"""Walks a shell script as a shell would run it, and makes of each command a Call: its words with
-everything expanded, what comes in on its standard input, and where that comes from.
+"""Walks a shell script in the order in which a shell would run it and turns each command into a
+`ShellCall`: its words with all expansions, its standard input, and the origin of that data.
 
-What a command runs in its turn (`bash -c`, `eval`, `xargs`, `find -exec`, a heredoc for `sh`) is
-walked as well. Bounded: text, calls and depth are counted, and what is over is said.
+Scripts that a command runs in turn (`bash -c`, `eval`, `xargs`, `find -exec`, a here-document for
+`sh`) are walked too. Text, calls and depth are limited; a finding says when a limit was exceeded.
 """
 
 import re
@@ -19,27 +19,33 @@ from resolver.security.shell.syntax import Pipeline, PipelineStage, Redirect, as
 from resolver.security.shell.wrappers import unwrapped
 
 DEEPEST = 10
-"""Scripts in each other that are followed."""
+"""Maximum depth of scripts that run scripts."""
 
 MOST_TEXT = 400_000
-"""Characters that are read for one action, those of nested scripts counted again."""
+"""Maximum characters that are read for one action; nested scripts count again."""
 
 MOST_CALLS = 5_000
 
 MOST_WORDS = 2_000
-"""Words of one command that are looked at."""
+"""Maximum words of one command that are looked at."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"})
 
 LITERAL = "literal"
-"""Tag of what stands in the command itself."""
+"""Tag of data that is written in the command itself, for example a here-document."""
 
 
 @dataclass(frozen=True)
 class ShellCall:
-    """One command. argv: expanded and unwrapped; never empty. raw: the words as written.
-    stdin: what comes in. tags: where what was substituted in its words comes from.
-    redirects: (operator, target). paths: how its paths are read. text: for a person.
+    """Represents one command.
+
+    argv: the expanded words without wrappers such as `sudo`; never empty.
+    raw: the words as written.
+    stdin: the data on standard input.
+    tags: origins of the data that was substituted into the words.
+    redirects: pairs of operator and target.
+    paths: interprets the command's paths.
+    as_root: the command runs as another user, by `sudo` or `doas`.
     """
 
     argv: tuple[str, ...]
@@ -52,17 +58,17 @@ class ShellCall:
 
     @cached_property
     def name(self) -> str:
-        """The command's name, without a folder."""
+        """The command's name without its directory."""
         return basename(self.argv[0]) or self.argv[0]
 
     @property
     def args(self) -> tuple[str, ...]:
-        """The words behind its name."""
+        """The words after the command's name."""
         return self.argv[1:]
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        """The arguments that are no options."""
+        """The arguments that are not options."""
         found, only = [], False
         for arg in self.args:
             if arg == "--" and not only:
@@ -72,7 +78,7 @@ class ShellCall:
         return tuple(found)
 
     def has(self, letters: str, *names: str) -> bool:
-        """Whether one of the short options `letters` or of the long ones is given."""
+        """Return True if one of the short options `letters` or of the options `names` is given."""
         for arg in self.args:
             if arg.startswith("--"):
                 if arg.partition("=")[0] in names:
@@ -83,18 +89,18 @@ class ShellCall:
 
     @cached_property
     def text(self) -> str:
-        """For a person."""
+        """The command on one line, for people."""
         return " ".join(self.argv)
 
     @cached_property
     def writes_to(self) -> tuple[str, ...]:
-        """Targets of its redirections that are written to."""
+        """Targets of the redirections that write, without file descriptors."""
         writing = {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
         return tuple(t for o, t in self.redirects if o in writing and not _is_descriptor(t))
 
     @cached_property
     def reads_from(self) -> tuple[str, ...]:
-        """Targets of its redirections that are read."""
+        """Targets of the redirections that read."""
         return tuple(t for o, t in self.redirects if o in {"<", "<>"})
 
 
@@ -104,10 +110,17 @@ Output = Callable[[ShellCall, "ShellWalk"], Flow]
 
 @dataclass
 class ShellWalk:
-    """One walk. rules: what is asked of each call. output: what a call writes.
+    """Represents the state of one walk.
 
-    paths: where the shell is. written: what the script has put into files. fetched: files that
-    it has downloaded.
+    paths: interprets paths from the shell's current directory on.
+    rules: returns the findings of a call.
+    output: returns what a call writes to its standard output.
+    findings: all findings so far.
+    variables: the variables that the script has set.
+    written: content of the files that the script has written, by absolute path.
+    fetched: absolute paths of the files that the script has downloaded.
+    functions: bodies of the functions that the script has defined.
+    depth, text_left, calls_left: position relative to the limits.
     """
 
     paths: Paths
@@ -123,7 +136,7 @@ class ShellWalk:
     calls_left: int = MOST_CALLS
 
     def run(self, text: str) -> Flow:
-        """Walk the text as a script; what it writes."""
+        """Walk the text as a script and return what it writes."""
         self.text_left -= len(text)
         if self.depth >= DEEPEST or self.text_left < 0 or self.calls_left < 0:
             self._too_much()
@@ -141,7 +154,7 @@ class ShellWalk:
             self.depth -= 1
 
     def substituted(self, text: str) -> Flow:
-        """Walk it as a subshell: where it goes and what it sets is forgotten."""
+        """Walk the text in a subshell, whose directory and variables don't outlive it."""
         before, variables = self.paths, dict(self.variables)
         flow = self.run(text)
         self.paths, self.variables = before, variables
@@ -165,7 +178,7 @@ class ShellWalk:
         for stage in pipeline:
             flow = self._stage(stage, flow)
         if len(pipeline) > 1:
-            self.paths = before  # each part of a pipeline is a shell of its own
+            self.paths = before  # each part of a pipeline runs in a subshell
         return flow
 
     def _nested(self, body: list[Pipeline]) -> Flow:
@@ -197,7 +210,7 @@ class ShellWalk:
         return flow
 
     def _loop_variable(self, stage: PipelineStage, stdin: Flow) -> None:
-        """What a loop's variable holds: its first value stands for all."""
+        """Set the variable of a loop. Its first value stands for all of them."""
         if stage.kind in {"for", "select"} and stage.words:
             name, values = stage.words[0], stage.words[2:]
             found = Flow(None)
@@ -215,7 +228,7 @@ class ShellWalk:
 
     @property
     def expander(self) -> Expander:
-        """Expands words with the variables as they are now."""
+        """Expands words with the current variables."""
         return Expander(self.variables, self.substituted)
 
     def _simple(self, stage: PipelineStage, stdin: Flow) -> Flow:
@@ -227,6 +240,7 @@ class ShellWalk:
         tags: set[str] = set()
         for raw in words[: MOST_WORDS + 1]:
             process = self.expander.process(raw)
+            # a process substitution is passed to the command as the path of a descriptor
             if process is not None:
                 tags |= process[1].tags
                 argv.append("/dev/fd/63")
@@ -248,7 +262,7 @@ class ShellWalk:
         return self.call(call)
 
     def call(self, call: ShellCall) -> Flow:
-        """Judge one command, and what it runs; what it writes."""
+        """Evaluate one command and what it runs; return what it writes."""
         self.calls_left -= 1
         self.text_left -= sum(map(len, call.argv))
         if self.calls_left < 0 or self.text_left < 0:
@@ -281,7 +295,7 @@ class ShellWalk:
                 self.variables[found[0]] = Flow(found[1], call.tags)
 
     def _split_assignments(self, words: list[str]) -> tuple[list[str], list[tuple[str, Flow]]]:
-        """The words behind the assignments, and what those set."""
+        """Split the words into those after the assignments, and what the assignments set."""
         sets: list[tuple[str, Flow]] = []
         for index, raw in enumerate(words):
             found = assignment(raw)
@@ -294,7 +308,8 @@ class ShellWalk:
     def _redirected(
         self, redirects: list[Redirect]
     ) -> tuple[tuple[tuple[str, str], ...], frozenset[str], str | None]:
-        """The redirections expanded, tags of what was substituted, and a text that comes in."""
+        """Return the expanded redirections, the tags of substituted data, and the text that a
+        redirection supplies as standard input (None if there is none)."""
         found: list[tuple[str, str]] = []
         tags: set[str] = set()
         text: str | None = None
@@ -321,13 +336,13 @@ class ShellWalk:
 
 
 def unwrapped_call(call: ShellCall) -> ShellCall:
-    """The command that wrappers such as sudo, env and timeout run in the end."""
+    """Return the call of the innermost command: wrappers such as `sudo` or `timeout` removed."""
     argv, as_root = unwrapped(call.argv)
     return replace(call, argv=argv, as_root=as_root) if argv != call.argv else call
 
 
 def as_call(call: ShellCall, argv: Iterable[str], stdin: Flow | None = None) -> ShellCall | None:
-    """A command that the call runs, in the same place; None for no words."""
+    """Return a call of a command that `call` runs, in the same directory; None for no words."""
     words = tuple(argv)
     if not words:
         return None
@@ -336,7 +351,7 @@ def as_call(call: ShellCall, argv: Iterable[str], stdin: Flow | None = None) -> 
 
 
 def split_words(text: str) -> list[str]:
-    """The text as words, as xargs reads it."""
+    """Split a text into words as `xargs` does."""
     try:
         return shlex.split(text[:20_000], comments=False)
     except ValueError:
@@ -348,4 +363,5 @@ def _is_descriptor(target: str) -> bool:
 
 
 def _calls_itself_twice(name: str, body: list[Pipeline]) -> bool:
+    """Return True if a function pipes into itself, as in the fork bomb `:(){ :|:& };:`."""
     return any(sum(stage.words[:1] == [name] for stage in pipeline) > 1 for pipeline in body)

@@ -1,1 +1,2 @@
-"""Shell parser: reads shell text without running it."""
+"""Parses shell text, and derives from it which checks a command runs and which paths it writes.
+Nothing is executed."""

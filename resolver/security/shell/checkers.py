@@ -1,7 +1,7 @@
-"""Which commands test, build or lint: the one list of them.
+"""Defines which commands test, build or lint. This is the only list of them.
 
-A command is known by its program, as that is documented, and by the name of a file or a task. What
-only shows, lists or installs a checker is none.
+A command is recognized by its program, as that program is documented, or by the name of a file or
+task that it runs. A command that only shows, lists or installs something is not a check.
 """
 
 import re
@@ -36,7 +36,7 @@ TESTERS = frozenset(
         "cucumber",
     ]
 )
-"""Programs that do nothing but run tests."""
+"""Programs that only run tests."""
 
 LINTERS = frozenset(
     [
@@ -65,7 +65,7 @@ LINTERS = frozenset(
         "lint-imports",
     ]
 )
-"""Programs that do nothing but look at source."""
+"""Programs that only analyze source code."""
 
 _ALWAYS = TESTERS | LINTERS
 
@@ -101,9 +101,11 @@ _SUBCOMMANDS = {
     "mvn": "test verify package install integration-test compile test-compile",
     "mvnw": "test verify package install integration-test compile test-compile",
 }
-"""Programs of which these subcommands check."""
+"""Subcommands that are checks, by program, separated by spaces."""
 
 FORMATTERS = frozenset({"ruff", "black", "isort", "prettier", "rustfmt", "gofmt", "biome"})
+"""Formatters. They are checks only with one of the options in `_LOOKS`, which change no file."""
+
 _LOOKS = frozenset({"--check", "--check-only", "--diff", "-c", "-l", "--list-different"})
 
 _TASKS = frozenset(
@@ -146,6 +148,8 @@ _TASK = re.compile(
     r"(?:tests?|specs?|check|lint|verify|build|typecheck|vet)(?:[_:./-]\S*)?"
     r"|[a-z]\w*(?:Tests?|Check|Lint)|test[A-Z]\w*)"
 )
+"""Names of tasks that are checks."""
+
 _VALUED = {
     "make": {"-C", "-f", "-I", "-o", "-W", "--directory", "--file"},
     "gmake": {"-C", "-f", "-I", "-o", "-W", "--directory", "--file"},
@@ -161,7 +165,8 @@ _VALUED = {
     "mvn": {"-f", "-pl", "-P", "-s"},
     "mvnw": {"-f", "-pl", "-P", "-s"},
 }
-"""Options whose value is the next word, where it could be taken for a task or a file."""
+"""Options that take the next word as their value, for programs where that word could be mistaken
+for a task or a file."""
 
 _BORROWED = {
     "npx": (),
@@ -174,7 +179,8 @@ _BORROWED = {
     "coverage": ("run",),
     "npm": ("exec",),
 }  # fmt: skip
-"""Programs that run another one, behind one of these words."""
+"""Programs that run another program, named after one of these words. An empty tuple needs no such
+word; an empty string means that the word may be left out."""
 
 _INTERPRETERS = frozenset(
     [
@@ -199,6 +205,7 @@ _TEST_FILE = re.compile(
     r"(?:\S*[_.-])?(?:run[_-]?)?(?:tests?|specs?)(?:[_.-]\S*)?"
     r"|(?:\S*[_-])?(?:run[_-]?)?(?:checks?|lint)(?:\.\w+)?"
 )
+"""Names of files and scripts that run tests or checks."""
 
 _ONLY_SHOWS = frozenset(
     [
@@ -225,6 +232,8 @@ _ONLY_SHOWS = frozenset(
         "--init",
     ]
 )
+"""Options with which any program only shows something."""
+
 _SHOWS = {
     "make": {"-n", "-q", "-t", "-h"},
     "gmake": {"-n", "-q", "-t", "-h"},
@@ -237,16 +246,21 @@ _SHOWS = {
     "gradle": {"-m"},
     "gradlew": {"-m"},
 }
-"""What makes a checker show something, or end well whatever it has found."""
+"""Further options, by program, with which a check only shows something, or succeeds whatever it
+found."""
 
 _DEEPEST = 6
 _LONGEST = 200
-"""Characters of a word that are held against a pattern."""
+"""Maximum characters of a word that are matched with a pattern."""
 
 
 def checking(argv: Sequence[str], depth: int = 0) -> tuple[str, ...]:
-    """The words of the check that a command is, without what runs it (`python -m pytest -q` is
-    `pytest -q`); empty for a command that is none. argv: without quotes, wrappers taken off."""
+    """Return the words of the check that a command runs; empty if it runs none.
+
+    Programs that run the check are left out: `python -m pytest -q` gives `pytest -q`.
+
+    argv: the words without quotes, with wrappers such as `sudo` removed.
+    """
     if not argv or depth > _DEEPEST:
         return ()
     name, args = _program(argv[0]), list(argv[1:])
@@ -274,6 +288,7 @@ def _shows(name: str, args: Sequence[str]) -> bool:
 
 
 def _borrowed(name: str, args: Sequence[str]) -> Sequence[str]:
+    """Return the command that a runner such as `npx` or `coverage run` runs; empty if none."""
     if name not in _BORROWED:
         return ()
     rest = _from_operand(name, args)
@@ -288,7 +303,7 @@ def _borrowed(name: str, args: Sequence[str]) -> Sequence[str]:
 
 
 def _module(name: str, args: Sequence[str]) -> Sequence[str]:
-    """What `python -m` runs."""
+    """Return the command that `python -m` runs, under the module's name or its test file."""
     if name not in {"python", "pypy"}:
         return ()
     rest = _from_operand(name, args, module=True)
@@ -300,7 +315,7 @@ def _module(name: str, args: Sequence[str]) -> Sequence[str]:
 
 
 def _from_operand(name: str, args: Sequence[str], *, module: bool = False) -> Sequence[str]:
-    """The arguments from the first that is no option on. module: or from `-m`."""
+    """Return the arguments from the first operand on. module: or from `-m`, if that comes first."""
     valued, at = _VALUED.get(name, set()), 0
     while at < len(args) and args[at].startswith(("-", "+")):
         if (module and args[at] == "-m") or args[at] == "-c":
@@ -330,13 +345,14 @@ def _is_check(program: str, name: str, args: Sequence[str]) -> bool:
 
 def _any_sub(name: str, rest: Sequence[str]) -> bool:
     known = _SUBCOMMANDS[name].split()
-    # Maven runs every phase that is named; elsewhere the first word decides
+    # Maven runs all phases that are named; in other programs, the first word decides
     named = rest if name in {"mvn", "mvnw"} else rest[:1]
     return any(word in known for word in named)
 
 
 def _tasks(name: str, args: Sequence[str]) -> list[str]:
-    """The words that may name a task: for those that take arguments behind it, the first."""
+    """Return the words that may name a task: for programs that pass arguments to the task, only the
+    first."""
     valued, found, skip = _VALUED.get(name, set()), [], False
     for arg in args:
         if arg == "--":

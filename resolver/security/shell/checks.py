@@ -1,7 +1,7 @@
-"""What a command line says of the checks in it: which it runs, and whether its exit code is theirs.
+"""Determines which checks a command line runs, and whether its exit code tells how they ended.
 
-A check counts where a command stands; a word in an argument, a pattern or a document is none. Any
-text gives an answer, in time linear in its length.
+A check counts only where a command can be; the same word in an argument, a pattern or a document
+does not. Any text gives a result, in time linear in its length.
 """
 
 from collections.abc import Sequence
@@ -15,24 +15,28 @@ from resolver.security.shell.words import MOST_WORDS, inline_script, plain_word,
 from resolver.security.shell.wrappers import unwrapped
 
 MOST_READ = 200_000
-"""Characters of a command line that are read; in a longer one no check is seen."""
+"""Maximum characters of a command line; no checks are found in a longer one."""
 
 _DEEPEST = 4
 _LEAVES = frozenset({"exit", "return", "logout"})
 _REPLACES = frozenset({"trap", "alias"})
 _APART = frozenset({"setsid", "watch", "flock"})
-"""Wrappers whose exit code may be another than that of what they run."""
+"""Wrappers whose exit code may differ from that of the command they run."""
 
 QUIET = frozenset(
     {"cd", "pushd", "popd", "export", "set", "unset", "ulimit", "echo", "source", ".", ""}
 )
-"""Commands that prepare a check, and end well or say why they don't."""
+"""Commands that prepare a check and succeed, or print why they failed."""
 
 
 @dataclass(frozen=True)
 class CommandChecks:
-    """checks: that stand in the line, each in one form for all its variants. vouched: an exit code
-    of 0 says that each of them was run and passed. alone: another says that one of them failed."""
+    """Represents the checks of a command line.
+
+    checks: the checks that the line contains, normalized so that variants are equal.
+    vouched: an exit code of 0 means that all of them ran and passed.
+    alone: any other exit code means that one of them failed.
+    """
 
     checks: tuple[str, ...] = ()
     vouched: bool = False
@@ -41,7 +45,14 @@ class CommandChecks:
 
 @dataclass
 class _Shell:
-    """Where the reading is. lost: what follows may not be run, or means something else."""
+    """State of the analysis.
+
+    functions: names of functions that the script has defined.
+    pipefail, ends_early: `set -o pipefail` and `set -e` are on.
+    lost: the commands that follow may not run, or may mean something else.
+    others: number of commands that are not checks and may fail themselves.
+    turned: a result may be inverted or ignored, by `!` or `||`.
+    """
 
     functions: frozenset[str] = frozenset()
     pipefail: bool = False
@@ -54,12 +65,12 @@ class _Shell:
 
 
 _ALL = frozenset({-1})
-"""Stands for what always fails: whatever is asked of its success holds."""
+"""Stands for a command that always fails. Any claim about what passed if it succeeds is true."""
 
 
-@lru_cache(maxsize=8)  # one command is asked about several times in a row
+@lru_cache(maxsize=8)  # several callers ask about the same command in a row
 def read_checks(command: str) -> CommandChecks:
-    """The checks of a command line. A text that can't be read has none."""
+    """Return the checks of a command line. A command that is too long has none."""
     if len(command) > MOST_READ:
         return CommandChecks()
     shell = _Shell()
@@ -77,8 +88,12 @@ def _read_text(text: str, shell: _Shell) -> frozenset[int]:
 
 
 def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> frozenset[int]:
-    """The checks, by their place, that have passed where the list ends well. whole: it is all of a
-    script; a part of one does not always end at a failure where the script would."""
+    """Return the indexes of the checks that are known to have passed if the list succeeds.
+
+    whole: the list is a complete script. `set -e` is then taken into account. In a part of a script
+        it is not, because the shell ignores `set -e` in conditions and before `&&` and `||`:
+        https://www.gnu.org/software/bash/manual/html_node/The-Set-Builtin.html
+    """
     sure: set[int] = set()
     held: set[int] = set()
     last = frozenset[int]()
@@ -92,7 +107,7 @@ def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> f
             if _ALL in (held, found):
                 held = set(_ALL)
             else:
-                held |= found  # in place: a chain may be long
+                held |= found  # in place: a chain of many commands would be quadratic otherwise
         else:
             held = set(found)
         if behind in {"&&", "||"}:
@@ -101,10 +116,11 @@ def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> f
         if behind == "&":
             held = set()
         if whole and shell.ends_early and not joins:
-            sure |= held  # `set -e` ends the script where this one fails
+            sure |= held  # `set -e` ends the script if this one fails
         joined, joins = "", False
         last, held = frozenset(held), set()
     if joins:
+        # the list ends in `&&` or `||`, which a shell would reject
         return frozenset()
     return last if last == _ALL else last | sure
 
@@ -119,6 +135,7 @@ def _pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
     if len(pipeline) == 1:
         return found[0]
     shell.others += 1
+    # without `pipefail`, a pipeline's exit code is that of its last command
     return frozenset[int]().union(*found) - _ALL if shell.pipefail else found[-1] - _ALL
 
 
@@ -134,7 +151,7 @@ def _stage(stage: PipelineStage, shell: _Shell, *, apart: bool) -> frozenset[int
             shell.pipefail, shell.ends_early, shell.lost = before
         return found
     shell.others += 1
-    _list(stage.body, shell)  # which of it is run is not known
+    _list(stage.body, shell)  # it is not known which part of it runs
     return frozenset()
 
 
@@ -159,7 +176,7 @@ def _simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
 
 
 def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The check that a command runs, and the name of the program that is run in the end."""
+    """Return the check that a command runs, and the name of the program inside its wrappers."""
     if not argv:
         return (), ""
     inner, _ = unwrapped(argv)
@@ -168,11 +185,11 @@ def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
 
 
 def _note_state(name: str, argv: tuple[str, ...], shell: _Shell) -> None:
-    """What the command changes for those behind it."""
+    """Record what the command changes for the commands after it."""
     if (name in _LEAVES and not _fails(name, argv)) or name in _REPLACES:
         shell.lost = True
     elif name == "[[" and "]]" not in argv:
-        shell.lost = True  # what stands between its brackets reads like commands
+        shell.lost = True  # the operators between its brackets would be read as commands
     elif name == "exec" and len(argv) > 1:
         shell.lost = shell.lost or not _check_of(argv)[0]
     elif name == "set":
@@ -197,6 +214,7 @@ def _set(args: tuple[str, ...], shell: _Shell) -> None:
 
 
 def _fails(name: str, argv: tuple[str, ...]) -> bool:
+    """Return True if the command is known to exit with a code other than 0."""
     if name == "false":
         return True
     code = argv[1] if len(argv) > 1 else ""
@@ -204,7 +222,8 @@ def _fails(name: str, argv: tuple[str, ...]) -> bool:
 
 
 def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
-    """What `bash -c` runs: a shell of its own, whose exit code is that of the command."""
+    """Analyze the script of `bash -c`. It has options of its own, and its exit code becomes that of
+    the command."""
     before = (shell.pipefail, shell.ends_early, shell.lost, shell.functions)
     shell.pipefail = shell.ends_early = False
     shell.depth += 1

@@ -1,11 +1,11 @@
-"""What a piece of code writes, as far as its text says: of a cell, or of `python -c`."""
+"""Determines which files a piece of code writes (a cell, or `python -c`), from its text alone."""
 
 import re
 
 from resolver.security.shell.places import WrittenPaths, of_paths
 
 MOST_CODE = 50_000
-"""Characters of code that are looked at."""
+"""Maximum characters of code that are analyzed."""
 
 _NAMED = re.compile(
     r"\b(?:create_file|edit_file_by_replace|insert_content_at_line|append_file)"
@@ -14,20 +14,22 @@ _NAMED = re.compile(
     r"|Path\(\s*(['\"])([^'\"]{1,500})\5\s*\)\.write_(?:text|bytes)"
     r"|(?:writeFile|writeFileSync|File\.write|file_put_contents)\(\s*(['\"])([^'\"]{1,500})\7"
 )
-"""Where it names the file that it writes."""
+"""Matches writing to a file whose name is given as a literal."""
 
 _UNNAMED = re.compile(
     r"\.write_(?:text|bytes)\(|\bopen\([^)]{1,300}['\"][rb]*[wax+]"
     r"|\bshutil\.|\bos\.(?:rename|replace|remove|unlink)\(|\.(?:unlink|rename)\("
     r"|\bwriteFile|\bFile\.write\b|\bfile_put_contents\b|\binplace=True"
 )
+"""Matches writing to a file whose name is not known."""
+
 _HANDLE = re.compile(r"(?<!stdout)(?<!stderr)\.write(?:lines)?\(")
-"""Says that it writes, and nothing of the file: that is where the file was opened."""
+"""Matches a write to an open file. The name is given where the file was opened."""
 
 
 def written_in(code: str, root: str = "") -> WrittenPaths:
-    """What the code may write in the repository at `root`. Its lines for the shell (`!sed -i`) are
-    not read."""
+    """Return what the code may write in the repository at `root`. Shell lines of a cell (`!sed -i`)
+    are not analyzed."""
     text = code[:MOST_CODE]
     named = [found[2] or found[4] or found[6] or found[8] for found in _NAMED.finditer(text)]
     unknown = _UNNAMED.search(_NAMED.sub("", text)) is not None

@@ -1,4 +1,4 @@
-"""Which subcommands of git write the working tree, and which paths they name."""
+"""Determines which git commands write to the working tree, and which paths they name."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,8 @@ _NEW = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-creat
 
 
 def git_writes(args: Sequence[str]) -> WrittenPaths:
-    """What `git` with these arguments writes of the tree; a commit only records it."""
+    """Return what `git` with these arguments writes to the working tree. A commit writes nothing:
+    it only records what is there."""
     at = 0
     while at < len(args) and args[at].startswith("-"):
         at += 2 if args[at] in _VALUED else 1

@@ -1,7 +1,7 @@
-"""Tells whether a command line or a cell may run code whose result says something about a change,
-though it is no check by name: a script of the agent's own, `python -c "assert ..."`.
+"""Determines whether a command line or a cell may run code whose result says something about a
+change although it is not a known check: a script by the agent, or `python -c "assert ..."`.
 
-Where one does, "no check was run" can't be said. What is not known is taken to run code.
+If it may, Resolver can't claim that no check was run. Unknown commands are assumed to run code.
 """
 
 import ast
@@ -23,7 +23,7 @@ from resolver.security.shell.wrappers import given_command, unwrapped
 from resolver.security.shell.writes import writes_unnamed
 
 MAX_READ = 200_000
-"""Characters of a command line that are read; a longer one is taken to run code."""
+"""Maximum characters of a command line that are analyzed; a longer one is assumed to run code."""
 
 _MAX_DEPTH = 4
 
@@ -42,7 +42,7 @@ _RUN_NO_CODE = frozenset({
     "unexpand", "unix2dos", "unlink", "unzip", "zip", "apt", "apt-get", "apk", "conda", "curl",
     "dpkg", "pip", "pip3", "wget", "yum",
 })  # fmt: skip
-"""Programs that look at files, change them or fetch something, and run nothing of the project."""
+"""Programs that read files, change files or download something, and run no code of the project."""
 
 _GIT_RUNS_CODE = frozenset({"bisect", "rebase", "submodule"})
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
@@ -51,19 +51,19 @@ _CELL_FUNCTIONS = frozenset({
     "append_file", "create_file", "edit_file_by_replace", "insert_content_at_line", "find_file",
     "goto_line", "open_file", "scroll_down", "scroll_up", "search_dir", "search_file",
 })  # fmt: skip
-"""What every IPython session of the agent has for looking and editing."""
+"""Functions for viewing and editing that are defined in every IPython session of the agent."""
 
 
-@lru_cache(maxsize=8)  # a running command is asked about with each look at it
+@lru_cache(maxsize=8)  # asked again each time a running command is looked at
 def runs_other_code(command: str) -> bool:
-    """Return whether the command line may run code besides the checks that it names."""
+    """Return True if the command line may run code other than the checks in it."""
     return len(command) > MAX_READ or _text(command, 0)
 
 
 def cell_runs_other_code(code: str) -> bool:
-    """Return whether a cell does more than call the functions for looking and editing."""
+    """Return True if a cell does more than call the functions for viewing and editing."""
     try:
-        with warnings.catch_warnings():  # of odd escapes: they mean what they say
+        with warnings.catch_warnings():  # about invalid escape sequences, which are harmless here
             warnings.simplefilter("ignore")
             tree = ast.parse(code if len(code) <= MOST_CODE else "!")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -93,7 +93,7 @@ def _list(pipelines: list[Pipeline], functions: frozenset[str], depth: int) -> b
 def _stage(stage: PipelineStage, functions: frozenset[str], depth: int) -> bool:
     if any(substitutes(word) for word in stage.words[:MOST_WORDS]):
         return True
-    # quotes mean nothing in a document, so what is expanded there is looked for as it stands
+    # a here-document has no quotes, so any substitution in it is executed
     if any("$(" in r.target or "`" in r.target for r in stage.redirects if not r.literal):
         return True
     if stage.body is not None:
@@ -110,7 +110,7 @@ def _call(argv: tuple[str, ...], functions: frozenset[str], depth: int) -> bool:
     if inner := given_command(name, args):
         return depth >= _MAX_DEPTH or _call(inner, functions, depth + 1)
     if name in functions or checking(argv):
-        return False  # a function's body is read where it is defined
+        return False  # the body of a function is analyzed at its definition
     if name in {"source", "."}:
         return not args or basename(args[0]) != "activate"
     if name == "git":

@@ -1,4 +1,4 @@
-"""Paths in commands: which of them no repository holds, and how people are shown the others."""
+"""Paths in commands: which are outside of any repository, and how the rest is shown to people."""
 
 import posixpath
 import re
@@ -10,8 +10,12 @@ _OUTSIDE = ("/tmp", "/var/tmp", "/dev", "/proc", "/sys", "/run")  # noqa: S108 -
 
 @dataclass(frozen=True)
 class WrittenPaths:
-    """paths: that may have been written, as they are named. unknown: files were that are not named.
-    whole: it is one step that, where it fails, has written nothing."""
+    """Represents the files that a command may have written.
+
+    paths: the paths as the command names them.
+    unknown: other files may have been written, whose paths are not known.
+    whole: the command is a single step that has written nothing if it failed.
+    """
 
     paths: tuple[str, ...] = ()
     unknown: bool = False
@@ -22,8 +26,10 @@ class WrittenPaths:
 
 
 def is_outside(path: str, root: str = "") -> bool:
-    """Whether the repository does not hold the path: scratch files and devices. root: the
-    repository's, where it is known."""
+    """Return True if the path is outside of any repository: temporary files, devices.
+
+    root: path of the repository, if known, which may itself be below such a folder.
+    """
     plain = posixpath.normpath(path) if path.startswith("/") else ""
     if root and (plain == root or plain.startswith(f"{root}/")):
         return False
@@ -31,8 +37,8 @@ def is_outside(path: str, root: str = "") -> bool:
 
 
 def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> WrittenPaths:
-    """Of these, what may be in a repository. A path that is put together as it is used is none that
-    is known."""
+    """Return those of the paths that may be in a repository. A path that contains an expansion is
+    not known, and counts as unknown."""
     kept = [path for path in paths if path and not is_outside(path, root)]
     known = tuple(dict.fromkeys(each for each in kept if not _is_made(each)))
     return WrittenPaths(known, unknown or len(known) < len(set(kept)))
@@ -43,11 +49,12 @@ def _is_made(path: str) -> bool:
 
 
 def relative_command(text: str, roots: Sequence[str]) -> str:
-    """Return a command or a path as it reads from the repository's root: without the `cd` into it
-    at the beginning, and with the paths below it relative.
+    """Return a command or a path as it would be written at the repository's root: without an
+    initial `cd` into the repository, and with paths below it made relative.
 
-    roots: the repository's paths in the sandboxes, which mean nothing to a reader. For people only:
-    where the shell stood elsewhere, the result is not the same command.
+    roots: paths of the repository in the sandboxes, which mean nothing to a reader.
+
+    The result is for display only. If the shell was in another directory, it is another command.
     """
     for root in roots:
         plain = re.escape(root.rstrip("/"))

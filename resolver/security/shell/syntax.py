@@ -1,14 +1,16 @@
-"""Reads shell text into stages of pipelines, without running or resolving anything.
+"""Parses shell text into pipelines and their stages, without executing or expanding anything.
 
-Total and linear: any text gives a script, each character is looked at a bounded number of times,
-and nesting is followed on a stack. What a shell would refuse is read as well as it can be.
+The parser accepts any text and needs linear time: each character is looked at a bounded number of
+times, and nesting is tracked on an explicit stack. Text that a shell would reject is parsed as well
+as possible. The grammar is that of POSIX with the extensions of Bash:
+https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
 """
 
 import re
 from dataclasses import dataclass, field
 
 MOST_NESTED = 30
-"""Compound commands in each other; deeper ones are read as if they were side by side."""
+"""Maximum nesting of compound commands; deeper ones are parsed as if they were side by side."""
 
 _BLANK = re.compile(r"(?:[ \t\r]|\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -24,12 +26,17 @@ OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 CLOSERS = frozenset({"fi", "done", "esac", "}"})
 BETWEEN = frozenset({"then", "elif", "else", "do", "!", "time", "coproc"})
 _TURNING = frozenset({"!", "coproc"})
+"""Words before a command that make the pipeline's exit code differ from the command's."""
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """operator: as written, without the number before it. target: raw; the text of a heredoc.
-    literal: nothing in the text is expanded (a heredoc whose delimiter is quoted)."""
+    """Represents a redirection.
+
+    operator: as written, without the file descriptor before it.
+    target: the raw word; for a here-document, its text.
+    literal: nothing in the text is expanded (a here-document with a quoted delimiter).
+    """
 
     operator: str
     target: str
@@ -38,10 +45,15 @@ class Redirect:
 
 @dataclass
 class PipelineStage:
-    """One command of a pipeline. words: raw, quotes and all. body: what a compound one holds.
+    """Represents one command of a pipeline.
 
-    turned: `!` or `coproc` stands before it: how it ends is not how the pipeline ends. behind: what
-    stands behind the last stage of a pipeline, like `&&`; "" for the end of what it stands in.
+    words: the raw words, including quotes.
+    body: the commands in a compound command; None for a simple command.
+    kind: the opening word of a compound command, such as `if`, `{` or `(`, or "function" for the
+        definition of a function.
+    turned: `!` or `coproc` precedes the command, so that its result is not that of the pipeline.
+    behind: the operator after the last stage of a pipeline, such as `&&`; "" at the end of the text
+        or of the enclosing compound command.
     """
 
     words: list[str] = field(default_factory=list)
@@ -57,19 +69,23 @@ Pipeline = list[PipelineStage]
 
 @dataclass(frozen=True)
 class Script:
-    """pipelines: in order. functions: bodies of functions, by name."""
+    """Represents a parsed script.
+
+    pipelines: in order.
+    functions: the bodies of functions, by name.
+    """
 
     pipelines: list[Pipeline]
     functions: dict[str, list[Pipeline]]
 
 
 def parse(text: str) -> Script:
-    """The script that a shell would read in the text."""
+    """Return the script that a shell would read from the text."""
     return _Parser(text).script()
 
 
 def word_end(text: str, start: int) -> int:
-    """Where the word that begins at `start` ends."""
+    """Return the end of the word that begins at `start`."""
     at, size = start, len(text)
     while at < size:
         plain = _PLAIN.match(text, at)
@@ -90,7 +106,7 @@ def word_end(text: str, start: int) -> int:
 
 
 def part_end(text: str, at: int) -> int:
-    """Where the quoted or bracketed part, or else the character, at `at` ends."""
+    """Return the end of the quoted or bracketed part that begins at `at`, or of the character."""
     char, following = text[at], text[at + 1 : at + 2]
     if char == "\\":
         return min(at + 2, len(text))
@@ -112,7 +128,10 @@ def part_end(text: str, at: int) -> int:
 
 
 def balanced(text: str, at: int, closer: str) -> int:
-    """Position behind the `closer` of what was opened before `at`; the text's end without one."""
+    """Return the position after the `closer` of a bracket or quote that was opened before `at`.
+
+    Nested brackets and quotes are skipped. Without a closer, this is the end of the text.
+    """
     stack, size = [closer], len(text)
     while at < size:
         plain = _INSIDE.match(text, at)
@@ -151,6 +170,12 @@ def balanced(text: str, at: int, closer: str) -> int:
 
 @dataclass
 class _Frame:
+    """A compound command that has been opened but not closed yet. The lowest frame is the script.
+
+    header: the variable and values of a `for` or `select`, or the subject of a `case`.
+    function: name of a function whose body comes next.
+    """
+
     opener: str
     pipelines: list[Pipeline] = field(default_factory=list)
     pipeline: Pipeline = field(default_factory=list)
@@ -160,6 +185,9 @@ class _Frame:
 
 
 class _Parser:
+    """Parses a text in one pass from left to right. Bodies of here-documents are read at the end of
+    the line that announces them, as a shell does."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -229,7 +257,8 @@ class _Parser:
             self._at += 1
             self._open("(")
         else:
-            self._at = balanced(text, at + 1, ")")  # an array's values, or nothing a shell knows
+            # an array's values, or something that no shell accepts
+            self._at = balanced(text, at + 1, ")")
             stage.words.append(text[at : self._at])
 
     def _read_word(self, starts: bool) -> None:
@@ -263,7 +292,7 @@ class _Parser:
         self._at = end + (round_brackets.end() if round_brackets else 0)
 
     def _skip_subject(self) -> None:
-        """The word of a `case`, its `in`, and the first pattern."""
+        """Skip the subject of a `case`, its `in`, and the first pattern."""
         for _ in range(2):
             blank = re.compile(r"(?:\s|\\\n)*").match(self._text, self._at)
             start = blank.end() if blank else self._at
@@ -341,7 +370,7 @@ class _Parser:
 
 
 def assignment(raw: str) -> tuple[str, str] | None:
-    """Name and raw value of `NAME=VALUE`; None for any other word."""
+    """Return name and raw value of `NAME=VALUE`; None for any other word."""
     found = _ASSIGNMENT.match(raw)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Which checks run tests: a linter's or a build's failure is none of what the code does."""
+"""Determines which checks run tests: a failing linter or build says nothing about behaviour."""
 
 import re
 from posixpath import basename
@@ -16,7 +16,7 @@ _MOST = 200
 
 
 def is_test_command(check: str) -> bool:
-    """Whether the check, as `read_checks` gives it, runs tests."""
+    """Return True if the check, in the form that `read_checks` returns, runs tests."""
     words = check.split()
     name = basename(words[0])[:_MOST] if words else ""
     if name in _NO_TESTERS:

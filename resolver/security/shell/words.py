@@ -1,4 +1,4 @@
-"""Raw words of a command, as a shell would hand them on: without quotes, behind assignments."""
+"""Functions on raw words of a command: remove quotes and assignments, find inline scripts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,14 +8,14 @@ from resolver.security.shell.syntax import assignment
 from resolver.security.shell.wrappers import unwrapped
 
 MOST_WORDS = 2_000
-"""Words of one command that are looked at."""
+"""Maximum words of one command that are looked at."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _QUOTED = re.compile(r"'([^']*)'?|\"((?:\\.|[^\"\\])*)\"?|\\(\n|.)|([^'\"\\]+)", re.S)
 
 
 def skip_assignments(words: Sequence[str]) -> Iterator[str]:
-    """The words from the program on."""
+    """Yield the words from the program's name on, without the assignments before it."""
     started = False
     for word in words:
         started = started or assignment(word) is None
@@ -24,7 +24,8 @@ def skip_assignments(words: Sequence[str]) -> Iterator[str]:
 
 
 def inline_script(words: Sequence[str]) -> str | None:
-    """The script of `bash -c`; None without one, or where it is put together as it is run."""
+    """Return the script of `bash -c`; None if there is none, or if it contains an expansion whose
+    result is not known."""
     argv = unwrapped(tuple(words))[0] if words else ()
     if not argv or basename(argv[0]) not in _SHELLS:
         return None
@@ -38,7 +39,7 @@ def inline_script(words: Sequence[str]) -> str | None:
 
 
 def substitutes(word: str) -> bool:
-    """Return whether a raw word holds what another command writes: `$(...)`, `<(...)`."""
+    """Return True if a raw word contains a command or process substitution: `$(...)`, `<(...)`."""
     return any(sign in part for part in _unquoted(word) for sign in ("$(", "`", "<(", ">("))
 
 
@@ -47,12 +48,13 @@ def _expands(word: str) -> bool:
 
 
 def _unquoted(word: str) -> Iterator[str]:
-    """The parts of a raw word in which a shell expands."""
+    """Yield the parts of a raw word that a shell expands: those not in single quotes."""
     return (found[2] or found[4] or "" for found in _QUOTED.finditer(word))
 
 
 def plain_word(word: str) -> str:
-    """A raw word without its quotes. What it would be expanded to is not known, and stays as is."""
+    """Return a raw word without its quotes. Expansions stay as written, since their results are not
+    known."""
     if not any(char in word for char in "'\"\\"):
         return word
 

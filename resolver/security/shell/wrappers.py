@@ -1,4 +1,4 @@
-"""Commands that run another command: which words of theirs are that command."""
+"""Finds the command inside wrappers: programs that run another command, such as `sudo` or `uv`."""
 
 import re
 from collections.abc import Sequence
@@ -11,8 +11,13 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class Wrapper:
-    """valued: options whose value is the next word. operands: words of its own before the
-    command. sub: the word that must come first (`uv run`)."""
+    """Describes the arguments that a wrapper takes before the command that it runs.
+
+    valued: short options whose value is the next word.
+    long: long options whose value is the next word.
+    operands: number of operands before the command.
+    sub: subcommands, one of which must come first (`uv run`).
+    """
 
     valued: str = ""
     operands: int = 0
@@ -66,7 +71,7 @@ _WRAPPERS = {
 
 
 def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The words of the command that is run in the end, and whether as another user."""
+    """Return the words of the innermost command, and whether it runs as another user."""
     as_root = False
     for _ in range(_MOST):
         name = basename(argv[0])
@@ -80,7 +85,7 @@ def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
 
 
 def given_command(name: str, args: Sequence[str]) -> tuple[str, ...]:
-    """What `xargs` or `find -exec` runs; empty for any other command."""
+    """Return the command that `xargs` or `find -exec` runs; empty for any other program."""
     if name in {"xargs", "parallel"}:
         at = 0
         while at < len(args) and args[at].startswith("-"):
@@ -94,6 +99,7 @@ def given_command(name: str, args: Sequence[str]) -> tuple[str, ...]:
 
 
 def _inner(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
+    """Return the words after the wrapper and its arguments; empty if it runs no command."""
     name, words = basename(argv[0]), list(argv[1:])
     if name == "command" and words[:1] in (["-v"], ["-V"]):
         return ()

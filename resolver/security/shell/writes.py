@@ -1,7 +1,6 @@
-"""What a command line writes in the repository: the paths that it names, that it writes others, or
-nothing.
+"""Determines which files of the repository a command line may write: named ones, others, or none.
 
-Rules of thumb on the commands as `parse` finds them. Any text gives an answer, in time linear in
+These are heuristics on the commands that `parse` finds. Any text gives a result, in time linear in
 its length.
 """
 
@@ -22,6 +21,8 @@ from resolver.security.shell.wrappers import given_command, unwrapped
 
 _DEEPEST = 4
 _INTO = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+"""Redirection operators that write to their target."""
+
 _IN_PLACE = re.compile(r"-[nErsuzplaw0]*i(?:[^a-z].*|bak|orig|e)?|--in-place(?:=.*)?")
 _TAKES_SCRIPT = re.compile(r"-[a-zA-Z0]*[ef]|--expression|--file")
 _EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
@@ -30,6 +31,8 @@ _NAMED = frozenset(
 )
 _COPIERS = frozenset({"cp", "ln", "install", "rsync"})
 _FORMATS = frozenset({"black", "isort", "rustfmt", "goimports", "patch", "codemod", "pyupgrade"})
+"""Formatters and similar programs that write unless an option in `_LOOKS` is given."""
+
 _FORMATS_WITH = {
     "gofmt": "-w",
     "goimports": "-w",
@@ -42,6 +45,8 @@ _FORMATS_WITH = {
     "shfmt": "-w",
     "rubocop": "-a -A --autocorrect --autocorrect-all",
 }
+"""Options with which a formatter writes, by program."""
+
 _SUBCOMMANDS = {
     "ruff": "format",
     "cargo": "fmt fix add update remove",
@@ -56,6 +61,8 @@ _SUBCOMMANDS = {
     "terraform": "fmt",
     "dotnet": "format add",
 }
+"""Subcommands that write files, by program."""
+
 _TASKS = frozenset(
     {"make", "gmake", "npm", "yarn", "pnpm", "bun", "just", "task", "rake", "tox", "nox", "hatch"}
 )
@@ -77,16 +84,22 @@ _FIXES = frozenset(
         "--accept",
     ]
 )
-"""What makes a checker change files."""
+"""Options with which a check changes files."""
 
 _SNAPSHOTS = frozenset({"jest", "vitest", "playwright", "ava"})
 _RUNS_CODE = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|ipython)[\d.]*")
 _CODE = frozenset({"-c", "-e", "-r", "--eval", "eval"})
+"""Options after which an interpreter takes code from the command line."""
 
 
 @dataclass
 class _Found:
-    """What was found so far. cwd: the folder that a `cd` has led to, where it is outside."""
+    """Collects what was found so far.
+
+    cwd: the directory that a `cd` has led to, if it is outside of the repository, otherwise "".
+    commands: number of commands, except those that have no effect on files.
+    steps: number of commands that write files.
+    """
 
     root: str
     cwd: str = ""
@@ -104,8 +117,11 @@ class _Found:
 
 
 def written_paths(command: str, root: str = "") -> WrittenPaths:
-    """What the command line may write in the repository at `root`. A check is none that writes,
-    unless it is told to fix what it finds; what keeps its output is of no matter."""
+    """Return what the command line may write in the repository at `root`.
+
+    A check writes nothing, unless an option tells it to fix what it finds. A file that its output
+    is saved to does not count.
+    """
     found = _Found(root)
     _text(command[:MOST_READ], found, 0)
     what = of_paths(found.paths, root, unknown=found.unknown)
@@ -137,7 +153,7 @@ def _list(pipelines: list[Pipeline], found: _Found, depth: int) -> None:
 
 
 def _call(stage: PipelineStage) -> tuple[str, ...]:
-    """The words of the command that is run in the end."""
+    """Return the words of the innermost command of a stage, without wrappers and assignments."""
     argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MOST_WORDS]))
     return unwrapped(argv)[0] if argv else ()
 
@@ -146,7 +162,9 @@ def _redirected(stage: PipelineStage, found: _Found) -> None:
     for redirect in stage.redirects:
         target = plain_word(redirect.target) if redirect.operator in _INTO else ""
         if target and not (redirect.operator == ">&" and re.fullmatch(r"\d+|-", target)):
-            found.commands += 2  # the file is emptied even where the command fails
+            # counted twice, so that `whole` stays False: the shell truncates the file even if the
+            # command fails
+            found.commands += 2
             found.name([target])
 
 
@@ -164,14 +182,14 @@ def _simple(stage: PipelineStage, call: tuple[str, ...], found: _Found, depth: i
     found.commands += name not in QUIET
     code = "" if _names(name, call[1:]) else _code(name, call, stage)
     if code:
-        found.commands += 1  # it may fail half way
+        found.commands += 1  # so that `whole` stays False: the code may fail half-way
         found.take(written_in(code, found.root))
     else:
         _called(name, call, found, depth)
 
 
 def _code(name: str, call: tuple[str, ...], stage: PipelineStage) -> str:
-    """Code that an interpreter is given in the line itself."""
+    """Return the code that an interpreter gets in the command line itself or in a here-document."""
     if not _RUNS_CODE.fullmatch(name[:40]):
         return ""
     for at, word in enumerate(call[1:], start=1):
@@ -205,19 +223,21 @@ def _called(name: str, call: tuple[str, ...], found: _Found, depth: int) -> None
 
 
 def _takes_paths(inner: Sequence[str]) -> bool:
-    """Whether the command writes the paths that it will be given."""
+    """Return True if the command writes to the paths that are passed to it."""
     name, args = basename(inner[0]), inner[1:]
     return _names(name, args)
 
 
 def _names(name: str, args: Sequence[str]) -> bool:
+    """Return True if the program writes to the paths that its arguments name."""
     if name in _EDITORS:
         return any(_IN_PLACE.fullmatch(word[:80]) for word in args)
     return name in _NAMED or name in _COPIERS
 
 
 def _operands(name: str, args: Sequence[str]) -> list[str]:
-    """The paths among the arguments; a script of sed or perl is none, and what is copied stays."""
+    """Return the paths among the arguments that are written: no script of `sed` or `perl`, and only
+    the destination of a copy."""
     paths: list[str] = []
     given = any(_TAKES_SCRIPT.fullmatch(word[:80]) for word in args)
     script_next = name in {"sed", "gsed"} and not given
@@ -233,7 +253,7 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
 
 
 def writes_unnamed(name: str, call: Sequence[str]) -> bool:
-    """Return whether a program is told to change files that it finds itself, as formatters do."""
+    """Return True if the program changes files that it finds by itself, as formatters do."""
     args = tuple(call[1:])
     words = [each for each in args if not each.startswith("-")]
     if name in _TASKS and any(_TASK.fullmatch(word[:80]) for word in words):
