@@ -1,8 +1,7 @@
-"""The agent's bash session, which lives as long as the sandbox: commands, input, timeouts,
-recovery.
+"""The agent's bash session, which lives as long as the sandbox.
 
-shell.py controls the process. This module decides what the agent sees, and how a shell that is gone
-is replaced.
+shell.py controls the process. This module decides what the agent sees of commands, input and
+timeouts, and how a shell that is gone is replaced.
 """
 
 import os
@@ -24,8 +23,9 @@ PATIENCE: Final = 0.4
 """Seconds that an interrupted command has to end by itself before it is killed."""
 
 SHELL_PATIENCE: Final = 2.0
-"""Seconds that the shell then has to become ready. If it doesn't, its functions and variables are
-lost.
+"""Seconds that the shell then has to become ready.
+
+A shell that does not is killed, and its functions and variables are lost.
 """
 
 KEPT_SHELLS: Final = 8
@@ -36,6 +36,7 @@ PLAIN: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
 
 JOB_NOTE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
 """Messages of job control about background jobs that ended, which are removed from the output."""
+
 NEW_SHELL: Final = (
     "A new shell has the same directory and exported variables, not its functions, options and "
     "job list."
@@ -50,8 +51,9 @@ STILL_RUNS: Final = (
 
 
 class Bash:
-    """The bash session. Use it from one thread at a time; `interrupt` may be called from any
-    thread.
+    """The bash session.
+
+    Use it from one thread at a time; `interrupt` may be called from any thread.
     """
 
     def __init__(
@@ -213,8 +215,9 @@ class Bash:
         )
 
     def _give_up(self, shell: Shell, why: str) -> str:
-        """Kill a shell that is alive but unusable, with its jobs, start the next one, and return a
-        notice.
+        """Replace a shell that is alive but unusable, and return a notice.
+
+        The old shell and its jobs are killed.
         """
         shell.close()
         self._shell = None

@@ -23,6 +23,7 @@ from . import edit_functions, file_functions, pip_magic
 
 MAX_IMAGES: Final = 4
 """Maximum number of images of one cell."""
+
 MAX_IMAGE: Final = 2 * 1024 * 1024
 """Maximum length of one image in base64."""
 

@@ -20,8 +20,9 @@ INSTALLED = "[Installed for this IPython session alone, not for the project.]"
 
 
 def pip(line: str, folder: str) -> None:
-    """Do what `%pip line` asks. Installed packages go to `folder`, which this process can then
-    import.
+    """Do what `%pip line` asks.
+
+    Installed packages go to `folder`, which is appended to this process's sys.path.
     """
     python = shutil.which("python3") or shutil.which("python")
     if python is None or not _has_pip(python):

@@ -29,8 +29,7 @@ BLOCKED_PAUSE: Final = 0.05
 
 
 def become_subreaper() -> bool:
-    """Become the parent of all orphaned descendants; return False if the kernel does not support
-    it.
+    """Become the parent of all orphaned descendants; return False if that is not supported.
 
     A daemon that forks twice and leaves its session escapes process groups and sessions. Its parent
     exits, and it would become a child of process 1. As a subreaper, this process takes the place of
@@ -72,8 +71,9 @@ def _oom_kills() -> int:
 
 
 class Family:
-    """The processes that this one has started (each leads a session) and the orphans it has
-    adopted.
+    """The processes that this one has started and the orphans that it has adopted.
+
+    Each process that it starts leads a session.
     """
 
     def __init__(self) -> None:

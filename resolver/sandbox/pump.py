@@ -34,7 +34,7 @@ done: the terminator arrived. ended: the process has ended. timeout: neither hap
 
 
 def wide_pipe() -> tuple[int, int]:
-    """Return a pipe (reader, writer) with a 1 MiB buffer, or the default if the kernel refuses it."""
+    """Return a pipe (reader, writer) with a 1 MiB buffer if the kernel permits it."""
     reader, writer = os.pipe()
     with suppress(OSError):  # over the user's limit: the default of 64 kB is enough
         fcntl.fcntl(writer, SET_PIPE_SIZE, PIPE_SIZE)
@@ -180,7 +180,7 @@ class Pump:
         return bool(data)
 
     def _drain(self, source: int) -> None:
-        """Read the bytes that are in the pipe now and no more: a background job may write forever."""
+        """Read only the bytes that are in the pipe now: a background job may write forever."""
         size = array.array("i", [0])
         try:
             fcntl.ioctl(source, termios.FIONREAD, size)

@@ -245,7 +245,10 @@ def _is_id(value: object) -> bool:
 def run_action_server(
     actions: Actions, family: Family, proxy: SandboxTunnels | None = None
 ) -> None:
-    """Serve on this process's stdin and stdout, then kill all descendants and exit; never returns."""
+    """Serve on this process's stdin and stdout, then kill all descendants and exit.
+
+    It does not return.
+    """
     hide_descriptors()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -46,15 +46,15 @@ controlling terminal. Source: credentials(7), open(2) (O_NOCTTY).
 SETUP: Final = """PS1= PS2=; set +o history +H; history -c; unset HISTFILE MAILCHECK
 trap {last_words} EXIT
 """
-"""First input of the shell: no prompts, no history, and a trap that saves the state on a regular
-exit.
-"""
+"""First input of the shell: no prompts, no history, a trap that saves the state on exit."""
+
 LAST_WORDS: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}'
+"""Saves the directory and the exported variables in a file; the arguments of the EXIT trap."""
+
 # `\builtin` bypasses functions and aliases that the agent may have defined under these names. The
 # report is: token, exit status, shell options ($-), directory and `declare -px`, separated by NUL,
 # which no variable can hold. The random token marks where the report begins and ends, in case
 # something else has written to the pipe (through /proc/PID/fd).
-"""Saves the directory and the exported variables in a file; the arguments of the EXIT trap."""
 RUN: Final = rf"""{{before}}
 \builtin . {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
 {{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"; \builtin declare -px
@@ -62,23 +62,25 @@ RUN: Final = rf"""{{before}}
 
 """
 """Input that runs one command and then reports on CONTROL how it ended."""
+
 STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
 """Sets `$?` for the next command, unless `set -e` is on, which would end the shell."""
+
 FIRST_LOOK: Final = 1.0
-"""Seconds until the first check whether the shell is ready again without having reported; doubled
-after each check.
+"""Seconds until the first check whether a command has ended without a report.
+
+The interval doubles after each check.
 """
 
 READS: Final = (b"0 0x0 ", b"63 0x0 ")
 """How /proc/PID/syscall (proc(5)) begins during read(2) of descriptor 0 on x86_64 and aarch64."""
 
 SPARE: Final = "/dev/shm"
-"""Where the command is written if the disk is full, so that a command that frees space can still
-run.
-"""
+"""Where the command is written if the disk is full: it may be the one that frees space."""
 
 KEYS: Final = {"C-c": b"\x03", "C-d": b"\x04", "C-z": b"\x1a", "C-\\": b"\x1c"}
 """Keys that can be sent to a program, and the bytes that a terminal sends for them."""
+
 LONG_LINE: Final = 3000
 """Bytes that are sent at once to a terminal in canonical mode.
 
@@ -116,7 +118,7 @@ def _open_terminal() -> tuple[int, int]:
 
 
 def check_terminals() -> None:
-    """Raise OSError if the machine provides no pseudo-terminal, without which no command can run."""
+    """Raise OSError if the machine provides no pseudo-terminal: no command could run."""
     for descriptor in _open_terminal():
         os.close(descriptor)
 
@@ -221,7 +223,10 @@ class Shell:
         return CommandFinished(int(status), _state(cwd, exported), b"r" in options)
 
     def last_words(self) -> ShellState | None:
-        """Return the state that the shell saved on a regular exit, after `wait` returned "ended"."""
+        """Return the state that the shell saved on a regular exit, or None.
+
+        Valid after `wait` returned "ended".
+        """
         try:
             with open(self._saved, "rb") as file:
                 cwd, mark, exported = file.read().partition(b"\0")
@@ -230,9 +235,7 @@ class Shell:
         return _state(cwd, exported) if mark else None
 
     def type(self, text: str, timeout: float) -> bool:
-        """Send a line, or one of KEYS, to the running program; return False if it did not take all
-        of it.
-        """
+        """Send a line, or one of KEYS, to the running program; return False if some was left."""
         if text in KEYS:
             return self._feed(KEYS[text], timeout)
         line = text.encode("utf-8", "surrogateescape") + b"\n"

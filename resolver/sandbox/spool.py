@@ -39,7 +39,10 @@ class Excerpt:
 
 
 class Spool:
-    """Collects one output. The file `path` is used only if the output is longer than what is shown."""
+    """Collects one output.
+
+    The file `path` is used only if the output is longer than what is shown.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -65,9 +68,7 @@ class Spool:
             del self._tail[:-EDGE]
 
     def excerpt(self) -> Excerpt:
-        """Stop collecting and return the text, reduced to head and tail if it is over MAX_TEXT
-        characters.
-        """
+        """Stop collecting and return the text; over MAX_TEXT characters, only its head and tail."""
         tail = self._tail
         if self.total == len(self._head) + len(tail):
             text = _text(self._head + tail)
@@ -117,10 +118,9 @@ class Spool:
 
 
 def _text(data: bytes | bytearray) -> str:
-    """Decode bytes so that each invalid byte becomes one character and the result can be encoded
-    back.
+    """Decode bytes without loss: an invalid byte becomes one character.
 
-    Cuts that are made in the text can therefore be counted in bytes.
+    The result can be encoded back, so cuts made in the text can be counted in bytes.
     """
     return data.decode("utf-8", "surrogateescape")
 

@@ -21,6 +21,7 @@ from typing import Any, Final, TypedDict
 
 PROTOCOL: Final = 1
 """Version of this protocol, which the server sends in its answer to `hello`."""
+
 # Newlines delimit the frames: JSON escapes a newline inside a string, so a raw one can only be the
 # end of a message and no length prefix is needed.
 MAX_FRAME: Final = 16 * 1024 * 1024
@@ -37,6 +38,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 ACTION_FAILED: Final = -32000
 """The action failed for a reason that the agent can act on, such as a missing file."""
+
 INTERNAL_ERROR: Final = -32603
 """The action server itself has a fault."""
 
@@ -217,15 +219,15 @@ TUNNEL_METHODS: Final = {
     "tunnel_credit": ("count",),
     "tunnel_close": ("status", "reason"),
 }
-"""The notifications of tunnels and their parameters, each in addition to `tunnel`, the tunnel's
-number.
+"""The notifications of tunnels and their parameters.
 
-The sandbox opens a tunnel under a number larger than all earlier ones; the host answers with
-`tunnel_opened` or `tunnel_close`. `data` is base64. `tunnel_end` says that no more data follows
-from its sender, like a TCP half-close. `tunnel_close` ends both directions at once; each side sends
-it once, and the tunnel is gone when both have. Its `status` is the HTTP status that describes why
-and `reason` the text for it; after a regular end, 200 and "". Each side may send TUNNEL_WINDOW
-bytes of data, plus the `count` of every `tunnel_credit` that it receives.
+Each also has `tunnel`, the tunnel's number. The sandbox opens a tunnel under a number larger than
+all earlier ones; the host answers with `tunnel_opened` or `tunnel_close`. `data` is base64.
+`tunnel_end` says that no more data follows from its sender, like a TCP half-close. `tunnel_close`
+ends both directions at once; each side sends it once, and the tunnel is gone when both have. Its
+`status` is the HTTP status that describes why and `reason` the text for it; after a regular end,
+200 and "". Each side may send TUNNEL_WINDOW bytes of data, plus the `count` of every
+`tunnel_credit` that it receives.
 """
 
 # Flow control by credit, as in HTTP/2 (https://www.rfc-editor.org/rfc/rfc9113#section-5.2). All
@@ -235,8 +237,9 @@ TUNNEL_WINDOW: Final = 256 * 1024
 """Bytes of one tunnel and direction that may be in transit; also the most that a side buffers."""
 
 TUNNEL_CHUNK: Final = 32 * 1024
-"""Maximum number of bytes in one `tunnel_data`, which bounds the time that a command's frame waits
-behind it.
+"""Maximum number of bytes in one `tunnel_data`.
+
+It bounds the time that a command's frame waits behind one of a tunnel.
 """
 
 MAX_TUNNELS: Final = 128
