@@ -30,7 +30,7 @@ _CPU_PERIOD: Final = 100_000
 # The server ends when its stdin does, as when the host was killed; the container ends with it.
 # All of it is behind the filter of sockets, and so is the first process: a program that can trace
 # one that isn't could have it open any.
-_CONFINE: Final = f"{PREFIX}/sandbox/confine.py"
+_CONFINE: Final = f"{PREFIX}/sandbox/socket_filter.py"
 # The shell that waits closes its own ends of the wire: any program could open those.
 _END_ALL: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
 _SERVE: Final = (PYTHON, "-I", "-S", _CONFINE, BASH, "-p", "-c", _END_ALL, "serve")

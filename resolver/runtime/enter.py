@@ -3,7 +3,7 @@
 Run as a script, with the standard library alone:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
 PLACES is a JSON object: {"folder": writable, "kept": [readable], "hidden": [not even that],
-"filter": confine.py, "most": bytes of one file}.
+"filter": socket_filter.py, "most": bytes of one file}.
 It writes one JSON object to REPORT_FD, which says what it could separate, and closes it:
 {"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
 "problem": str}. Where the kernel does not allow namespaces, the program runs all the same and the
@@ -294,7 +294,7 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
 
 
 def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
-    """Refuse families of sockets that lead out of a network namespace (see confine.py)."""
+    """Refuse families of sockets that lead out of a network namespace (see socket_filter.py)."""
     if not confine:
         return
     try:

@@ -182,7 +182,7 @@ class LocalMachine:
             "kept": [place for place in kept if place.startswith("/")],
             "hidden": [f"{home}/{name}" for name in CREDENTIALS if home],
             "most": self._spec.disk,
-            "filter": str(SANDBOX_FOLDER / "confine.py"),
+            "filter": str(SANDBOX_FOLDER / "socket_filter.py"),
         })  # fmt: skip
 
     def _program(self, name: str) -> str:

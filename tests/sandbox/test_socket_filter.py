@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CONFINE = Path(__file__).parents[2] / "resolver" / "sandbox" / "confine.py"
+CONFINE = Path(__file__).parents[2] / "resolver" / "sandbox" / "socket_filter.py"
 
 
 def _behind(code: str) -> str:
