@@ -62,6 +62,7 @@ def _options() -> argparse.Namespace:
 
 
 def _serve() -> None:
+    """Run the action server, or exit with a message if the machine provides no pseudo-terminal."""
     given = _options()
     try:
         load("shell").check_terminals()

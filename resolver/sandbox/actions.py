@@ -186,12 +186,14 @@ class Parameters:
         self._given: dict[str, object] = params
 
     def text(self, name: str) -> str:
+        """Return a string, in which lone surrogates are replaced."""
         value = self._given.get(name)
         if not isinstance(value, str):
             raise self._wrong(name, "a string")
         return readable(value) if not value.isascii() and _has_surrogates(value) else value
 
     def texts(self, name: str) -> list[str]:
+        """Return a list of strings."""
         value = self._given.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(name, "a list of strings")
@@ -202,6 +204,7 @@ class Parameters:
         return name in self._given
 
     def number(self, name: str) -> int:
+        """Return an integer; True and False do not count as one."""
         value = self._given.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(name, "an integer")

@@ -133,6 +133,7 @@ class Bash:
         self._running = False
 
     def _answer(self, text: str, timeout: float, begun: float) -> CommandResult:
+        """Send a line or key to the running program, and wait for its output."""
         shell = self._shell
         if shell is None or not self._running:
             excerpt = shell.pump.take().excerpt() if shell else Excerpt("", 0, None)
@@ -149,6 +150,10 @@ class Bash:
     def _collect(
         self, shell: Shell, timeout: float, quiet: float | None, begun: float, notices: list[str]
     ) -> CommandResult:
+        """Wait for the running command and return its result.
+
+        quiet: also return after this many seconds without output.
+        """
         event = shell.wait(timeout, quiet)
         excerpt = self._shown(shell)
         finished = shell.finished()
@@ -177,6 +182,7 @@ class Bash:
         self._status, self._state = finished.status, finished.state
 
     def _shown(self, shell: Shell) -> Excerpt:
+        """Return the output without the command file's path and without notes of job control."""
         excerpt = shell.pump.take().excerpt()
         text = excerpt.text.replace(f"{shell.source}: ", "")
         if not self._shows_jobs:

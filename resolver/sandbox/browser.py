@@ -111,6 +111,7 @@ class Browser:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, steps: Sequence[BrowserStep], timeout: float) -> BrowseResult:
+        """Run the steps in the live browser, starting one if there is none."""
         self._busy, self._interrupted = True, False
         notes: list[str] = []
         try:
@@ -130,6 +131,7 @@ class Browser:
             self._busy = False
 
     def _start(self) -> "_Live":
+        """Start a browser and return it. Raises ActionFailed if that fails."""
         program = find_chromium(self._environment)
         if program is None:
             raise ActionFailed(NO_CHROMIUM)

@@ -153,6 +153,7 @@ def _wrong(what: str) -> CodeError:
 
 
 def _step(statement: ast.stmt) -> BrowserStep:
+    """Return the step that a statement stands for. Raises CodeError."""
     line = f"Line {statement.lineno}"
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):

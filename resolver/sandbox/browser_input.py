@@ -196,6 +196,7 @@ class PageInput:
 
 
 def _split(combination: str) -> list[str]:
+    """Return the keys of a combination. Raises StepFailed if one of them is unknown."""
     parts = combination.strip().split("+") if len(combination) > 1 else [combination]
     if parts[-2:] == ["", ""]:
         parts[-2:] = ["+"]

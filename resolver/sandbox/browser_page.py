@@ -249,6 +249,7 @@ class Page:
         return lambda: not self.tab.busy or self.tab.crashed or (loading and not self._is_loading())
 
     def _moving(self, begin: Callable[[], object]) -> None:
+        """Begin a navigation within the tab's history and wait for its end."""
         before = self.tab.moves
         begin()
         until = min(self._until, time.monotonic() + self._patience.load)
@@ -277,6 +278,10 @@ class Page:
         return world
 
     def _object(self, element: Element, backend: int) -> str:
+        """Return the remote object of an element in our isolated world.
+
+        Raises StepFailed if the element is gone.
+        """
         try:
             world = self._world(element.frame)
             given: dict[str, Any] = {"backendNodeId": backend, "executionContextId": world}

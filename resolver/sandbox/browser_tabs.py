@@ -79,6 +79,7 @@ class TabNotes:
         self._counts: dict[str, int] = {}
 
     def add(self, sentence: str) -> None:
+        """Add a sentence; above MAX_NOTES different ones, only that more happened."""
         if len(self._counts) >= MAX_NOTES and sentence not in self._counts:
             sentence = "More happened."
         self._counts[sentence] = self._counts.get(sentence, 0) + 1
@@ -160,6 +161,7 @@ class Tabs:
             tab.dialogs = 0
 
     def _attached(self, params: Params) -> None:
+        """Take control of a new tab, or close it if there are too many."""
         info, session = params.get("targetInfo", {}), _text(params, "sessionId")
         target = _text(info, "targetId")
         # Targets wait for Runtime.runIfWaitingForDebugger, so that a tab is under control before
@@ -213,6 +215,7 @@ class Tabs:
         return next((tab for tab in self.open if tab.target == target), None)
 
     def _navigated(self, tab: Tab, params: Params) -> None:
+        """Reset what belongs to the document that a frame has replaced."""
         frame = params.get("frame", {})
         tab.worlds.pop(_text(frame, "id"), None)
         if not frame.get("parentId"):
@@ -231,6 +234,10 @@ class Tabs:
         self._next_url = _text(params, "url")
 
     def _dialog(self, tab: Tab, params: Params) -> None:
+        """Accept and note a dialog, which would block the page.
+
+        A page that opens more than MAX_DIALOGS is crashed.
+        """
         kind, message = _text(params, "type"), plain_text(_text(params, "message"), 300)
         tab.dialogs += 1
         if tab.dialogs > MAX_DIALOGS:

@@ -363,6 +363,7 @@ def _call(
     stdin: bytes,
     stdout: IO[bytes] | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
+    """Run git and return the finished process. Raises ActionFailed at a timeout."""
     try:
         return subprocess.run(
             [git, *args],
@@ -388,6 +389,7 @@ def _command(args: Sequence[str]) -> str:
 
 
 def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of git: no configuration but ours, and constant names and dates."""
     kept = ("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
     outside = {n: v for n, v in os.environ.items() if n in kept or not n.startswith("GIT_")}
     # GIT_CONFIG_COUNT, GIT_CONFIG_KEY_<n> and GIT_CONFIG_VALUE_<n> set configuration values that

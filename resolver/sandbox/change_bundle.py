@@ -115,6 +115,7 @@ def finish(bundle: IO[bytes], count: int, pack: IO[bytes], base: str, commit: st
 
 
 def _is_large(root: bytes, name: bytes) -> bool:
+    """Return True for a regular file of at least LARGE bytes whose parent folders are no links."""
     path = os.path.join(root, name)
     try:
         found = os.lstat(path)

@@ -50,7 +50,7 @@ _STEADY: Final = (
     "--component-updater=url-source=http://127.0.0.1:9/",
     "--js-flags=--max-old-space-size=1024",
 )  # fmt: skip
-"""Options that make pages behave the same in every sandbox."""
+"""Options that keep pages running steadily in a headless container."""
 
 _SANDBOX: Final = (
     # Chromium's own sandbox needs user namespaces or a set-uid program, which a container without
@@ -97,6 +97,7 @@ def command_line(program: str, profile: str, environment: Mapping[str, str]) -> 
 
 
 def _proxy(environment: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy in the environment, without credentials, or None."""
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
         try:
             address = urlsplit(environment.get(name, ""))

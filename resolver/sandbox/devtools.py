@@ -145,6 +145,7 @@ class DevTools:
         os.close(self._reader)
 
     def _send(self, method: str, session: str, params: dict[str, Any]) -> int:
+        """Write a command and return its id. Raises DevToolsClosed."""
         self._id += 1
         message: dict[str, Any] = {"id": self._id, "method": method, "params": params}
         if session:
@@ -162,6 +163,7 @@ class DevTools:
         return self._id
 
     def _read(self) -> None:
+        """Read messages until the browser closes its end of the pipe."""
         pending = bytearray()
         while True:
             try:
@@ -181,6 +183,7 @@ class DevTools:
             self._changed.notify_all()
 
     def _take(self, frame: bytes) -> None:
+        """Process a message: keep an awaited answer, or pass an event on. Garbage is ignored."""
         try:
             message = json.loads(frame)
         except (ValueError, RecursionError):

@@ -183,6 +183,10 @@ class Editor:
         return place, data, decoded(data)
 
     def _change(self, place: str, before: bytes | None, data: bytes, word: str) -> EditResult:
+        """Write the new content, remember the old one for undo, and return the result.
+
+        word: what happened to the file, for the agent.
+        """
         wrong = self._wrong(place, before, data)
         write_bytes(place, data, before)
         edits = self._undo.setdefault(place, [])
@@ -228,6 +232,7 @@ class Editor:
     def _result(
         self, place: str, before: bytes | None, after: bytes | None, word: str
     ) -> EditResult:
+        """Return the result of an edit, with the changed lines and those around them."""
         name = os.path.relpath(place, self._root)
         old = None if before is None else decoded(before).text
         new = None if after is None else decoded(after).text

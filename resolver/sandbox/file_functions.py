@@ -143,6 +143,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
+    """Return the lines of a file; none if it is binary, too large or unreadable."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > MAX_SEARCHED:
             return []

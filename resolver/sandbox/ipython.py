@@ -61,6 +61,7 @@ class _Kernel:
         self.pump = Pump(self.process, [self._output], control, new_spool)
 
     def send(self, code: str) -> None:
+        """Send a cell to the kernel, with a new token that marks the end of its answer."""
         token = secrets.token_hex(16)
         self.pump.expect(f"\0{token}\0".encode())
         data = json.dumps({"code": code, "token": token}).encode() + b"\n"
@@ -69,9 +70,11 @@ class _Kernel:
                 data = data[os.write(self._cells, data) :]
 
     def interrupt(self) -> None:
+        """Send SIGINT to the kernel's process group, and so to programs of the cell."""
         signal_group(self.process.pid, signal.SIGINT)
 
     def close(self) -> None:
+        """Kill the kernel's session and close the pipes."""
         end_session(self.process.pid)
         self.process.wait()
         self._family.forget(self.process)

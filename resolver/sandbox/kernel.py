@@ -41,6 +41,10 @@ class Images:
         self.urls: list[str] = []
 
     def add(self, png: bytes | str) -> None:
+        """Add a PNG image, given as bytes or in base64.
+
+        If there are too many, or it is too large, print a line that says so.
+        """
         data = png if isinstance(png, str) else base64.b64encode(png).decode()
         if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE:
             self.urls.append("data:image/png;base64," + data.replace("\n", ""))
@@ -122,6 +126,7 @@ def _config() -> Config:
 
 
 def _make_session(scratch: str) -> Session:
+    """Create the IPython session with the functions and magics of this package."""
     os.environ["IPYTHONDIR"] = scratch
     session: Session = Session.instance(config=_config())
     for name in ("conda", "mamba", "micromamba", "uv"):
@@ -137,6 +142,7 @@ def _make_session(scratch: str) -> Session:
 
 
 def _run(session: Session, code: str) -> dict[str, Any]:
+    """Run a cell and return its answer: whether it failed, and its images."""
     session.images = Images()
     try:
         done = session.run_cell(code, store_history=bool(code.strip()))

@@ -36,6 +36,7 @@ def broken_by(name: str, before: str | None, after: str) -> str | None:
 
 
 def _complaint(check: Callable[[str], None], text: str) -> str | None:
+    """Return the error that a check raises for the text, as one line; None if it raises none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -38,6 +38,7 @@ def nearest(lines: list[str], wanted: str) -> str:
 
 
 def _alike(lines: list[str], key: str) -> list[int]:
+    """Return the indexes of at most ten lines that are similar to `key`, the most similar first."""
     matcher = difflib.SequenceMatcher(None, "", key[:MAX_WIDTH])
     scores = []
     for at, line in enumerate(lines):

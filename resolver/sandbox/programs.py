@@ -131,6 +131,7 @@ class _Program:
         os.set_blocking(self._stdin, False)
 
     def read(self, seconds: float) -> tuple[bytes, bool, str]:
+        """See Programs.read."""
         until = time.monotonic() + seconds
         with self._reading:
             watched = [self._stdout, self._stderr]
@@ -147,6 +148,7 @@ class _Program:
             return b"", True, self._last_words
 
     def write(self, data: bytes) -> None:
+        """Write all of the data. Raises ActionFailed if the program does not read it in time."""
         until = time.monotonic() + WRITE_SECONDS
         rest = memoryview(data)
         with self._writing:
@@ -161,6 +163,7 @@ class _Program:
                     raise ActionFailed(f"the program takes no input: {error}") from error
 
     def end(self) -> None:
+        """End the program: close its input, and after END_SECONDS kill its session."""
         self._ending.set()
         with self._writing:
             os.close(self._stdin)

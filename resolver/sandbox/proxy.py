@@ -108,6 +108,7 @@ class Proxy:
         self._loop.run_until_complete(self._accept())
 
     async def _accept(self) -> None:
+        """Accept connections forever, at most MAX_TUNNELS at a time."""
         while True:
             # Above MAX_TUNNELS, connections stay in the backlog of the kernel.
             await self._places.acquire()
@@ -122,6 +123,7 @@ class Proxy:
             task.add_done_callback(self._serving.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
+        """Serve one connection: read the request, open its tunnel, and carry the data."""
         tunnel = None
         reader, writer = await _streams(self._loop, connection)
         try:
@@ -152,6 +154,7 @@ class Proxy:
         return tunnel
 
     def _take(self, frame: TunnelFrame) -> None:
+        """Pass a frame to its tunnel. A frame that breaks the contract is reported."""
         tunnel = self._tunnels.get(frame.tunnel)
         try:
             if tunnel is None or frame.method == "tunnel_open":
@@ -356,6 +359,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
+    """Send the request to the host: the head, then the body, or all data of a CONNECT tunnel.
+
+    Only CONNECT passes on the end of the data. After a plain request the target closes the
+    connection, because the forwarded request says `Connection: close`.
+    """
     if request.head:
         await tunnel.write(request.head)
     left = request.body
@@ -370,6 +378,7 @@ async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamRead
 
 
 async def _down(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
+    """Send the data of the host to the program until the end."""
     while data := await tunnel.read():
         writer.write(data)
         await asyncio.wait_for(writer.drain(), DRAIN_SECONDS)
@@ -407,6 +416,7 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 def _listen() -> socket.socket:
+    """Return a listening socket on loopback: on PORT, or on any port if that is taken."""
     for port in (PORT, 0):
         listener = socket.socket()
         try:

@@ -148,6 +148,7 @@ class Pump:
             self._changed.notify_all()
 
     def _read(self) -> None:
+        """Read outputs and control pipe until `close`."""
         with selectors.DefaultSelector() as selector:
             for source in (*self._outputs, self._control, self._wake_reader):
                 selector.register(source, selectors.EVENT_READ)
@@ -163,6 +164,7 @@ class Pump:
                         selector.unregister(self._control)
 
     def _listen(self) -> bool:
+        """Read the control pipe and look for the terminator; return False at its end."""
         data = os.read(self._control, CHUNK)
         if len(self._pending) > MAX_PENDING:
             self._pending.clear()
@@ -194,6 +196,7 @@ class Pump:
             rest -= got
 
     def _collect(self, source: int, most: int) -> int:
+        """Read up to `most` bytes into the spool, and return their number; 0 at the end."""
         try:
             data = os.read(source, most)
         except BlockingIOError:

@@ -81,6 +81,10 @@ def read_head(head: bytes) -> ProxyRequest:
 def _forwarded(
     method: str, target: str, version: str, headers: list[tuple[str, str]]
 ) -> ProxyRequest:
+    """Return a plain HTTP request, with the target in origin form and without hop-by-hop fields.
+
+    See https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+    """
     match = _TARGET.fullmatch(target)
     if match is None:
         raise BadRequest(400, "this is a proxy: it takes CONNECT and http:// URLs")
@@ -118,6 +122,10 @@ def _headers(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _authority(text: str, default: int | None) -> tuple[str, int]:
+    """Return host and port of a target. Raises BadRequest.
+
+    default: the port if the target names none; None if it has to.
+    """
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         what = "has user information" if "@" in text else "is not a host and a port"

@@ -193,6 +193,7 @@ class Server:
         self._proxy.take(message["method"], message.get("params", {}))
 
     def _conclude(self, message: dict[str, Any], done: "Future[dict[str, Any]]") -> None:
+        """Send the result or the error of a request that has ended."""
         self._places.release()
         self._interruptible.discard(done)
         if done.cancelled():

@@ -107,6 +107,7 @@ class CommandFinished:
 
 
 def _open_terminal() -> tuple[int, int]:
+    """Return (master, slave) of a pseudo-terminal without echo and output processing."""
     master, slave = os.openpty()
     settings = termios.tcgetattr(slave)
     # The agent should see the programs' own bytes: no CR before LF, and no echo of the input.
@@ -288,7 +289,7 @@ class Shell:
     def _waits_for_orders(self) -> bool:
         """Return True if the shell has consumed its input and blocks in read(2) for more.
 
-        False if /proc does not tell.
+        False if /proc is unavailable.
         """
         # All three must hold: no byte is left in the pipe, the shell is in read(2) of descriptor 0,
         # and descriptor 0 is that pipe (a command may have redirected it with `exec <file`).
@@ -304,6 +305,10 @@ class Shell:
             return False
 
     def _begin(self, before: str) -> bool:
+        """Let the shell run the command file. Return True if there is output from before.
+
+        before: line to run first.
+        """
         token = secrets.token_hex(16)
         self._token = token.encode()
         waiting = self.pump.expect(b"\0" + self._token + b"\0")
@@ -315,12 +320,14 @@ class Shell:
             os.write(self._stdin, line.encode())
 
     def _foreground(self) -> int:
+        """Return the process group of the terminal's foreground job; the shell's own if unknown."""
         try:
             return os.tcgetpgrp(self._master)
         except OSError:
             return self.process.pid
 
     def _feed(self, data: bytes, timeout: float) -> bool:
+        """Write to the terminal; return False if the program does not read all of it in time."""
         until = time.monotonic() + timeout
         while data:
             try:

@@ -81,6 +81,7 @@ def _program() -> bytes:
 
 
 def _rules(socket_call: int, multiplexer: int | None) -> bytes:
+    """Return the part of the filter for one architecture, given the numbers of its system calls."""
     families = b"".join(_when(_FIRST_ARGUMENT, family, _end(_ALLOW)) for family in ALLOWED)
     rules = _when(_NUMBER, _IO_URING_SETUP, _end(_ERROR | errno.ENOSYS), mask=~_X32_BIT)
     rules += _when(

@@ -88,6 +88,7 @@ class Spool:
         return Excerpt(_shown(_text(head)) + mark + _shown(_text(end)), omitted, path)
 
     def _open(self) -> None:
+        """Open the file, remove old ones in its folder, and write what was collected so far."""
         self._opened = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -99,6 +100,7 @@ class Spool:
         self._write(bytes(self._head + self._tail))
 
     def _write(self, data: bytes) -> None:
+        """Append to the file, up to MAX_FILE bytes; stop writing at the first error."""
         if self._file is None:
             return
         data = data[: MAX_FILE - self._on_disk]
@@ -147,6 +149,7 @@ def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:
 
 
 def _forget_old(folder: str, newest: str) -> None:
+    """Remove the oldest output files, so that KEPT_FILES remain with the newest."""
     files = sorted(entry.name for entry in os.scandir(folder) if entry.name != newest)
     for name in files[: max(0, len(files) - KEPT_FILES + 1)]:
         os.unlink(os.path.join(folder, name))

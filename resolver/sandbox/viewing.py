@@ -83,6 +83,7 @@ def list_folder(folder: str) -> str:
 
 
 def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
+    """Return (path, name, depth) of the entries, two levels deep."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:

@@ -348,6 +348,7 @@ def _short(params: dict[str, Any], name: str, most: int) -> str:
 
 
 def _payload(value: object) -> bytes:
+    """Return the decoded data of a `tunnel_data`. Raises WireError (INVALID_PARAMS)."""
     if not isinstance(value, str) or not 0 < len(value) <= 2 * TUNNEL_CHUNK:
         raise WireError(INVALID_PARAMS, "data must be base64, and not too much of it")
     try:

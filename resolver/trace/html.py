@@ -109,6 +109,7 @@ def _meta(step: TraceStep) -> str:
 def _shown(
     block: TraceBlock, label: str, folded: bool = False, asked: bool = False, failed: bool = False
 ) -> dict[str, Any]:
+    """Return the variables of the template for a block of text."""
     text = truncate_text(block.text, LONGEST)
     lines = block.text.count("\n") + 1
     is_diff = block.language == "diff" and lines <= _COLOURED

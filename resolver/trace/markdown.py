@@ -161,6 +161,7 @@ def _longest_run(mark: str, text: str) -> int:
 
 
 def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
+    """Return all entries with texts of at most `cap` characters; None if they exceed `room`."""
     parts = []
     for entry in entries:
         part = _entry(entry, cap)
@@ -172,6 +173,7 @@ def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
 
 
 def _ends_within(entries: Sequence[Entry], room: int) -> str:
+    """Return the first and last entries that fit into `room`, and a line about the others."""
     room -= _GAP
     first, left = _as_many_as_fit(entries, room // 2)
     rest = entries[len(first) :]
@@ -183,6 +185,7 @@ def _ends_within(entries: Sequence[Entry], room: int) -> str:
 
 
 def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int]:
+    """Return as many entries as fit into `room`, without their texts, and the room that is left."""
     parts: list[str] = []
     for entry in entries:
         part = _entry(entry, 0)
@@ -245,6 +248,7 @@ def _cut(text: str, cap: int | None) -> str:
 
 
 def _header(header: TraceHeader) -> dict[str, Any]:
+    """Return the variables of the templates for the header."""
     tokens = header.tokens
     return {
         "slot": _SLOT,

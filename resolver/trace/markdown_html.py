@@ -26,4 +26,4 @@ def markdown_to_html(text: str) -> Markup:
     It contains only tags of the rules above, none of which has a URL or an event handler.
     """
     rendered: str = _parser().render(text)
-    return Markup(rendered)  # noqa: S704 - html is off, so all of theirs is escaped
+    return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped

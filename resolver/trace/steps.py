@@ -38,6 +38,10 @@ def build_view(events: Iterable[Event]) -> TraceView:
 
 
 def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[Entry]:
+    """Return the steps and notes of the events.
+
+    depth: levels of delegates whose events are nested in their steps.
+    """
     answers = _answers(events)
     nested = _nested(events) if depth else {}
     used = {e.reply for e in events if isinstance(e, ActionBase)}
@@ -215,6 +219,7 @@ def _as_diff(action: a.FileEdit) -> TraceBlock:
 
 
 def _words(action: ActionBase) -> str:
+    """Return the prose in an action that a person should read in full."""
     match action:
         case a.Message() | a.Think():
             return action.content
@@ -231,6 +236,7 @@ def _words(action: ActionBase) -> str:
 
 
 def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
+    """Return the step with the result of its observation."""
     badge, mood = _verdict(answer)
     outputs = tuple(
         TraceBlock(text.rstrip("\n"), block.language)
@@ -251,6 +257,7 @@ def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
 
 
 def _verdict(answer: Event) -> tuple[str, Mood]:
+    """Return the observation's result in a word or two, and its mood."""
     match answer:
         case o.CmdOutput(exit_code=None):
             return ("timed out", "bad") if answer.timed_out else ("still running", "plain")
@@ -269,6 +276,7 @@ def _verdict(answer: Event) -> tuple[str, Mood]:
 
 
 def _outputs(answer: Event) -> Iterable[TraceBlock]:
+    """Yield the texts of an observation."""
     if isinstance(answer, o.FileEditResult) and answer.diff.strip():
         yield TraceBlock(answer.diff, "diff")
         return
@@ -321,6 +329,7 @@ def _between(start: datetime, end: datetime) -> float:
 
 
 def _header(events: list[Event]) -> TraceHeader:
+    """Return the header, folded from the events."""
     state = State.fold(events)
     header = TraceHeader(
         state=state.run_state.value,

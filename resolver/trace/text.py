@@ -89,6 +89,7 @@ def _header(header: TraceHeader) -> str:
 
 
 def _entry(entry: Entry) -> str:
+    """Return an entry as indented lines."""
     if not isinstance(entry, TraceStep):
         return f"- {entry.sort}: {entry.text}"
     facts = [f"{_MARKS[entry.mood]}{entry.badge}"] if entry.badge else []
