@@ -200,7 +200,7 @@ class Bash:
     def _end_previous(self) -> str:
         """End the running command so that the shell is free again, and return a notice about it.
 
-        If the shell does not become ready, it is replaced and loses its state.
+        If the shell does not become ready, it is killed and replaced.
         """
         shell = self._shell
         assert shell is not None

@@ -35,6 +35,7 @@ Send = Callable[..., object]
 class Tab:
     """The state of one tab.
 
+    target, session: ids of the tab and of its DevTools session.
     documents: number of documents that its main frame has loaded.
     moves: number of navigations, including those within a document.
     expected: True if it was opened with an address whose document has not arrived yet.

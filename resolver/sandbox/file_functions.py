@@ -27,10 +27,13 @@ WINDOW: Final = 100
 """Number of lines that are shown at once by default."""
 
 MAX_MATCHES: Final = 100
+"""Maximum number of lines or files that a search prints."""
+
 MAX_SEARCHED: Final = 5_000_000
 """Size in bytes above which a file is not read."""
 
 SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".venv"})
+"""Names of folders that are not searched."""
 
 
 @dataclass
