@@ -28,8 +28,10 @@ MAX_PENDING: Final = 1 << 24
 Event = Literal["done", "ended", "timeout", "quiet"]
 """Result of `wait`.
 
-done: the terminator arrived. ended: the process has ended. timeout: neither happened in time.
-    quiet: no output for the given time.
+done: the terminator arrived on the control pipe.
+ended: the process has ended.
+timeout: neither happened in time.
+quiet: there was no output for the given time.
 """
 
 

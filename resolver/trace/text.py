@@ -33,8 +33,9 @@ def render_text(events: Iterable[Event]) -> str:
 def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     """Return one plain line for an event during a run; None if there is nothing to show.
 
-    The line of a step's observation says only how the step ended. roots: paths of the repository in
-    the sandboxes so far.
+    The line of an action says what is done; that of its observation says only how it ended.
+
+    roots: paths of the repository in the sandboxes so far.
     """
     if isinstance(event, life.DelegateEvent):
         line = live_line(inner_event(event), roots)
